@@ -29,7 +29,7 @@ use crate::text_args::TextArgs;
     twindex dedup large.jsonl -o deduped --resume   # the same again after a kill\n  \
     twindex dedup images.parquet --fingerprint-field phash --within 4 -o deduped\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
-    OUT/report.html   what was found, as one page without other files\n\
+    OUT/report.html   what was found, as one page without other files (not with --index none or --method exact)\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
                       kept for it; with --pairs all every near pair, in columns a, b, a < b bytewise; sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
@@ -44,7 +44,7 @@ use crate::text_args::TextArgs;
     OUT/boilerplate   with --without-boilerplate: the list of spans that did not count, for --against OUT, `stream`, `query`\n\
     OUT/revisits.warc with --write-revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
-    OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
+    OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --index none or --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
     `.OUT.twindex-resume`, by which the same command continues.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -94,7 +94,7 @@ pub(crate) struct DedupArgs {
     /// The texts of the documents in the index named by --against, for exact counts
     #[arg(long, value_name = "INPUT")]
     texts: Vec<PathBuf>,
-    /// Which documents OUT/index contains
+    /// Which documents OUT/index contains. `none` saves the time and the disk space of the index
     #[arg(long, value_enum, value_name = "WHICH", default_value = "kept")]
     index: IndexOfArg,
     /// Sketch of --method shingles: the hashes divisible by M, on average one in M; Broder's paper uses 25
@@ -124,9 +124,9 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
     /// Whether the index keeps the shingle hashes of each document, about 11 bytes each, which `stream` and `query` need
-    /// for exact counts
-    #[arg(long, value_enum, value_name = "WHETHER", default_value = "kept")]
-    sets: Sets,
+    /// for exact counts [default: kept]
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    sets: Option<Sets>,
     #[command(flatten)]
     text: TextArgs,
     /// Ignore text spans that more than N documents share, such as menus, footers and licences, when texts are compared.
@@ -239,6 +239,9 @@ enum IndexOfArg {
     Kept,
     /// All documents that were read
     All,
+    /// No index and no report.html are written; the other results are the same. --against OUT then reads the texts of
+    /// OUT. Options that would only change the index are refused
+    None,
 }
 
 /// How the similarity of two documents is measured.
@@ -333,6 +336,7 @@ impl DedupArgs {
             index: match self.index {
                 IndexOfArg::Kept => twindex_corpus::IndexOf::Kept,
                 IndexOfArg::All => twindex_corpus::IndexOf::All,
+                IndexOfArg::None => twindex_corpus::IndexOf::None,
             },
             modulus: self.modulus,
             bottom: self.bottom,
@@ -350,7 +354,7 @@ impl DedupArgs {
                 VerifyArg::None => twindex_corpus::Verify::None,
             }),
             signature_bits: self.signature_bits,
-            sets: self.sets == Sets::Kept,
+            sets: self.sets.map(|sets| sets == Sets::Kept),
             text: self.text.options(),
             without_boilerplate: self.without_boilerplate,
             boilerplate_words: self.boilerplate_words,
@@ -473,7 +477,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     }
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-    let index = if job.method == twindex_corpus::Method::Exact { "" } else { ", index, report.html" };
+    let index = if job.writes_index() { ", index, report.html" } else { "" };
     let against = match (job.against.is_empty(), report.contained) {
         (true, _) => "",
         (false, None) => ", against.tsv",

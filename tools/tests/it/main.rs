@@ -54,3 +54,4 @@ mod verbs;
 mod walk;
 mod weights;
 mod why;
+mod without_index;

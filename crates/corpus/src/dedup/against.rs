@@ -188,6 +188,14 @@ impl ComparedIndex {
         let inside = path.join(INDEX);
         let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
         let index = if of_results { &inside } else { path };
+        if of_results && !inside.is_dir() {
+            return Err(InvalidOptions::new(format!(
+                "--against {}: has no index (its run was with --index none or --method exact), only texts, by which the \
+                 default --method minhash and --verify exact compare",
+                path.display()
+            ))
+            .into());
+        }
         let snapshot = Index::open(index)?.snapshot();
         let same = match question {
             NearCondition::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),

@@ -20,7 +20,7 @@ use super::near::{Join, Verify};
 use super::priority::Keep;
 use super::rules::{Clustering, NearMeasure};
 use super::weights::Weights;
-use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
+use super::{BOTTOM, Dedup, IndexOf, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
@@ -150,6 +150,7 @@ impl Dedup {
         self.check_fingerprints()?;
         self.check_left_out()?;
         self.check_join()?;
+        self.check_index()?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
@@ -415,6 +416,45 @@ impl Dedup {
         Ok(())
     }
 
+    /// Returns an error if no index is written, and an option is given that would only change the index.
+    fn check_index(&self) -> Result<(), InvalidOptions> {
+        if self.index != IndexOf::None {
+            return Ok(());
+        }
+        let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
+        let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
+        // The index of a history is queried by the bands of this run.
+        let needs_bands = by_bands || !self.against.is_empty() && !self.counts();
+        let unused = [
+            ("--sets", self.sets.is_some()),
+            ("--signature-bits", self.signature_bits.is_some() && !estimates),
+            ("--preset", self.preset.is_some() && !needs_bands),
+            ("--minima", self.minima.is_some() && !needs_bands),
+        ];
+        match unused.into_iter().find(|&(_, is_unused)| is_unused) {
+            Some((option, _)) => Err(InvalidOptions::new(format!(
+                "{option} does not go with --index none: in this run it would change only the index, and none is written; \
+                 leave out one of the two"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the run writes an index to the results folder, and the HTML report about it.
+    #[must_use]
+    pub fn writes_index(&self) -> bool {
+        self.index != IndexOf::None && self.method != Method::Exact
+    }
+
+    /// Returns whether near documents are found with an index of all documents.
+    pub(super) fn searches_index(&self) -> bool {
+        match self.method {
+            Method::Minhash => self.join() == Join::Bands,
+            Method::Simhash => true,
+            Method::Shingles | Method::Exact => false,
+        }
+    }
+
     /// Returns whether documents are compared by resemblance.
     #[must_use]
     pub fn resembles(&self) -> bool {
@@ -508,7 +548,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Returns the parameters of the index in the results folder, `OUT/index`.
+    /// Returns the parameters of the sketches, and of the index in the results folder, `OUT/index`.
     pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
         let shingling = contents::shingling(&self.text, self.input.is_brought(), table)?;
         let builder = Params::builder().shingling(shingling);
@@ -528,7 +568,7 @@ impl Dedup {
                     Some(unit) => builder.weight_unit(unit),
                     None => builder,
                 };
-                let keeps_sets = self.sets && self.holds_sets();
+                let keeps_sets = self.sets.unwrap_or(true) && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 // Later runs can then also compare only documents with the same value of the field.
                 let keeps_values = keeps_sets && self.inside.is_some();

@@ -152,11 +152,16 @@ impl Dedup {
         let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
             (true, _) => IndexMembership::Kept,
             (false, IndexOf::All) => IndexMembership::AsDuplicate,
-            (false, IndexOf::Kept) => IndexMembership::Not,
+            (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
         };
+        let written = indexed.filter(|_| self.writes_index());
+        if written.is_none() {
+            // Only an index needs the sets after the decision.
+            corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
+        }
         let aside = || {
             let watch = Stopwatch::of_thread();
-            let snapshot = match (whole, indexed) {
+            let snapshot = match (whole, written) {
                 (Some(whole), _) => Some(whole),
                 (None, Some(indexed)) => Some(make_of_kept(indexed, corpus, &half, wanted)?),
                 (None, None) => None,
@@ -265,7 +270,7 @@ impl Dedup {
             .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
         let is_result = self.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
         let saved = load(&corpus.grouped, limits)?;
-        let whole = match indexed.filter(|_| !is_by_sets && (saved.is_none() || is_result)) {
+        let whole = match indexed.filter(|_| self.searches_index() && (saved.is_none() || is_result)) {
             None => None,
             // Duplicates are marked in the index after the decision.
             Some(indexed) if is_result => {
@@ -351,7 +356,7 @@ impl Dedup {
             (Some(snapshot), Method::Simhash) => {
                 NearGroups::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), rules, limits)?
             }
-            (Some(_), Method::Shingles) => {
+            (_, Method::Shingles) => {
                 NearGroups::by_sketches(&corpus.grouped, self.verify(), rules, limits, stages)?
             }
             (Some(snapshot), Method::Minhash) => {

@@ -236,13 +236,17 @@ fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
 }
 
-/// Returns the sketcher of a results folder whose parameters refer to a boilerplate list.
-pub(super) fn sketcher_of_results(out: &Path, params: &Params) -> anyhow::Result<Sketcher> {
+/// Returns the sketcher of a results folder whose parameters refer to a boilerplate list, and to `table` if there is one.
+pub(super) fn sketcher_of_results(
+    out: &Path,
+    params: &Params,
+    table: Option<Arc<IdfTable>>,
+) -> anyhow::Result<Sketcher> {
     let Some(path) = boilerplate::of_results(out) else {
         anyhow::bail!(
             "{}: has no file {BOILERPLATE}, the list of spans that did not count; nothing can be counted again",
             out.display()
         );
     };
-    Ok(Sketcher::with_boilerplate(params, boilerplate::open(&path)?)?)
+    Ok(boilerplate::sketcher_with(params, table, boilerplate::open(&path)?)?)
 }

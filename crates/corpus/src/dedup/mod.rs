@@ -10,7 +10,7 @@
 //! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. With exact
 //!    resemblance of sets, steps 2 to 4 are one step that compares each document only with kept ones
 //!    ([`twindex_join::cover`]). Alternatively, one document of each connected component of the verified pairs is kept.
-//! 5. *write*: writes the results, and an index of the kept documents, `OUT/index`.
+//! 5. *write*: writes the results, and an index of the kept documents, `OUT/index`, unless it is not wanted.
 //!
 //! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With [`Dedup::resume`],
 //! that folder is inside a `journal`, from which the run can be continued after it was killed. [`DedupTexts`] applies
@@ -189,8 +189,8 @@ pub struct Dedup {
     /// Number of bits of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima. Default: 8.
     pub signature_bits: Option<u8>,
     /// Whether the index stores the set of shingle hashes of each document, if resemblance is computed exactly. Default:
-    /// true.
-    pub sets: bool,
+    /// true. Must be `None` with [`IndexOf::None`].
+    pub sets: Option<bool>,
     /// Options for splitting texts into tokens and shingles.
     pub text: TextOptions,
     /// Ignores spans of words that occur in more than this number of input documents: they do not contribute to the
@@ -260,6 +260,8 @@ pub enum IndexOf {
     Kept,
     /// All documents that were read, except documents near a document of a history.
     All,
+    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
+    None,
 }
 
 /// The algorithm that finds near-duplicates.
@@ -304,7 +306,7 @@ impl Dedup {
             sharing: Sharing::default(),
             verify: None,
             signature_bits: None,
-            sets: true,
+            sets: None,
             text: TextOptions::default(),
             without_boilerplate: None,
             boilerplate_words: None,
@@ -452,8 +454,8 @@ impl Dedup {
         // The corpus stores the sets of documents with words; the sketcher only needs the sets of documents without words.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
-        // Exact comparison needs no index.
-        let is_indexed = self.method != Method::Exact;
+        // Sketches are stored only for an index, of the results or for the search.
+        let is_indexed = self.writes_index() || self.searches_index();
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
         if let Some(history) = history {

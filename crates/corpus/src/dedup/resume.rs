@@ -168,7 +168,7 @@ impl Dedup {
             ("--preset", format!("{preset:?}")),
             ("--minima", format!("{minima:?}")),
             ("--sharing", format!("{sharing:?}")),
-            ("--sets", sets.to_string()),
+            ("--sets", sets.unwrap_or(true).to_string()),
             ("--stop-words", text),
             ("--without-boilerplate", format!("{without_boilerplate:?}")),
             ("--boilerplate-words", format!("{boilerplate_words:?}")),

@@ -47,7 +47,10 @@ pub(super) struct RunFile {
     /// The field that has the URL of a document.
     #[serde(default)]
     url_field: Option<String>,
-    /// The parameters of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
+    /// The table of document frequencies of `--idf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) idf: Option<RunInput>,
+    /// The parameters of the sketches and of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<RunInput>,
     pub(super) texts: Vec<RunInput>,
@@ -222,7 +225,7 @@ fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
 }
 
 impl RunFile {
-    /// Describes the run of this job. `params` are the parameters of its index.
+    /// Describes the run of this job. `params` are the parameters of its sketches.
     pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> Self {
         let inputs = |paths: &[PathBuf]| paths.iter().map(|path| RunInput::of(path)).collect();
         Self {
@@ -261,6 +264,7 @@ impl RunFile {
             inside: job.inside.clone(),
             weights: (job.weights != Weights::Distinct).then(|| name_of(&WEIGHTS, job.weights)),
             url_field: job.url_field.clone(),
+            idf: job.idf.as_deref().map(RunInput::of),
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
             texts: inputs(&job.texts),
@@ -353,7 +357,7 @@ impl RunFile {
         value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }
 
-    /// Returns the parameters of the index.
+    /// Returns the parameters of the sketches.
     pub(super) fn params(&self) -> anyhow::Result<Params> {
         let mut text = self.params.join("\n");
         text.push('\n');

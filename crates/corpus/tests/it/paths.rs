@@ -68,7 +68,7 @@ fn one_run_daily_runs_and_single_documents_keep_the_same_documents() {
             let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
             dedup.threshold = Some(threshold);
             dedup.text.words = Some(Widths::one(width as u8).unwrap());
-            dedup.sets = sets;
+            dedup.sets = Some(sets);
             dedup.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
             dedup.against = against.iter().map(|name| dir.path().join(name)).collect();
             dedup.run().unwrap();

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use twindex_corpus::{
-    Annotations, Clustering, Dedup, Join, Keep, ListedPairs, Method, NearMeasure, Observer, Progress,
-    RepeatedKeys, Report, Verify,
+    Annotations, Clustering, Dedup, IndexOf, Join, Keep, ListedPairs, Method, NearMeasure, Observer,
+    Progress, RepeatedKeys, Report, Verify,
 };
 
 use crate::corpora::Random;
@@ -261,12 +261,19 @@ fn every_kind_of_job_is_resumed() {
             "against texts",
             with(&|job| (job.against, job.max_work) = (vec![history.out.clone()], Some(u64::MAX))),
         ),
+        ("without an index", with(&|job| job.index = IndexOf::None)),
+        (
+            "simhash, without an index",
+            with(&|job| (job.method, job.index) = (Method::Simhash, IndexOf::None)),
+        ),
     ];
     for (what, job) in jobs {
         let parts = kill_at_each_part(&job, what);
         assert!(parts.len() > 2, "{what}: {parts:?}");
         let reads_history = parts.iter().any(|part| part.starts_with("history-"));
         assert_eq!(reads_history, what == "against texts", "{what}: {parts:?}");
+        let stores_index = parts.iter().any(|part| part == "index");
+        assert_eq!(stores_index, job.writes_index(), "{what}: {parts:?}");
     }
 }
 
@@ -304,6 +311,7 @@ fn resuming_with_other_options_or_inputs_is_refused() {
         (with(&|job| job.threshold = Some(0.7)), "--threshold was 0.8"),
         (with(&|job| job.memory = 2 << 20), "--memory was 1048576"),
         (with(&|job| job.keep = Keep::Longest), "--keep was First"),
+        (with(&|job| job.index = IndexOf::None), "--index was Kept"),
         (with(&|job| job.text.seed = Some(5)), "the parameters of the index was"),
         (with(&|job| job.input.skip_bad = 7), "the reading of inputs was"),
         (with(&|job| _ = job.inputs.pop()), "c.csv: was among the inputs"),

@@ -7,11 +7,12 @@ mod texts;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::params::Shingling;
-use twindex::sketch::jaccard;
+use twindex::sketch::{IdfTable, jaccard};
 use twindex::{Index, Params, Sketcher};
 
 use self::basis::{Equal, SetAndSketch, WhyColumns, agrees};
@@ -22,10 +23,11 @@ use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::left_out::sketcher_of_results;
 use super::priority::Keep;
 use super::rules::Clustering;
-use super::run_file::RunFile;
+use super::run_file::{RunFile, RunInput};
 use super::word_diff::{self, Extent, WordDiff};
 use crate::boilerplate::{self, BOILERPLATE};
 use crate::error::InvalidOptions;
+use crate::idf;
 use crate::input::{DecidingValues, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
@@ -662,16 +664,43 @@ impl Why {
         word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
     }
 
-    /// Returns the sketcher of the run. The IDF table, if there is one, is in the index.
+    /// Returns the sketcher of the run. The IDF table, if there is one, is in the index or, if the run wrote none, in the
+    /// file that `--idf` named.
     fn sketcher(&self, known: &RunDescription) -> anyhow::Result<Sketcher> {
-        if known.params.sketch().idf_table()?.is_some() {
+        let index = self.out.join(INDEX);
+        let table = match known.params.sketch().idf_table()? {
+            None => None,
             // The boilerplate list, if there is one, is next to the index.
-            return boilerplate::sketcher(&Index::open(self.out.join(INDEX))?, None);
-        }
+            Some(_) if index.is_dir() => return boilerplate::sketcher(&Index::open(index)?, None),
+            Some(_) => Some(self.table(known)?),
+        };
         if known.params.shingling.boilerplate.is_some() {
-            return sketcher_of_results(&self.out, &known.params);
+            return sketcher_of_results(&self.out, &known.params, table);
         }
-        Ok(Sketcher::new(&known.params)?)
+        Ok(match table {
+            Some(table) => Sketcher::with_idf(&known.params, table)?,
+            None => Sketcher::new(&known.params)?,
+        })
+    }
+
+    /// Opens the IDF table that the run read.
+    fn table(&self, known: &RunDescription) -> anyhow::Result<Arc<IdfTable>> {
+        let run = self.out.join(RUN);
+        let named = known.run.as_ref().and_then(|run| run.idf.as_ref());
+        let path = named.map(RunInput::path).transpose()?.flatten();
+        let path = path.with_context(|| {
+            format!(
+                "{}: names no file with the table of --idf, and the folder has no index with it",
+                run.display()
+            )
+        })?;
+        let table = idf::open(&path).with_context(|| {
+            format!(
+                "{}: names this table of --idf, which the folder has not, as it has no index",
+                run.display()
+            )
+        })?;
+        Ok(Arc::new(table))
     }
 }
 
