@@ -365,7 +365,9 @@ def run(arguments, work):
 
 def choices(session, tw, mine):
     """Checks that rule, weights and order give the results of the in-memory functions, that columns are found by their
-    paths, and that indexes keep sets."""
+    paths, that indexes keep sets, and that queries by containment count with them."""
+    import pyarrow as pa
+
     chance = random.Random(7)
     texts = []
     for _ in range(300):
@@ -425,6 +427,22 @@ def choices(session, tw, mine):
             alone.put_many(keys, texts)
         found = sorted(tuple(row) for row in tw.pairs(session, mine / f"{name}.twx", resembling=0.8).collect())
         assert made.verify() == [] and found == alone.pairs(resembling=0.8) and len(found) > 20, name
+    asked = session.createDataFrame(list(zip(keys[:90], texts[90:180])), "id string, text string")
+    right = pa.record_batch(alone.query(keys[:90], texts[90:180], containment=0.8))
+    right_rows = [
+        tuple(value.decode() if isinstance(value, bytes) else value for value in row.values()) for row in right.to_pylist()
+    ]
+    assert len(right_rows) > 50
+    for by_segment in (False, True):
+        answers = tw.query(asked, mine / "weighted.twx", containment=0.8, by_segment=by_segment)
+        assert answers.columns == right.schema.names
+        found = sorted((tuple(row) for row in answers.collect()), key=lambda row: row[:2])
+        assert found == sorted(right_rows, key=lambda row: row[:2]), by_segment
+    try:
+        tw.query(asked, mine / "weighted.twx", containment=0.8, resembling=0.8)
+        raise AssertionError("options that do not go together were accepted")
+    except twindex.InvalidError as error:
+        assert "resembling does not go with containment" in str(error)
 
 
 def shards(arguments, work):

@@ -99,14 +99,12 @@ impl From<twindex::Hit> for Hit {
 
 impl From<ContainmentHit> for Hit {
     fn from(hit: ContainmentHit) -> Self {
-        let shared = f64::from(hit.shared);
-        let union = hit.of_text + hit.of_document - hit.shared;
         Self {
-            key: KeyObject(hit.key),
             distance: None,
-            resemblance: Some(shared / f64::from(union)),
-            query_in_hit: Some(shared / f64::from(hit.of_text)),
-            hit_in_query: Some(shared / f64::from(hit.of_document)),
+            resemblance: Some(hit.resemblance().value()),
+            query_in_hit: Some(hit.query_in_hit().value()),
+            hit_in_query: Some(hit.hit_in_query().value()),
+            key: KeyObject(hit.key),
         }
     }
 }

@@ -1,33 +1,30 @@
 //! The Python class of an index, which reads and writes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arrow_array::builder::{Float64Builder, Int32Builder};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
-use twindex::{Decision, Fingerprint, KeyBuf, Snapshot, Writer};
+use twindex::{Decision, KeyBuf, Snapshot, Writer};
 use twindex_corpus::admitting::{self, AdmitOptions};
-use twindex_join::{ContainmentQueries, SharedProgress};
+use twindex_join::SharedProgress;
 
 use crate::args;
-use crate::columns::{Column, Keys, batch, key_object, one_key};
+use crate::columns::{Column, key_object, one_key};
 use crate::error::{Failure, Result};
 use crate::hit::{Admitted, Hit};
+use crate::lookup::{NearOptions, ONE};
 use crate::pairs::{self, PairCondition};
 use crate::params::Params;
 use crate::process::check_process;
-use crate::sketch::{Sketch, one_sketch, sketched};
+use crate::sketch::{Sketch, one_sketch};
 use crate::stream::Batches;
 use crate::watch::watched;
 use crate::writing::{PendingWriter, State, own_lock, warn_lost};
-
-/// The message if both `within` and `resembling` are given.
-const ONE: &str = "name within or resembling, not both";
 
 /// A directory that maps keys of documents to fingerprints and features. One process at a time may write, and any number
 /// may read. A `with` block commits the documents put in it when it ends, and discards them if it raises an exception.
@@ -541,18 +538,14 @@ impl Index {
         containment: Option<f64>,
     ) -> Result<Vec<Hit>> {
         let sketch = self.sketch_of(py, document)?;
-        let asked = (within, resembling, unverified, estimated);
-        let containment = by_containment(containment, asked)?;
-        py.detach(|| {
-            let snapshot = self.inner.snapshot();
-            match containment {
-                Some(share) => {
-                    sketch.check_comparable(&self.params.sketch())?;
-                    Ok(contained(&snapshot, &[sketch.set()], share, limit)?.swap_remove(0))
-                }
-                None => Ok(hits(&snapshot, &sketch, asked, limit)?.into_iter().map(Hit::from).collect()),
-            }
-        })
+        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
+        let find = |watched: &SharedProgress| near.one(&self.inner.snapshot(), &sketch, watched);
+        // Reads the sets of all documents, so Ctrl-C must be able to end it.
+        if containment.is_some() {
+            watched(py, None, find)
+        } else {
+            py.detach(|| find(&SharedProgress::default()))
+        }
     }
 
     /// Returns the near documents of many texts, as `near`, on all cores.
@@ -571,25 +564,18 @@ impl Index {
         containment: Option<f64>,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
+        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
-        let asked = (within, resembling, unverified, estimated);
-        let containment = by_containment(containment, asked)?;
-        watched(py, None, |watched| {
-            if let Some(share) = containment {
-                let set_of = |_, sketch: &twindex::Sketch| Ok(sketch.set().to_vec());
-                let sets = sketched(sketcher, &texts, 0..texts.len(), watched, set_of)?;
-                return contained(&snapshot, &sets, share, limit);
-            }
-            sketched(sketcher, &texts, 0..texts.len(), watched, |_, sketch| {
-                Ok(hits(&snapshot, sketch, asked, limit)?.into_iter().map(Hit::from).collect())
-            })
-        })
+        watched(py, None, |watched| near.many(&snapshot, sketcher, &texts, watched))
     }
 
-    /// Returns the near documents of many texts as columns: query, key, distance, resemblance. segment: searches only
-    /// this segment. All answers are held in memory, so limit the number of texts or the number of hits.
+    /// Returns the near documents of many texts, as `near`, as columns: query, key, distance, resemblance. With
+    /// `containment` there are also the columns intersection, union, query_in_hit and hit_in_query: the numbers of shingles
+    /// in both and in either, and the share of the text that the document contains, and of the document that the text
+    /// contains. segment: searches only this segment. All answers are held in memory, so limit the number of texts or the
+    /// number of hits.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
-        unverified=false, estimated=false))]
+        unverified=false, estimated=false, containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn query(
         &self,
@@ -602,31 +588,13 @@ impl Index {
         #[pyo3(from_py_with = args::optional::segment)] segment: Option<usize>,
         unverified: bool,
         estimated: bool,
+        containment: Option<f64>,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
+        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
         let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
-        watched(py, None, |watched| {
-            let found = sketched(sketcher, &texts, 0..texts.len(), watched, |_, sketch| {
-                hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)
-            })?;
-            let (mut queries, mut near) = (Keys::new(self.params.key), Keys::new(self.params.key));
-            let (mut distances, mut resemblances) = (Int32Builder::new(), Float64Builder::new());
-            for (row, hits) in found.into_iter().enumerate() {
-                for hit in hits {
-                    queries.push(keys.key(row, self.params.key)?);
-                    near.push(hit.key.as_key());
-                    distances.append_option(hit.distance.map(u32::cast_signed));
-                    resemblances.append_option(hit.resemblance.map(|resemblance| resemblance.value()));
-                }
-            }
-            batch(vec![
-                ("query", queries.finish()),
-                ("key", near.finish()),
-                ("distance", Arc::new(distances.finish())),
-                ("resemblance", Arc::new(resemblances.finish())),
-            ])
-        })
+        watched(py, None, |watched| near.columns(&snapshot, sketcher, (&keys, &texts), watched))
     }
 
     /// Returns the documents that share features (bands) with this one, with the number of shared features, most first.
@@ -762,69 +730,6 @@ impl Drop for Index {
         }
     }
 }
-
-/// Finds the documents near a sketch, by the given conditions or by the near relation of the index.
-fn hits(
-    snapshot: &Snapshot,
-    sketch: &twindex::Sketch,
-    (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
-    limit: Option<usize>,
-) -> Result<Vec<twindex::Hit>> {
-    args::share("resembling", resembling)?;
-    let query = match (within, resembling) {
-        (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
-        (Some(within), None) => match sketch.fingerprint() {
-            Some(Fingerprint(fingerprint)) => snapshot.within(Fingerprint(fingerprint), within),
-            None if snapshot.params().simhash.is_none() => {
-                return Err(Failure::invalid("this index keeps no fingerprints: ask by resembling"));
-            }
-            None => return Ok(Vec::new()),
-        },
-        (None, Some(threshold)) => snapshot.resembling(sketch, threshold),
-        (None, None) => snapshot.near(sketch),
-    };
-    let query = if unverified { query.unverified() } else { query };
-    let query = if estimated { query.estimated() } else { query };
-    Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
-}
-
-/// Returns the requested share of containment. Returns an error if options are given that containment does not support.
-fn by_containment(
-    share: Option<f64>,
-    (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
-) -> Result<Option<f64>> {
-    args::share("containment", share)?;
-    if share.is_some() && (within.is_some() || resembling.is_some() || unverified || estimated) {
-        return Err(Failure::invalid(
-            "containment is counted on the sets of all documents: within, resembling, unverified and estimated do not go with it",
-        ));
-    }
-    Ok(share)
-}
-
-/// Finds the documents that contain at least a share of each set, or are contained in it by at least that share.
-fn contained<S: AsRef<[u64]>>(
-    snapshot: &Snapshot,
-    sets: &[S],
-    share: f64,
-    limit: Option<usize>,
-) -> Result<Vec<Vec<Hit>>> {
-    let mut queries = ContainmentQueries::new(snapshot.params(), share, QUERIES_MEMORY)?;
-    let (limit, threads) = (limit.unwrap_or(usize::MAX), rayon::current_num_threads());
-    let (mut all, mut next) = (Vec::with_capacity(sets.len()), 0);
-    while next < sets.len() {
-        while next < sets.len() && queries.push(sets[next].as_ref())?.is_some() {
-            next += 1;
-        }
-        let answers = queries.answers(snapshot, threads, limit, |_| true)?;
-        all.extend(answers.into_iter().map(|of| of.hits.into_iter().map(Hit::from).collect()));
-        queries.clear();
-    }
-    Ok(all)
-}
-
-/// Maximum number of bytes of texts that are answered together by containment.
-const QUERIES_MEMORY: usize = 1 << 29;
 
 /// Extracts the value of a document: bytes or a text.
 fn value_of(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {

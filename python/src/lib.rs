@@ -17,6 +17,7 @@ mod forest;
 mod hit;
 mod idf;
 mod index;
+mod lookup;
 mod numbers;
 mod pairs;
 mod params;

@@ -1,10 +1,12 @@
 """Documents that are put into an index are found, even after the program crashed; errors are exceptions with a
 remedy."""
 
+import json
 import os
 import pathlib
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -528,13 +530,84 @@ def test_containment_queries_find_containing_and_contained_documents(path):
         assert index.near(" ".join(words), containment=0.75) == hits
         assert index.near(" ".join(words), limit=1, containment=0.75) == hits[:1]
     assert pickle.loads(pickle.dumps(found)) == found
-    with pytest.raises(twindex.InvalidError, match="containment is counted on the sets of all documents"):
-        index.near(ROSE, containment=0.8, resembling=0.8)
+    for name, value in (("within", 3), ("resembling", 0.8), ("unverified", True), ("estimated", True)):
+        for ask in (
+            lambda **options: index.near(ROSE, **options),
+            lambda **options: index.near_many([ROSE], **options),
+            lambda **options: index.query(["q"], [ROSE], **options),
+        ):
+            with pytest.raises(twindex.InvalidError, match=f"^{name} does not go with containment, which is counted on"):
+                ask(containment=0.8, **{name: value})
     with pytest.raises(twindex.InvalidError, match="containment: expected 0 to 1, found 1.5"):
         index.near(ROSE, containment=1.5)
     with create(path.with_name("none.twx")) as none:
         with pytest.raises(twindex.InvalidError, match="keeps no sets.*make another index with sets"):
             none.near(ROSE, containment=0.8)
+
+
+def test_query_by_containment_returns_the_columns_of_the_command(path, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    texts = [" ".join(words) for words in parts(3, 120)]
+    keys = [f"d{at:03}" for at in range(120)]
+    with create(path, words=1, minhash=(20, 6), simhash=None, sets=True, signature_bits=0) as index:
+        for start in (0, 50):
+            index.put_many(keys[start : start + 50], texts[start : start + 50])
+            index.commit()
+    asked, queries = keys[100:], texts[100:]
+
+    def rows_of(**options):
+        rows = pa.record_batch(index.query(asked, queries, containment=0.75, **options)).to_pylist()
+        return [{**row, "query": row["query"].decode(), "key": row["key"].decode()} for row in rows]
+
+    rows = rows_of()
+    expected = [
+        (key, hit.key, None, hit.resemblance, hit.query_in_hit, hit.hit_in_query)
+        for key, hits in zip(asked, index.near_many(queries, containment=0.75))
+        for hit in hits
+    ]
+    names = ["query", "key", "distance", "resemblance", "query_in_hit", "hit_in_query"]
+    assert [tuple(row[name] for name in names) for row in rows] == expected and len(rows) > 20
+    there = dict(zip(keys, texts))
+    for row in rows:
+        one, two = set(there[row["query"]].split()), set(there[row["key"]].split())
+        assert (row["intersection"], row["union"]) == (len(one & two), len(one | two))
+    assert any(row["query_in_hit"] < 0.75 for row in rows) and any(row["hit_in_query"] < 0.75 for row in rows)
+    assert rows_of(limit=1) == [row for at, row in enumerate(rows) if row["query"] not in {r["query"] for r in rows[:at]}]
+    # Without containment, there are four columns.
+    assert pa.record_batch(index.query(asked, queries)).schema.names == names[:4]
+    with pytest.raises(twindex.InvalidError, match="containment: expected 0 to 1, found -1"):
+        index.query(asked, queries, containment=-1)
+    with create(path.with_name("none.twx")) as none:
+        with pytest.raises(twindex.InvalidError, match="keeps no sets.*make another index with sets"):
+            none.query(asked, queries, containment=0.8)
+    command = os.environ.get("TWINDEX") or shutil.which("twindex")
+    if not command:
+        pytest.skip("no command to compare with: name it in TWINDEX")
+    with open(tmp_path / "asked.jsonl", "w") as out:
+        out.writelines(json.dumps({"id": key, "text": text}) + "\n" for key, text in zip(asked, queries))
+    line = [command, "query", path, tmp_path / "asked.jsonl", "--near", "containment", "--threshold", "0.75"]
+    line += ["--out", tmp_path / "hits.tsv", "-q"]
+    subprocess.run(line, check=True)
+    names, *lines = (line.split("\t") for line in (tmp_path / "hits.tsv").read_text().splitlines())
+    assert names == list(rows[0])
+    shown = [[f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
+    assert lines == [["-" if value == "None" else value for value in row] for row in shown]
+
+
+def test_containment_query_of_a_segment_finds_its_documents(path, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    params = twindex.Params(words=1, sets=True)
+    sketcher, made = twindex.Sketcher(params), []
+    for part in (["a", "b"], ["c"]):
+        rows = pa.record_batch(sketcher.rows(part, [ROSE] * len(part)))
+        builder = twindex.ShardBuilder(tmp_path, params)
+        builder.add(*(rows[name] for name in ("key", "fingerprint", "features", "signature", "bottom", "modular", "set")))
+        made.append(tmp_path / builder.finish()[0])
+    index = twindex.Index.adopt(path, params, made)
+    assert index.segments == [2, 1]
+    for segment, found in ((0, [b"a", b"b"]), (1, [b"c"]), (None, [b"a", b"b", b"c"])):
+        rows = pa.record_batch(index.query(["q"], ["a rose"], containment=0.5, segment=segment))
+        assert rows["key"].to_pylist() == found
 
 
 @pytest.mark.parametrize("drops", [False, True])

@@ -28,13 +28,18 @@ SLOW = (
         "twindex.passages(many, 3)",
         "index.put_many(keys, many)",
         "twindex.Sketcher(twindex.Params()).sketch_many(many)",
+        # Each text shares words with each document, so the work grows with the product of their numbers.
+        "index.near_many(texts, containment=0.9)",
     ],
 )
 def test_ctrl_c_ends_a_long_call(tmp_path, work):
     program = (
         "import sys, time, twindex\n"
         f"{SLOW}"
-        "index = twindex.Index.create(sys.argv[1])\n"
+        "index = twindex.Index.create(sys.argv[1], words=1, sets=True)\n"
+        "if 'containment' in sys.argv[2]:\n"
+        "    index.put_many(keys[:len(texts)], texts)\n"
+        "    index.commit()\n"
         # Repeats the call, because a fast machine may finish it before the signal arrives.
         f"def work():\n    while True:\n        {work}\n"
         "print('ready', flush=True)\n"
@@ -45,7 +50,7 @@ def test_ctrl_c_ends_a_long_call(tmp_path, work):
         "    print('interrupted', flush=True)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "x.twx")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(tmp_path / "x.twx"), work], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "ready\n"
     time.sleep(1)

@@ -469,9 +469,13 @@ class Index:
         segment: int | None = None,
         unverified: bool = False,
         estimated: bool = False,
+        containment: float | None = None,
     ) -> RecordBatch:
-        """Returns the near documents of many texts as columns: query, key, distance, resemblance. segment: searches
-        only this segment. All answers are held in memory, so limit the number of texts or the number of hits."""
+        """Returns the near documents of many texts, as `near`, as columns: query, key, distance, resemblance. With
+        `containment` there are also the columns intersection, union, query_in_hit and hit_in_query: the numbers of
+        shingles in both and in either, and the share of the text that the document contains, and of the document that
+        the text contains. segment: searches only this segment. All answers are held in memory, so limit the number of
+        texts or the number of hits."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
         """Returns the documents that share features (bands) with this one, with the number of shared features, most

@@ -70,8 +70,9 @@ DRIVER_EDGES = 1_000_000
 SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
 # Number of tasks per core for the pairs of segments.
 PARTS_A_CORE = 4
-# Maximum number of queries whose answers are in memory at a time.
-QUESTIONS = 256
+# Maximum number of queries whose answers are in memory at a time. By containment more queries are answered together,
+# because each time the sets of all documents are read.
+QUESTIONS, QUESTIONS_BY_CONTAINMENT = 256, 16_384
 
 # Column types that are accepted for integer keys. Other types, which Spark would cast (2.7 to 2), are refused.
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -172,8 +173,13 @@ def query(
     resembling: float | None = None,
     limit: int | None = None,
     by_segment: bool = False,
+    containment: float | None = None,
 ) -> DataFrame:
     """Returns the documents of an index near each query: query, key, distance, resemblance.
+
+    containment: returns instead the documents that contain at least this share of the query and are at least as large,
+    and the documents that are contained in it by at least this share, with the columns of `Index.query`. This needs an
+    index with sets.
 
     Each partition of `questions` queries the whole index, which every worker maps. With `by_segment`, each query is sent
     to one task per segment instead, so that a worker reads only its own segments: for an index larger than the memory of
@@ -185,6 +191,11 @@ def query(
     asked = questions.select(_key_column(questions, key, params), _text_column(questions, text, key))
     name = _key_type(params)
     schema = f"query {name}, key {name}, distance int, resemblance double"
+    near = {"within": within, "resembling": resembling, "containment": containment}
+    # Refuses unsuitable options before a worker does.
+    opened.open().query([], [], **near)
+    if containment is not None:
+        schema += ", intersection bigint, union bigint, query_in_hit double, hit_in_query double"
     if by_segment:
         segments = _segments_alone(path)
         slots = _slots(session, max(segments, 1))
@@ -192,7 +203,7 @@ def query(
         asked = asked.crossJoin(F.broadcast(table)).repartition(max(segments, 1), "slot")
         asked = asked.select("key", "text", "segment")
     context = session.sparkContext
-    run = _Query(opened, within, resembling, limit, counters(context), _version())
+    run = _Query(opened, near, limit, counters(context), _version())
     _describe(context, f"twindex: query {path}")
     return asked.mapInArrow(run, schema)
 
@@ -962,29 +973,23 @@ class _Build:
 
 
 class _Query:
-    def __init__(self, opened, within, resembling, limit, counted, version):
-        self.opened, self.within, self.resembling, self.limit = opened, within, resembling, limit
+    def __init__(self, opened, near, limit, counted, version):
+        self.opened, self.near, self.limit = opened, near, limit
         self.counted, self.version = counted, version
 
     def __call__(self, batches):
         _begin(self.version)
         index = self.opened.open()
+        together = QUESTIONS if self.near["containment"] is None else QUESTIONS_BY_CONTAINMENT
         for batch in batches:
             segments = [None]
             if "segment" in batch.schema.names:
                 segments = pc.unique(batch.column("segment")).to_pylist()
             for segment in segments:
                 asked = batch if segment is None else batch.filter(pc.equal(batch.column("segment"), segment))
-                for start in range(0, asked.num_rows, QUESTIONS):
-                    some = asked.slice(start, QUESTIONS)
-                    found = index.query(
-                        some.column(0),
-                        some.column(1),
-                        within=self.within,
-                        resembling=self.resembling,
-                        limit=self.limit,
-                        segment=segment,
-                    )
+                for start in range(0, asked.num_rows, together):
+                    some = asked.slice(start, together)
+                    found = index.query(some.column(0), some.column(1), limit=self.limit, segment=segment, **self.near)
                     found = _out(found)
                     self.counted["questions"].add(some.num_rows)
                     self.counted["hits"].add(found.num_rows)

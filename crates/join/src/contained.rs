@@ -10,10 +10,11 @@ use std::ops::{ControlFlow, Range};
 
 use crate::slots::{NUMBERS, Postings, Slots};
 use crate::threads::in_order;
+use crate::watched::SharedProgress;
 use twindex::error::{Error, Result};
 use twindex::segment::Segment;
 use twindex::{KeyBuf, Snapshot};
-use twindex_sketch::Nearness;
+use twindex_sketch::{Containment, Nearness, Resemblance};
 
 /// A document that contains a text or is contained in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,26 @@ impl ContainmentHit {
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
+    }
+
+    /// Returns the resemblance of both sets.
+    #[must_use]
+    pub fn resemblance(&self) -> Resemblance {
+        let [intersection, of_text, of_document] =
+            [self.shared, self.of_text, self.of_document].map(|count| count as usize);
+        Resemblance::Exact { intersection, union: of_text + of_document - intersection }
+    }
+
+    /// Returns the fraction of the text that is contained in the document.
+    #[must_use]
+    pub fn query_in_hit(&self) -> Containment {
+        Containment::counted(self.shared as usize, self.of_text as usize)
+    }
+
+    /// Returns the fraction of the document that is contained in the text.
+    #[must_use]
+    pub fn hit_in_query(&self) -> Containment {
+        Containment::counted(self.shared as usize, self.of_document as usize)
     }
 }
 
@@ -195,23 +216,25 @@ impl ContainmentQueries {
     }
 
     /// Like [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted`
-    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares.
+    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares. Another thread can
+    /// use `watched` to stop the work.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`], or the error of [`SharedProgress::check`].
     pub fn answers(
         &self,
         snapshot: &Snapshot,
         threads: usize,
         limit: usize,
         is_wanted: impl Fn(&KeyBuf) -> bool + Sync,
+        watched: &SharedProgress,
     ) -> Result<Vec<ContainmentAnswers>> {
         let mut all = vec![ContainmentAnswers::default(); self.len()];
-        self.run(snapshot, threads, |hit| {
-            if is_wanted(&hit.key) {
+        self.for_each_piece(snapshot, threads, |hits| {
+            for hit in hits.into_iter().filter(|hit| is_wanted(&hit.key)) {
                 all[hit.text as usize].push(hit, limit);
             }
-            Ok(())
+            watched.check()
         })?;
         for answers in &mut all {
             answers.cut(limit);
@@ -230,6 +253,17 @@ impl ContainmentQueries {
         snapshot: &Snapshot,
         threads: usize,
         mut each: impl FnMut(ContainmentHit) -> Result<()> + Send,
+    ) -> Result<()> {
+        self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
+    }
+
+    /// Passes the pairs of [`run`](Self::run) to `take`, those of one piece of the documents at a time. A piece without
+    /// pairs is passed as an empty list.
+    fn for_each_piece(
+        &self,
+        snapshot: &Snapshot,
+        threads: usize,
+        mut take: impl FnMut(Vec<ContainmentHit>) -> Result<()> + Send,
     ) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -255,7 +289,7 @@ impl ContainmentQueries {
             Ok(hits)
         };
         in_order(&mut workers, &pieces, AHEAD, work, |hits: Vec<ContainmentHit>| {
-            hits.into_iter().try_for_each(&mut each)?;
+            take(hits)?;
             Ok(ControlFlow::Continue(()))
         })
         .map(drop)

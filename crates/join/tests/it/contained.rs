@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use twindex::sketch::Nearness;
 use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
-use twindex_join::{ContainmentHit, ContainmentQueries};
+use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
 use twindex_kernel::splitmix::SplitMix;
 
 use crate::nested_sets::sets;
@@ -67,6 +67,7 @@ fn containment_queries_find_the_pairs_of_brute_force() {
                 }
             }
             for threads in [1, 3] {
+                let watched = SharedProgress::default();
                 let mut queries = ContainmentQueries::new(snapshot.params(), threshold, memory).unwrap();
                 let (mut found, mut first, mut next) = (Vec::new(), 0, 0);
                 while next < texts.len() {
@@ -81,9 +82,9 @@ fn containment_queries_find_the_pairs_of_brute_force() {
                         Ok(())
                     };
                     queries.run(&snapshot, threads, take).unwrap();
-                    let all = queries.answers(&snapshot, threads, usize::MAX, |_| true).unwrap();
+                    let all = queries.answers(&snapshot, threads, usize::MAX, |_| true, &watched).unwrap();
                     let some = queries
-                        .answers(&snapshot, threads, 2, |key| key.to_string().as_str() > "d1")
+                        .answers(&snapshot, threads, 2, |key| key.to_string().as_str() > "d1", &watched)
                         .unwrap();
                     for (all, some) in all.iter().zip(&some) {
                         let later: Vec<&ContainmentHit> =
@@ -118,4 +119,23 @@ fn containment_queries_refuse_invalid_index_set_and_share() {
         assert!(matches!(queries.push(set), Err(Error::Invalid(_))));
     }
     assert!(queries.is_empty());
+}
+
+#[test]
+fn stopped_containment_query_returns_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, _) = index(&dir.path().join("x"), &sets(&mut SplitMix(1), 20));
+    let snapshot = index.snapshot();
+    let mut queries = ContainmentQueries::new(snapshot.params(), 0.8, 1 << 20).unwrap();
+    // No document has this element, so no pair is found.
+    queries.push(&[u64::MAX]).unwrap();
+    let watched = SharedProgress::default();
+    for threads in [1, 3] {
+        assert!(queries.answers(&snapshot, threads, 9, |_| true, &watched).unwrap()[0].hits.is_empty());
+    }
+    watched.stop();
+    for threads in [1, 3] {
+        let error = queries.answers(&snapshot, threads, 9, |_| true, &watched).unwrap_err();
+        assert!(error.to_string().contains("stopped"), "{error}");
+    }
 }

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use twindex::params::{KeyKind, Threshold};
-use twindex::sketch::Containment;
-use twindex::{Index, Snapshot};
+use twindex::{Index, Resemblance, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
 use twindex_corpus::sketching::for_each_sketched;
 use twindex_corpus::tsv;
-use twindex_join::{ContainmentHit, ContainmentQueries};
+use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
 
 use super::{CANNOT_WRITE, QueryArgs, QueryTotals, key_number, write_key};
 use crate::progress::Progress;
@@ -72,7 +71,8 @@ impl Asking<'_> {
         let Self { query, snapshot, queries, keys, totals } = self;
         let (limit, shard) = (query.limit.unwrap_or(usize::MAX), query.shard);
         let threads = rayon::current_num_threads();
-        let found = queries.answers(snapshot, threads, limit, |key| shard.has(key))?;
+        let found =
+            queries.answers(snapshot, threads, limit, |key| shard.has(key), &SharedProgress::default())?;
         for (key, answers) in keys.iter().zip(&found) {
             let number = totals.queries;
             totals.queries += 1;
@@ -80,13 +80,10 @@ impl Asking<'_> {
             for hit in &answers.hits {
                 totals.hits += 1;
                 totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
-                let of = |whole: u32| Containment::counted(hit.shared as usize, whole as usize);
-                let (query_in_hit, hit_in_query) = (of(hit.of_text), of(hit.of_document));
-                totals.query_in_hit.add(Some(query_in_hit));
-                totals.hit_in_query.add(Some(hit_in_query));
+                totals.query_in_hit.add(Some(hit.query_in_hit()));
+                totals.hit_in_query.add(Some(hit.hit_in_query()));
                 if query.prints() {
-                    let shares = (query_in_hit.value(), hit_in_query.value());
-                    write_hit(out, key, hit, shares).context(CANNOT_WRITE)?;
+                    write_hit(out, key, hit).context(CANNOT_WRITE)?;
                 }
             }
         }
@@ -97,16 +94,14 @@ impl Asking<'_> {
 }
 
 /// Writes a line for a hit whose common elements were counted. The distance is unknown, so its column is `-`.
-fn write_hit(
-    out: &mut impl Write,
-    query: &[u8],
-    hit: &ContainmentHit,
-    (query_in_hit, hit_in_query): (f64, f64),
-) -> std::io::Result<()> {
+fn write_hit(out: &mut impl Write, query: &[u8], hit: &ContainmentHit) -> std::io::Result<()> {
     tsv::write_field(out, query)?;
     out.write_all(b"\t")?;
     write_key(out, &hit.key)?;
-    let union = hit.of_text + hit.of_document - hit.shared;
-    let resemblance = f64::from(hit.shared) / f64::from(union.max(1));
-    writeln!(out, "\t-\t{resemblance:.4}\t{}\t{union}\t{query_in_hit:.4}\t{hit_in_query:.4}", hit.shared)
+    let resemblance = hit.resemblance();
+    write!(out, "\t-\t{:.4}", resemblance.value())?;
+    if let Resemblance::Exact { intersection, union } = resemblance {
+        write!(out, "\t{intersection}\t{union}")?;
+    }
+    writeln!(out, "\t{:.4}\t{:.4}", hit.query_in_hit().value(), hit.hit_in_query().value())
 }
