@@ -1,5 +1,6 @@
 //! `dedup`: deduplicates texts in memory, by the rule of the library.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -178,6 +179,7 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 ///     them is removed for the equal text first.
 /// inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
 ///     value is kept.
+/// against_inside: with `against` and `inside`, the value of each text of `against`.
 /// nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
 /// clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
 ///     components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is given.
@@ -195,7 +197,7 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// `threshold` is 0.05 to 1. A value that is out of range raises InvalidError, which names the argument.
 #[pyfunction]
 #[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
-    inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
+    inside=None, against_inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
     seed=0, tokens=None, normal_form=None, fold=None, max_bucket=None, memory=1_073_741_824, progress=None,
     idf=None, weight_unit=None, without_boilerplate=None, boilerplate_words=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -209,6 +211,7 @@ pub(crate) fn dedup(
     keep: Option<&Bound<'_, PyAny>>,
     against: Option<&Bound<'_, PyAny>>,
     inside: Option<&Bound<'_, PyAny>>,
+    against_inside: Option<&Bound<'_, PyAny>>,
     nulls: &str,
     clusters: &str,
     pairs: &str,
@@ -231,10 +234,19 @@ pub(crate) fn dedup(
     let texts = Column::of_field("texts", texts, text_field)?;
     let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;
     let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
-    if against.is_some() && inside.is_some() {
-        return Err(Failure::invalid(
-            "inside: does not go with against, whose texts have no values; leave one of them out",
-        ));
+    let against_inside = against_inside.map(|values| Column::of("against_inside", values)).transpose()?;
+    match (&against, &inside, &against_inside) {
+        (Some(_), Some(_), None) => {
+            return Err(Failure::invalid(
+                "against_inside: expected a value for each text of against, because inside is given; found none",
+            ));
+        }
+        (None, _, Some(_)) | (_, None, Some(_)) => {
+            return Err(Failure::invalid(
+                "against_inside: goes with against and inside; leave it out, or give both",
+            ));
+        }
+        _ => {}
     }
     let shingling = shingling_with(idf, &CutOptions { words, seed, tokens, normal_form, fold })?;
     let job = DedupTexts {
@@ -264,8 +276,14 @@ pub(crate) fn dedup(
     };
     let nulls =
         choice("nulls", nulls, &[("raise", Nulls::Raise), ("keep", Nulls::Keep), ("drop", Nulls::Drop)])?;
-    let given =
-        DedupInput { texts: &texts, against: against.as_ref(), inside: inside.as_ref(), by: &by, nulls };
+    let given = DedupInput {
+        texts: &texts,
+        against: against.as_ref(),
+        inside: inside.as_ref(),
+        against_inside: against_inside.as_ref(),
+        by: &by,
+        nulls,
+    };
     given.check(job.keep)?;
     let found = watched(py, progress, |watched| given.work(&job, watched))?;
     if found.found.capped_shingles > 0 {
@@ -317,6 +335,8 @@ struct DedupInput<'g> {
     texts: &'g Column,
     against: Option<&'g Column>,
     inside: Option<&'g Column>,
+    /// The values of the texts in `against`. Given if and only if `against` and `inside` are.
+    against_inside: Option<&'g Column>,
     by: &'g TextOrder,
     nulls: Nulls,
 }
@@ -353,6 +373,14 @@ impl DedupInput<'_> {
                 return Err(Failure::invalid(format!("{name}: expected {texts}, one a text, found {len}")));
             }
         }
+        if let (Some(against), Some(values)) = (self.against, self.against_inside) {
+            let (expected, found) = (against.len(), values.len());
+            if expected != found {
+                return Err(Failure::invalid(format!(
+                    "against_inside: expected {expected}, one a text of against, found {found}"
+                )));
+            }
+        }
         Ok(())
     }
 
@@ -387,20 +415,16 @@ impl DedupInput<'_> {
             }
         }
         let of_places = || places.iter().map(|&row| row as usize);
-        let inside: Option<Vec<_>> = self
-            .inside
-            .map(|inside| {
-                of_places().map(|row| Ok(inside.shown(row)?.unwrap_or_default())).collect::<Result<_>>()
-            })
+        let of_history = || history.iter().map(|&row| row as usize);
+        let against_inside = self.against.zip(self.against_inside);
+        let against_inside = against_inside
+            .map(|(against, values)| values_of(against, ("against_inside", values), of_history()))
             .transpose()?;
-        // A missing value is refused like an empty one, with its position among all texts.
-        if let Some(at) = inside.iter().flatten().position(|value| value.is_empty()) {
-            let why =
-                "the value is empty or missing: give each text a value, as those without one would share it";
-            return Err(self.texts.refused(places[at] as usize, &format!("inside: {why}")));
-        }
-        let inside: Option<Vec<&[u8]>> =
-            inside.as_ref().map(|inside| inside.iter().map(|value| &**value).collect());
+        let inside = self.inside.map(|values| values_of(self.texts, ("inside", values), of_places()));
+        let inside = inside.transpose()?;
+        let inside: Option<Vec<&[u8]>> = inside
+            .as_ref()
+            .map(|inside| against_inside.iter().flatten().chain(inside).map(|value| &**value).collect());
         let numbers: Option<Vec<FieldNumber>> = match self.by {
             TextOrder::Numbers(numbers) => Some(of_places().map(|row| numbers[row]).collect()),
             _ => None,
@@ -421,8 +445,26 @@ impl DedupInput<'_> {
     }
 }
 
+/// Returns the values beside the texts in some rows. A missing value is refused like an empty one, with the position of its
+/// text.
+fn values_of<'a>(
+    texts: &Column,
+    (name, values): (&str, &'a Column),
+    rows: impl Iterator<Item = usize>,
+) -> Result<Vec<Cow<'a, [u8]>>> {
+    rows.map(|row| match values.shown(row)? {
+        Some(value) if !value.is_empty() => Ok(value),
+        _ => {
+            let why =
+                "the value is empty or missing: give each text a value, as those without one would share it";
+            Err(texts.refused(row, &format!("{name}: {why}")))
+        }
+    })
+    .collect()
+}
+
 /// Returns the key of a text, which must not be null. A number becomes decimal digits, as in a file.
-pub(crate) fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]>> {
+pub(crate) fn key(keys: &Column, row: usize) -> Result<Cow<'_, [u8]>> {
     let found = keys.shown(row)?;
     let found = found.ok_or_else(|| keys.refused(row, "expected a key, found none"))?;
     twindex::Key::Bytes(&found).check(KeyKind::Bytes).map_err(|error| Failure::Record(row, error))?;

@@ -2,13 +2,18 @@
 columns."""
 
 import collections.abc
+import json
+import os
 import pickle
 import random
+import shutil
+import subprocess
 
 import pytest
 
 import twindex
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SAME = "one two three four five six seven eight"
 TEXTS = [SAME, "something else altogether", SAME + " nine", SAME]
 
@@ -165,8 +170,94 @@ def test_texts_near_a_history_are_removed():
     # A larger text is kept, and the text that it contains is reported.
     larger = twindex.dedup([SAME + " nine ten", "eight"], 1.0, words=1, near="containment", against=[SAME])
     assert larger.kept == [0] and larger.history == [None, 0] and larger.contained == [(0, 0, 1.0)]
-    with pytest.raises(twindex.InvalidError, match="inside: does not go with against"):
-        twindex.dedup(["a"], against=["b"], inside=["x"])
+
+
+@pytest.mark.parametrize("near", ["resemblance", "containment"])
+def test_values_of_texts_and_history_are_compared_inside(near):
+    chance = random.Random(5)
+    values = ["en", "de", 7]
+    texts = [[chance.choice(LETTERS) for _ in range(chance.randrange(2, 12))] for _ in range(240)]
+    # Equal texts with equal and with different values.
+    texts[150:180] = texts[20:50]
+    texts[200:220] = texts[180:200]
+    inside = [values[chance.randrange(3)] for _ in texts]
+    inside[150:165] = inside[20:35]
+    inside[200:215] = inside[180:195]
+    old, new = slice(0, 90), slice(90, None)
+    joined = [" ".join(words) for words in texts]
+    given = dict(words=1, near=near, inside=inside[new], against=joined[old], against_inside=inside[old])
+    found = twindex.dedup(joined[new], 0.7, **given)
+    # Brute force: each text is compared with the history and the kept texts before it that have its value.
+    sets = [set(words) for words in texts]
+
+    def is_near(one, two):
+        if near == "resemblance":
+            return len(one & two) / len(one | two) >= 0.7
+        return len(one) <= len(two) and len(one & two) / len(one) >= 0.7
+
+    order = sorted(range(90, 240), key=lambda at: (-len(sets[at]), at)) if near == "containment" else range(90, 240)
+    kept = list(range(90))
+    for at in order:
+        if not any(inside[at] == inside[other] and is_near(sets[at], sets[other]) for other in kept):
+            kept.append(at)
+    assert found.kept == sorted(at - 90 for at in kept[90:]) and 20 < len(found.kept) < 140
+    removed = [(at + 90, found.history[at], found.representatives[at]) for at in range(150) if not found.mask[at]]
+    assert all(inside[at] == inside[old if old is not None else of + 90] for at, old, of in removed)
+    assert sum(old is not None for _, old, _ in removed) > 10 < sum(old is None for _, old, _ in removed)
+    contained = {
+        old: other
+        for old in range(90)
+        for other in kept[:89:-1]
+        if near == "containment" and inside[old] == inside[other] and is_near(sets[old], sets[other])
+    }
+    assert {old for old, _, _ in found.contained} == set(contained)
+    # Every text of another value is kept.
+    alone = twindex.dedup(joined[new], 0.7, **{**given, "against_inside": ["other"] * 90})
+    assert alone.history == [None] * 150 and len(alone.kept) > len(found.kept) and alone.contained == []
+
+
+def test_daily_dedup_inside_a_value_equals_the_command(tmp_path):
+    command = os.environ.get("TWINDEX") or shutil.which("twindex")
+    if not command:
+        pytest.skip("no command to compare with: name it in TWINDEX")
+    chance = random.Random(6)
+    texts = [" ".join(chance.choice(LETTERS) for _ in range(12)) for _ in range(300)]
+    languages = [chance.choice(["en", "de"]) for _ in texts]
+    days, out = [range(150), range(150, 300)], [tmp_path / "one", tmp_path / "two"]
+    for number, day in enumerate(days):
+        with open(tmp_path / f"{number}.jsonl", "w") as lines:
+            for at in day:
+                lines.write(json.dumps({"id": f"{at:03}", "text": texts[at], "lang": languages[at]}) + "\n")
+        line = [command, "dedup", tmp_path / f"{number}.jsonl", "-o", out[number], "--threshold", "0.4", "--words", "1"]
+        line += ["--inside", "lang", "-q", *(["--against", out[0]] if number else [])]
+        subprocess.run(line, check=True)
+    kept = [[int(json.loads(line)["id"]) for line in (folder / "kept.jsonl").read_text().splitlines()] for folder in out]
+    found = twindex.dedup(
+        [texts[at] for at in days[1]],
+        0.4,
+        words=1,
+        inside=[languages[at] for at in days[1]],
+        against=[texts[at] for at in kept[0]],
+        against_inside=[languages[at] for at in kept[0]],
+    )
+    assert [at + 150 for at in found.kept] == kept[1] and 10 < len(kept[1]) < 140
+
+
+def test_values_of_the_history_are_checked():
+    given = dict(against=["b", None, "c"], inside=["x"], nulls="drop")
+    for options, why in [
+        ({}, "^against_inside: expected a value for each text of against, because inside is given; found none"),
+        ({"against_inside": ["x"]}, "^against_inside: expected 3, one a text of against, found 1"),
+        ({"against_inside": ["x", "x", None]}, "^record 2: against: against_inside: the value is empty or missing"),
+        ({"against_inside": ["x", "x", ""]}, "^record 2: against: against_inside: the value is empty or missing"),
+        ({"against_inside": ["x"] * 3, "inside": None}, "^against_inside: goes with against and inside"),
+        ({"against_inside": ["x"] * 3, "against": None}, "^against_inside: goes with against and inside"),
+    ]:
+        with pytest.raises(twindex.InvalidError, match=why):
+            twindex.dedup(["a"], **{**given, **options})
+    # A text of the history that is null needs no value, and the others keep their places.
+    found = twindex.dedup(["c"], **given, against_inside=["y", None, "x"])
+    assert found.history == [2] and twindex.dedup(["c"], **given, against_inside=["x", None, "y"]).kept == [0]
 
 
 def test_near_keep_and_weights_work_as_in_the_command():

@@ -648,6 +648,7 @@ def dedup(
     | None = None,
     against: _Texts | Table | None = None,
     inside: _Keys | None = None,
+    against_inside: _Keys | None = None,
     nulls: Literal["raise", "keep", "drop"] = "raise",
     clusters: Literal["leaders", "components"] = "leaders",
     pairs: Literal["covering", "all"] = "covering",
@@ -692,6 +693,7 @@ def dedup(
         of them is removed for the equal text first.
     inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of
         each value is kept.
+    against_inside: with `against` and `inside`, the value of each text of `against`.
     nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
     clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
         components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is
