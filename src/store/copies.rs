@@ -192,16 +192,8 @@ impl Index {
                 .filter(|(segment, deleted)| deleted.len() < segment.documents())
                 .map(|(segment, deleted)| MergeInput { segment, deleted })
                 .collect();
-            let mut manifest = Manifest {
-                uuid: directory::new_uuid(path)?,
-                read_only_compatible: 0,
-                generation: 1,
-                next_segment: 2,
-                params: params.clone(),
-                segments: Vec::new(),
-                logged: None,
-                now,
-            };
+            let mut manifest =
+                Manifest { next_segment: 2, now, ..directory::new_manifest(path, params.clone())? };
             if let Some(digest) = idf::named_by(&params) {
                 link_or_copy(vfs, &names::idf(first.path(), digest), &names::idf(dir, digest))?;
             }

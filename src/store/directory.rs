@@ -9,6 +9,7 @@ use super::commit;
 use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
+use crate::params::Params;
 use crate::sys::Vfs;
 use crate::sys::vfs::{LockFailure, TEMPORARY_PREFIX};
 
@@ -58,6 +59,20 @@ pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
     Ok(u128::from_le_bytes(uuid))
+}
+
+/// Returns the manifest of a new index in `path`, without segments. Its UUID is random.
+pub(super) fn new_manifest(path: &Path, params: Params) -> Result<Manifest> {
+    Ok(Manifest {
+        uuid: new_uuid(path)?,
+        read_only_compatible: 0,
+        generation: 1,
+        next_segment: 1,
+        params,
+        segments: Vec::new(),
+        logged: None,
+        now: None,
+    })
 }
 
 /// Creates an index at `path`, which must not exist or must be an empty directory. `fill` writes and syncs the files of the

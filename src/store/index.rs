@@ -12,7 +12,6 @@ use super::verify::{Findings, verify_with};
 use super::writer::Writer;
 use super::{directory, idf};
 use crate::error::{Error, Result};
-use crate::format::manifest::Manifest;
 use crate::params::Params;
 use crate::sync::{AtomicBool, Mutex, RwLock};
 use crate::sys::{Access, RealVfs, Vfs};
@@ -300,21 +299,11 @@ impl Index {
             }
         }
         directory::check_free(&*vfs, path)?;
-        let uuid = directory::new_uuid(path)?;
         directory::make(&*vfs, path, |dir| {
             if let Some(table) = table {
                 idf::publish(&*vfs, dir, &names::idf(dir, table.digest()), table, false)?;
             }
-            Ok(Manifest {
-                uuid,
-                read_only_compatible: 0,
-                generation: 1,
-                next_segment: 1,
-                params,
-                segments: Vec::new(),
-                logged: None,
-                now: None,
-            })
+            directory::new_manifest(path, params)
         })?;
         Self::open_with(vfs, path)
     }

@@ -214,16 +214,8 @@ fn make_empty(
         if let Some(table) = &table {
             idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
         }
-        Ok(Manifest {
-            uuid: directory::new_uuid(out)?,
-            read_only_compatible: 0,
-            generation: 1,
-            next_segment: 1,
-            params: params.clone(),
-            segments: Vec::new(),
-            logged: None,
-            now, // time never decreases, even if documents are lost
-        })
+        // Time never decreases, even if documents are lost.
+        Ok(Manifest { now, ..directory::new_manifest(out, params.clone())? })
     })
 }
 

@@ -113,7 +113,6 @@ impl Index {
         }
         check_disjoint(&opened)?;
         let documents = opened.iter().map(Segment::documents).sum();
-        let uuid = directory::new_uuid(path)?;
         directory::make(vfs, path, |dir| {
             if let Some(table) = table {
                 idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
@@ -130,16 +129,8 @@ impl Index {
                     deleted: RoaringBitmap::new(),
                 });
             }
-            Ok(Manifest {
-                uuid,
-                read_only_compatible: 0,
-                generation: 1,
-                next_segment: entries.len() as u64 + 1,
-                params,
-                segments: entries,
-                logged: None,
-                now: None,
-            })
+            let next_segment = entries.len() as u64 + 1;
+            Ok(Manifest { next_segment, segments: entries, ..directory::new_manifest(path, params)? })
         })?;
         Ok(documents)
     }

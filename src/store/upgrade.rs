@@ -193,7 +193,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn index(&self, index: &Index) -> Result<Manifest> {
         let snapshot = index.snapshot();
-        let mut manifest = self.manifest(snapshot.params())?;
+        let mut manifest = directory::new_manifest(self.dir, snapshot.params().clone())?;
         (manifest.generation, manifest.now) = (snapshot.generation(), snapshot.now());
         if let Some(payload) = snapshot.payload() {
             manifest.logged = Some(Logged { next_log: 1, payload: Some(payload.to_vec()), ..Logged::default() });
@@ -207,7 +207,7 @@ impl Copy<'_> {
 
     fn segment(&self, path: &Path) -> Result<Manifest> {
         let segment = Segment::open(self.vfs, path)?;
-        let mut manifest = self.manifest(segment.params())?;
+        let mut manifest = directory::new_manifest(self.dir, segment.params().clone())?;
         self.idf(directory::parent(path), &manifest.params, None)?;
         let mut deleted = RoaringBitmap::new();
         if let Some(age) = manifest.params.expire_after {
@@ -226,7 +226,7 @@ impl Copy<'_> {
 
     fn legacy_index(&self, dir: &Path, version: LegacyVersion) -> Result<Manifest> {
         let old = State::load_legacy_manifest(self.vfs, dir, version)?;
-        let mut manifest = self.manifest(&old.params)?;
+        let mut manifest = directory::new_manifest(self.dir, old.params.clone())?;
         manifest.generation = old.generation;
         self.idf(dir, &manifest.params, Some(version))?;
         for entry in &old.segments {
@@ -239,24 +239,10 @@ impl Copy<'_> {
 
     fn legacy_segment(&self, path: &Path, version: LegacyVersion) -> Result<Manifest> {
         let segment = LegacySegment::open(self.vfs, path, version)?;
-        let mut manifest = self.manifest(segment.segment().params())?;
+        let mut manifest = directory::new_manifest(self.dir, segment.segment().params().clone())?;
         self.idf(directory::parent(path), &manifest.params, Some(version))?;
         self.add_legacy(&mut manifest, &segment, &RoaringBitmap::new())?;
         Ok(manifest)
-    }
-
-    /// Returns the manifest of a new index without segments.
-    fn manifest(&self, params: &Params) -> Result<Manifest> {
-        Ok(Manifest {
-            uuid: directory::new_uuid(self.dir)?,
-            read_only_compatible: 0,
-            generation: 1,
-            next_segment: 1,
-            params: params.clone(),
-            segments: Vec::new(),
-            logged: None,
-            now: None,
-        })
     }
 
     fn budget(&self) -> SpillBudget<'_> {
