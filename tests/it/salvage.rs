@@ -10,52 +10,18 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use twindex::store::salvage::{Salvage, salvage};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Error, Fingerprint, Index, Params, Result, Snapshot};
+use twindex::{Document, Error, Fingerprint, Index, Params, Result};
+
+use crate::support::attached::{self, documents};
 
 type Documents = BTreeMap<String, String>;
-
-fn documents(snapshot: &Snapshot) -> Documents {
-    let mut all = Documents::new();
-    snapshot
-        .for_each_key(|key| {
-            let record = snapshot.get(key)?;
-            all.insert(key.to_buf().to_string(), format!("{record:?}"));
-            Ok(())
-        })
-        .unwrap();
-    all
-}
 
 /// Creates an index with two segments and a log. Its documents have all fields; some are deleted or replaced.
 fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
-    let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(5000);
-    let params = params.sets().marks().priorities();
-    let index = Index::create(&path, params.build().unwrap()).unwrap();
-    let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
-    for i in 0..900_u64 {
-        let text =
-            if i % 11 == 3 { String::new() } else { format!("text number {} of those, {}", i % 97, i % 13) };
-        let value = format!("value {i}");
-        let sketch = sketcher.sketch(&text).unwrap();
-        let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(i);
-        let document = if i % 7 == 2 { document.as_duplicate() } else { document };
-        let document = document.with_priority((i % 5 > 0).then_some(i << 40));
-        writer.put(format!("key {}", i % 700).as_str(), document).unwrap();
-        if i % 300 == 299 {
-            writer.delete(format!("key {}", i % 50).as_str()).unwrap();
-            writer.commit().unwrap();
-            if i < 700 {
-                writer.flush().unwrap();
-            }
-        }
-    }
-    drop(writer);
-    let found = documents(&index.snapshot());
-    assert_eq!((index.snapshot().entries().len(), found.len()), (2, 699));
+    let found = documents(&attached::index(&path, 5000).snapshot());
+    assert_eq!(found.len(), 698);
     (dir, path, found)
 }
 

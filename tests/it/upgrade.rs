@@ -20,26 +20,13 @@ use twindex::segment::Segment;
 use twindex::store::OnConflict;
 use twindex::store::verify::verify;
 use twindex::sys::{MemoryVfs, RealVfs, Vfs};
-use twindex::{Document, Error, Index, KeyBuf, Params, Result, Snapshot, Upgrade, format_version, upgrade};
+use twindex::{Error, Index, KeyBuf, Params, Result, Upgrade, format_version, upgrade};
 
+use crate::support::attached::{self, documents};
 use crate::support::legacy::reseal;
-
-type Documents = BTreeMap<String, String>;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
-
-fn documents(snapshot: &Snapshot) -> Documents {
-    let mut all = Documents::new();
-    snapshot
-        .for_each_key(|key| {
-            let record = snapshot.get(key)?;
-            all.insert(key.to_buf().to_string(), format!("{record:?}"));
-            Ok(())
-        })
-        .unwrap();
-    all
 }
 
 /// Returns the bytes of a file, or of each file of a directory, by path.
@@ -403,30 +390,7 @@ fn format_version_is_read_from_the_header_alone() {
 fn upgrade_copies_values_stamps_marks_priorities_and_sets() {
     let dir = tempdir().unwrap();
     let path = dir.path().join("old");
-    let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(700);
-    let index = Index::create(&path, params.sets().marks().priorities().build().unwrap()).unwrap();
-    let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
-    for i in 0..900_u64 {
-        let sketch = sketcher.sketch(&page(i)).unwrap();
-        let value = format!("value {i}");
-        let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(i);
-        let document = if i % 7 == 2 { document.as_duplicate() } else { document };
-        let document = document.with_priority((i % 5 > 0).then_some(i << 40));
-        writer.put(format!("key {}", i % 700).as_str(), document).unwrap();
-        if i % 300 == 299 {
-            writer.delete(format!("key {}", i % 500).as_str()).unwrap();
-            writer.commit().unwrap();
-            if i < 700 {
-                writer.flush().unwrap();
-            }
-        }
-    }
-    drop(writer);
-    let old = index.snapshot();
-    assert!(old.logged_documents() > 100, "{}", old.logged_documents());
-    assert_eq!(old.entries().len(), 2);
+    let old = attached::index(&path, 700).snapshot();
     let (report, new) = upgraded(&path, &dir.path().join("new"), 1 << 16).unwrap();
     assert_eq!(documents(&new.snapshot()), documents(&old));
     assert_eq!(report.documents, old.documents());

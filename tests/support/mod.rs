@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod attached;
 pub mod faults;
 pub mod fuzzing;
 pub mod golden;
