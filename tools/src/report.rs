@@ -8,6 +8,8 @@ use serde::Serialize;
 pub(crate) use twindex_corpus::numbers::{bytes, count, counted};
 pub(crate) use twindex_corpus::watch::{Stages, Stopwatch, peak_rss_bytes};
 
+use crate::options::Output;
+
 /// Prints a JSON document to standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_lines(&[serde_json::to_string(value)?])
@@ -17,6 +19,40 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
+}
+
+/// Prints the result of a verb: JSON with `--json`, otherwise lines of text unless `--quiet` is given.
+pub(crate) fn print(
+    output: &Output,
+    result: &impl Serialize,
+    lines: impl FnOnce() -> Vec<String>,
+) -> anyhow::Result<()> {
+    if output.json {
+        print_json(result)
+    } else if output.quiet {
+        Ok(())
+    } else {
+        print_lines(&lines())
+    }
+}
+
+/// The time and memory that a verb needed: fields of its JSON.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Costs {
+    /// CPU seconds of the process.
+    pub(crate) cpu_seconds: f64,
+    /// Wall-clock seconds.
+    pub(crate) seconds: f64,
+    /// Maximum resident memory of the process.
+    pub(crate) peak_rss_bytes: u64,
+}
+
+impl Costs {
+    /// Returns the costs since `watch` was started.
+    pub(crate) fn since(watch: Stopwatch) -> Self {
+        let (cpu_seconds, seconds) = (watch.cpu_seconds(), watch.seconds());
+        Self { cpu_seconds, seconds, peak_rss_bytes: peak_rss_bytes() }
+    }
 }
 
 /// Prints a note to standard error: information for the user that is not part of the result.

@@ -26,7 +26,7 @@ use crate::options::{
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
-use crate::report::{self, Stopwatch, count, counted};
+use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::resume::{CommittedInputs, InputId};
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
@@ -102,9 +102,8 @@ struct BuildReport {
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 impl BuildArgs {
@@ -204,18 +203,14 @@ impl BuildArgs {
             distinct_fingerprints: space.distinct,
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
         self.print_report(&report, &remarks, snapshot.params().expire_after.is_some())?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn print_report(&self, report: &BuildReport, remarks: &[String], expire: bool) -> anyhow::Result<()> {
-        if self.output.json {
-            report::print_json(report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, report, || {
             let replaced = match report.replaced {
                 0 => String::new(),
                 gone => format!("{} replaced{}, ", count(gone), if expire { " or expired" } else { "" }),
@@ -225,13 +220,13 @@ impl BuildArgs {
                 self.index.display(),
                 counted(report.counts.documents, "document"),
                 report::bytes(report.bytes_on_disk),
-                report.seconds
+                report.costs.seconds
             )];
             for remark in remarks {
                 lines.push(format!("  note: {remark}"));
             }
-            report::print_lines(&lines)?;
-        }
+            lines
+        })?;
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use super::pairs::PairsArgs;
 use crate::options::{Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
 use crate::pair_file::{KeyText, PairFiles};
 use crate::progress::Progress;
-use crate::report::{self, Stages, Stopwatch, counted};
+use crate::report::{self, Costs, Stages, Stopwatch, counted};
 use crate::stage::{ResultKind, StageArgs};
 
 /// The header line of the table.
@@ -117,9 +117,8 @@ struct ClustersReport {
     chained_clusters: Option<u64>,
     /// Whether the keys did not fit in memory and were written to scratch files.
     spilled: bool,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
     /// CPU seconds of each stage.
     stages: Stages,
 }
@@ -196,8 +195,7 @@ impl ClustersArgs {
         let mut report = self.write(&stars, &members, &kept, files.keys(), has_scores)?;
         stages.add("write", step);
         (report.pairs, report.spilled, report.stages) = (pairs, stars.is_on_disk(), stages);
-        (report.cpu_seconds, report.seconds) = (watch.cpu_seconds(), watch.seconds());
-        report.peak_rss_bytes = report::peak_rss_bytes();
+        report.costs = Costs::since(watch);
         self.print_report(&report)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -9,7 +9,7 @@ use twindex::Index;
 use twindex_corpus::page::Space;
 
 use crate::options::{Output, ResourceArgs};
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Costs, Stopwatch, counted};
 
 /// Options of `compact`.
 #[derive(Args)]
@@ -36,9 +36,8 @@ struct CompactReport {
     merged: usize,
     bytes_before: u64,
     bytes_on_disk: u64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 impl CompactArgs {
@@ -58,23 +57,19 @@ impl CompactArgs {
             merged: before.segments().len(),
             bytes_before,
             bytes_on_disk: Space::of(&after, index.path()).on_disk,
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
-            report::print_lines(&[format!(
+        report::print(&self.output, &report, || {
+            vec![format!(
                 "{}: {}, {} merged, {} on disk, {} before, {:.1} s",
                 self.index.display(),
                 counted(report.documents, "document"),
                 counted(report.merged as u64, "segment"),
                 report::bytes(report.bytes_on_disk),
                 report::bytes(report.bytes_before),
-                report.seconds
-            )])?;
-        }
+                report.costs.seconds
+            )]
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -301,11 +301,7 @@ impl DedupArgs {
         self.fingerprint.check(&self.input)?;
         let job = self.job();
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
-            report::print_lines(&summary(&job, &report))?;
-        }
+        report::print(&self.output, &report, || summary(&job, &report))?;
         Ok(ExitCode::SUCCESS)
     }
 

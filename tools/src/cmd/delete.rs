@@ -53,20 +53,18 @@ impl DeleteArgs {
         writer.commit()?;
         drop(writer);
         let report = DeleteReport { documents: index.snapshot().documents(), deleted, absent };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let absent = match absent {
                 0 => String::new(),
                 absent => format!(", {} not there", counted(absent, "key")),
             };
-            report::print_lines(&[format!(
+            vec![format!(
                 "{}: {} deleted{absent}, {} left",
                 self.index.display(),
                 counted(report.deleted, "document"),
                 counted(report.documents, "document")
-            )])?;
-        }
+            )]
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -12,7 +12,7 @@ use twindex_join::{SpanningForest, Stars};
 
 use crate::options::{Output, ResourceArgs};
 use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Costs, Stopwatch, counted};
 use crate::stage::StageArgs;
 
 /// Options of `forest`.
@@ -56,9 +56,8 @@ struct ForestReport {
     edges: u64,
     /// Whether the keys did not fit in memory and were written to scratch files.
     spilled: bool,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 impl ForestArgs {
@@ -89,9 +88,7 @@ impl ForestArgs {
                 clusters: stars.components(),
                 edges: stars.edges(),
                 spilled: stars.is_on_disk(),
-                cpu_seconds: watch.cpu_seconds(),
-                seconds: watch.seconds(),
-                peak_rss_bytes: report::peak_rss_bytes(),
+                costs: Costs::since(watch),
             })?;
         } else {
             let clusters = counted(stars.components(), "cluster");

@@ -32,12 +32,10 @@ impl GcArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
         let report = GcReport { bytes_removed: index.gc()? };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let removed = report::bytes(report.bytes_removed);
-            report::print_lines(&[format!("{}: {removed} removed", self.index.display())])?;
-        }
+            vec![format!("{}: {removed} removed", self.index.display())]
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -18,7 +18,7 @@ use twindex_corpus::{boilerplate, contents};
 
 use crate::options::{InputArgs, Output, ResourceArgs, Usage};
 use crate::progress::Progress;
-use crate::report::{self, Stopwatch, count, counted};
+use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::text_args::TextArgs;
 
 /// Options of `idf`.
@@ -66,9 +66,8 @@ struct IdfReport {
     #[serde(flatten)]
     table: TableFigures,
     bytes: u64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 /// Statistics of an IDF table.
@@ -121,23 +120,19 @@ impl IdfArgs {
             input: documents.counts().clone(),
             table: TableFigures::of(&table),
             bytes: file_bytes(&table),
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let mut lines = vec![format!(
                 "{}: {}, {}, {:.1} s",
                 self.out.display(),
                 report.table.summary(),
                 report::bytes(report.bytes),
-                report.seconds
+                report.costs.seconds
             )];
             lines.extend(report.input.remarks().iter().map(|remark| format!("  note: {remark}")));
-            report::print_lines(&lines)?;
-        }
+            lines
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -11,7 +11,7 @@ use twindex::Index;
 use twindex::store::OnConflict;
 
 use crate::options::{Output, ResourceArgs};
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Costs, Stopwatch, counted};
 
 /// Options of `merge`.
 #[derive(Args)]
@@ -50,9 +50,8 @@ struct MergeReport {
     /// Number of keys for which several shards had the same record.
     repeated: u64,
     conflicts: u64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 impl MergeArgs {
@@ -71,19 +70,15 @@ impl MergeArgs {
             documents: merged.documents,
             repeated: merged.repeated,
             conflicts: merged.conflicts,
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let mut line = format!(
                 "{}: {} of {}, {:.1} s",
                 self.out.display(),
                 counted(report.documents, "document"),
                 counted(self.shards.len() as u64, "shard"),
-                report.seconds
+                report.costs.seconds
             );
             if report.repeated + report.conflicts > 0 {
                 let _ = write!(
@@ -93,8 +88,8 @@ impl MergeArgs {
                     report::count(report.conflicts)
                 );
             }
-            report::print_lines(&[line])?;
-        }
+            vec![line]
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -223,15 +223,14 @@ fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result
     let compacted = PassagesIndex::compact(index, work.memory / 2)?;
     let there = PassagesIndex::open(index)?;
     let (parts, dropped) = compacted.map_or((there.parts(), 0), |done| (done.parts, done.dropped));
-    if output.json {
-        report::print_json(&serde_json::json!({
-            "documents": there.documents(),
-            "parts_before": parts,
-            "parts": there.parts(),
-            "dropped": dropped,
-            "bytes": there.bytes(),
-        }))?;
-    } else if !output.quiet {
+    let result = serde_json::json!({
+        "documents": there.documents(),
+        "parts_before": parts,
+        "parts": there.parts(),
+        "dropped": dropped,
+        "bytes": there.bytes(),
+    });
+    report::print(output, &result, || {
         let done = match compacted {
             None => "one part, nothing to merge".to_owned(),
             Some(done) => format!(
@@ -240,13 +239,13 @@ fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result
                 counted(done.dropped, "deleted document")
             ),
         };
-        report::print_lines(&[format!(
+        vec![format!(
             "{}: {done}; {}, {}",
             index.display(),
             counted(there.documents().into(), "document"),
             report::bytes(there.bytes())
-        )])?;
-    }
+        )]
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -255,24 +254,23 @@ fn delete(index: &Path, keys: &KeyArgs, output: &Output) -> anyhow::Result<ExitC
     let deleted = PassagesIndex::delete(index, &keys.byte_keys(index)?.into_iter().collect())?;
     let there = PassagesIndex::open(index)?;
     let left = there.documents() - there.deleted();
-    if output.json {
-        report::print_json(&serde_json::json!({
-            "documents": left,
-            "deleted": deleted.documents,
-            "absent": deleted.absent,
-        }))?;
-    } else if !output.quiet {
+    let result = serde_json::json!({
+        "documents": left,
+        "deleted": deleted.documents,
+        "absent": deleted.absent,
+    });
+    report::print(output, &result, || {
         let absent = match deleted.absent {
             0 => String::new(),
             absent => format!(", {} not there", counted(absent, "key")),
         };
-        report::print_lines(&[format!(
+        vec![format!(
             "{}: {} deleted{absent}, {} left",
             index.display(),
             counted(deleted.documents, "document"),
             counted(left.into(), "document")
-        )])?;
-    }
+        )]
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -369,11 +367,7 @@ impl Find {
         self.resources.apply()?;
         let job = self.job();
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
-            report::print_lines(&summary(&job, &report))?;
-        }
+        report::print(&self.output, &report, || summary(&job, &report))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -44,15 +44,10 @@ impl SnapshotArgs {
         let generation = index.copy_to(&self.dest)?;
         let documents = Index::open(&self.dest)?.snapshot().documents();
         let report = SnapshotReport { documents, generation };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let documents = counted(report.documents, "document");
-            report::print_lines(&[format!(
-                "{}: {documents} of generation {generation}",
-                self.dest.display()
-            )])?;
-        }
+            vec![format!("{}: {documents} of generation {generation}", self.dest.display())]
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

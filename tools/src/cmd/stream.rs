@@ -31,7 +31,7 @@ use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, 
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
-use crate::report::{self, Stopwatch, count};
+use crate::report::{self, Costs, Stopwatch, count};
 use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
 /// The columns of a line, which are also the fields of the objects printed with `--json`.
@@ -128,9 +128,8 @@ struct StreamReport {
     commits: u64,
     /// Longest wall-clock time for one document, with its lookup and, if one was due, a commit.
     longest_pause_seconds: f64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 /// Admits documents, and holds their lines back until they are committed.
@@ -387,9 +386,7 @@ impl StreamArgs {
             empty,
             commits,
             longest_pause_seconds: longest.as_secs_f64(),
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
         if self.output.json {
             report::print_json(&report)?;
@@ -417,7 +414,7 @@ impl StreamArgs {
             count(report.known),
             count(report.counts.documents),
             report::counted(report.commits, "commit"),
-            report.seconds
+            report.costs.seconds
         ));
         match (report.containment, report.contained) {
             (Some(share), Some(contained)) => report::note(&format!(

@@ -10,7 +10,7 @@ use twindex::sys::{RealVfs, Vfs};
 use twindex::{FormatVersion, format_version, upgrade};
 
 use crate::options::{Output, ResourceArgs};
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Costs, Stopwatch, counted};
 
 /// Options of `upgrade`.
 #[derive(Args)]
@@ -53,9 +53,8 @@ struct UpgradeReport {
     absent: Option<&'static str>,
     documents: u64,
     segments: u64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 impl UpgradeArgs {
@@ -98,20 +97,16 @@ impl UpgradeArgs {
             absent: upgraded.from.absent,
             documents: upgraded.documents,
             segments: upgraded.segments,
-            cpu_seconds: watch.cpu_seconds(),
-            seconds: watch.seconds(),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            costs: Costs::since(watch),
         };
-        if self.output.json {
-            report::print_json(&report)?;
-        } else if !self.output.quiet {
+        report::print(&self.output, &report, || {
             let mut lines = vec![format!(
                 "{}: {} of {} ({}), {:.1} s",
                 out.display(),
                 counted(report.documents, "document"),
                 self.input.display(),
                 named(upgraded.from),
-                report.seconds
+                report.costs.seconds
             )];
             match report.absent {
                 Some(absent) => {
@@ -123,8 +118,8 @@ impl UpgradeArgs {
                     out.display()
                 )),
             }
-            report::print_lines(&lines)?;
-        }
+            lines
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -15,7 +15,7 @@ use super::clusters::ClustersArgs;
 use crate::interrupt::RemovedOnSignal;
 use crate::options::{Output, ResourceArgs, Usage, parse_resemblance};
 use crate::progress::Watching;
-use crate::report::{self, Stopwatch, count, counted};
+use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::stage::{ResultKind, StageArgs};
 
 const RULES: ResultKind =
@@ -82,9 +82,8 @@ struct UrlsReport {
     aliases: usize,
     #[serde(flatten)]
     learned: Learned,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 /// A line of `--apply --json`.
@@ -157,9 +156,7 @@ impl UrlsArgs {
                 rules: number,
                 aliases,
                 learned,
-                cpu_seconds: watch.cpu_seconds(),
-                seconds: watch.seconds(),
-                peak_rss_bytes: report::peak_rss_bytes(),
+                costs: Costs::since(watch),
             })?;
         } else {
             let holds = format!(
