@@ -38,6 +38,15 @@ const ALL: u32 = u32::BITS;
 /// element, because their sketches deviate less from the expected difference.
 const SMALL: usize = 1024;
 
+/// Replaces the contents of `words` by the sketch of `set`.
+pub(super) fn make_sketch(set: &[u64], words: &mut Vec<u64>) {
+    words.clear();
+    words.resize(words_for(set.len()), 0);
+    for &element in set {
+        toggle(words, element);
+    }
+}
+
 /// Returns the number of words of a set's sketch before halving. Larger sets never have shorter sketches.
 pub(super) fn words_for(size: usize) -> usize {
     let bits = if size <= SMALL { 2 * size } else { size };
@@ -57,17 +66,7 @@ impl OddSketches {
         Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
     }
 
-    /// Replaces the contents of `words` by the sketch of `set`, halved as often as the stored sketches.
-    pub(super) fn make(&self, set: &[u64], words: &mut Vec<u64>) {
-        words.clear();
-        words.resize(self.words_for(set.len()), 0);
-        for &element in set {
-            toggle(words, element);
-        }
-    }
-
-    /// Adds a sketch that [`make`](Self::make) computed for a set of `size` elements. All sketches may have been halved
-    /// since.
+    /// Adds a sketch that [`make_sketch`] computed for a set of `size` elements.
     pub(super) fn push_made(&mut self, words: &[u64], size: usize) -> Result<()> {
         let start = self.begin(size)?;
         let own = &mut self.words[start..];

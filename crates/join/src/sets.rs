@@ -509,9 +509,14 @@ impl<'a> SetReader<'a> {
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn next_set(&mut self, number: u32) -> Result<&[u64]> {
+        self.next_set_before(number, self.sets.len() as u32)
+    }
+
+    /// Like [`next_set`](Self::next_set), but reads only sets before `end` in the same read.
+    pub(super) fn next_set_before(&mut self, number: u32, end: u32) -> Result<&[u64]> {
         // Only a set in the scratch file triggers a read of the following sets.
-        if !self.sets.is_held(number) && self.words_together(number).is_none() {
-            self.ahead(number..self.sets.len() as u32)?;
+        if number < end && !self.sets.is_held(number) && self.words_together(number).is_none() {
+            self.ahead(number..end)?;
         }
         self.set(number)
     }

@@ -44,6 +44,12 @@ pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
 /// Base-2 logarithm of the initial number of slots.
 const BITS: u32 = 10;
 
+/// Returns the tag of an element: the 32 bits of its hash that represent it.
+#[inline(always)]
+pub(crate) fn tag(element: u64) -> u32 {
+    (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+}
+
 impl Slots {
     /// Creates an empty index.
     pub(crate) fn new() -> Self {
@@ -65,10 +71,6 @@ impl Slots {
         4 * (self.used + elements) > 3 * self.table.len()
     }
 
-    fn tag(element: u64) -> u32 {
-        (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
-    }
-
     /// Returns the slot of a tag, or the free slot into which to insert it.
     #[inline(always)]
     fn slot(&self, tag: u32) -> usize {
@@ -83,13 +85,25 @@ impl Slots {
     /// Prefetches the slot of an element.
     #[inline(always)]
     pub(crate) fn fetch(&self, element: u64) {
-        prefetch(&self.table, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
+        self.fetch_tag(tag(element));
+    }
+
+    /// Prefetches the slot of the elements with a tag.
+    #[inline(always)]
+    pub(crate) fn fetch_tag(&self, tag: u32) {
+        prefetch(&self.table, (tag >> (u32::BITS - self.bits)) as usize);
     }
 
     /// Returns the numbers that were added for an element, ascending.
     #[inline(always)]
     pub(crate) fn postings(&self, element: u64) -> Postings<'_> {
-        let slot = self.table[self.slot(Self::tag(element))];
+        self.postings_of_tag(tag(element))
+    }
+
+    /// Returns the numbers that were added for the elements with a tag, ascending.
+    #[inline(always)]
+    pub(crate) fn postings_of_tag(&self, tag: u32) -> Postings<'_> {
+        let slot = self.table[self.slot(tag)];
         match slot as u32 {
             0 => Postings::None,
             number if number & CHAIN == 0 => Postings::One(number - 1),
@@ -99,11 +113,15 @@ impl Slots {
 
     /// Adds `number` for each of these elements. `number` must be greater than all numbers added before.
     pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
-        while self.needs_more(elements.len()) {
+        self.add_tags(number, elements.iter().map(|&element| tag(element)));
+    }
+
+    /// Like [`add`](Self::add), for the tags of elements.
+    pub(crate) fn add_tags(&mut self, number: u32, tags: impl ExactSizeIterator<Item = u32>) {
+        while self.needs_more(tags.len()) {
             self.grow();
         }
-        for &element in elements {
-            let tag = Self::tag(element);
+        for tag in tags {
             let at = self.slot(tag);
             match self.table[at] as u32 {
                 0 => {

@@ -1,251 +1,318 @@
 //! Decides which sets are kept, by comparing each set with the kept sets that share rare elements with it.
 
+use std::ops::{ControlFlow, Range};
+
 use super::super::hamming::JoinResources;
-use super::super::threads::{cut, on_threads};
+use super::super::odd_sketches::make_sketch;
+use super::super::sets::{SetReader, ShingleSets};
+use super::super::slots::tag;
+use super::super::threads::{cut, in_order, on_threads};
 use super::index::CoverIndex;
 use super::places::LookupScratch;
 use super::rarity::{RareElements, Rarity};
-use super::{BLOCK_ELEMENTS, BLOCK_SETS, Covering, LookupOutcome, PIECE_ELEMENTS, PIECE_SETS, SetComparer};
+use super::undecided::{Undecided, UndecidedPiece, UndecidedPlace, UndecidedSet};
+use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_ELEMENTS, PIECE_SETS};
 use twindex::error::Result;
-use twindex::sys::Column;
-use twindex_sketch::Nearness;
+use twindex::sys::MemoryBudget;
+use twindex::sys::column::Value;
 
-/// Results of comparing the sets of a piece with the previously kept sets. `looked` has one entry per set.
-#[derive(Default)]
-struct Piece {
-    looked: Vec<LookupOutcome>,
-    /// For each set of the piece, the end of its part of `elements` and the end of its part of `sketches`. Both parts are
-    /// empty for removed sets.
-    ends: Vec<(usize, usize)>,
-    /// The elements with which the sets are looked up.
-    elements: Vec<u64>,
-    sketches: Vec<u64>,
+/// Decides whether two sets are near, and which sets cannot be near.
+pub(super) trait CoverRule: Sync {
+    /// What is recorded of two near sets.
+    type Score: Value + Send + Sync;
+    /// Working memory of a thread.
+    type Worker: Send;
+    /// Whether sketches of sets can rule out that two sets are near.
+    const IS_SKETCHED: bool;
+
+    /// Returns working memory for a thread.
+    fn worker(&self) -> Self::Worker;
+
+    /// Returns the smallest n such that every set near a set of `size` elements has at least one of any n of its elements;
+    /// 0 if it is near no set.
+    fn prefix(&self, size: usize) -> usize;
+
+    /// Returns whether a kept set is found only if it is indexed by all of its elements, not just by its prefix.
+    fn indexes_all(&self) -> bool;
+
+    /// Returns the largest number of elements that are in only one of two sets of these sizes if the later set is near the
+    /// kept set; `None` if it cannot be near.
+    fn max_difference(&self, later: usize, kept: usize) -> Option<u64>;
+
+    /// Announces that some of these sets are compared next, in ascending order of the later set.
+    fn announce(&self, worker: &mut Self::Worker, later: Range<u32>);
+
+    /// Returns the score of a set and an earlier kept set, or `None` if they are not near.
+    fn score(&self, worker: &mut Self::Worker, later: u32, kept: u32) -> Result<Option<Self::Score>>;
 }
+
+/// The part of the memory that undecided sets may use before they are stored in a scratch file.
+const PART_OF_UNDECIDED: usize = 8;
+
+/// Decides on all sets, in one or more passes.
+pub(super) fn cover<R: CoverRule>(
+    covering: &mut Covering<'_, R::Score>,
+    rule: &R,
+    resources: JoinResources<'_>,
+) -> Result<()> {
+    let threads = resources.threads.max(1);
+    let rarity = Rarity::of(covering.sets, part(covering.sets, rule), resources.memory, threads)?;
+    let budget = MemoryBudget::new(resources.dir, resources.memory / PART_OF_UNDECIDED);
+    let mut undecided = Undecided::new(&budget);
+    find_undecided(covering, rule, (&rarity, threads), &mut undecided)?;
+    // Only kept sets that are indexed by all of their elements are read again.
+    let rarity = rule.indexes_all().then_some(rarity);
+    let held = rarity.as_ref().map_or(0, Rarity::bytes) + resources.memory / PART_OF_UNDECIDED;
+    let max = resources.memory.saturating_sub(held);
+    let mut workers: Vec<LookupWorker<'_, R>> =
+        (0..threads).map(|_| LookupWorker::new(covering.sets, rule)).collect();
+    loop {
+        if !rule.indexes_all() {
+            undecided.drop_lonely(max / 2, threads, || covering.check())?;
+        }
+        covering.passes += 1;
+        let index = CoverIndex::new(max);
+        let mut pass = Pass { rule, rarity: rarity.as_ref(), index, is_full: false };
+        let (mut from, mut to) = (UndecidedPlace::default(), UndecidedPlace::default());
+        let (decided, mut block) = (covering.sets.len() - undecided.len(), Vec::new());
+        let (mut looked, mut left) = (0, 0);
+        loop {
+            block.clear();
+            block.extend(std::iter::from_fn(|| undecided.next(&mut from)).take(BLOCK_SETS));
+            if block.is_empty() {
+                break;
+            }
+            left += pass.decide(covering, &mut undecided, &block, &mut to, &mut workers)?;
+            looked += block.len();
+            covering.reach(decided + looked - left)?;
+        }
+        undecided.truncate(to);
+        if undecided.len() == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the fraction of all elements with which sets are looked up.
+fn part(sets: &ShingleSets, rule: &impl CoverRule) -> f64 {
+    let prefixes: usize = (0..sets.len() as u32).map(|set| rule.prefix(sets.size(set) as usize)).sum();
+    prefixes as f64 / sets.elements().max(1) as f64
+}
+
+/// Number of results of a thread that may wait for earlier results.
+const WAITING: usize = 8;
+
+/// Finds the sets that may be near other sets, and the elements with which they are looked up. All other sets are kept.
+fn find_undecided<R: CoverRule>(
+    covering: &Covering<'_, R::Score>,
+    rule: &R,
+    (rarity, threads): (&Rarity, usize),
+    undecided: &mut Undecided,
+) -> Result<()> {
+    let size = |rank: usize| covering.sets.size(covering.at(rank as u32));
+    let pieces: Vec<_> = cut(0..covering.sets.len(), (usize::MAX, PIECE_ELEMENTS), size).collect();
+    let mut finders: Vec<_> = (0..threads).map(|_| UndecidedFinder::new(covering.sets)).collect();
+    let mut read = 0;
+    let work = |finder: &mut UndecidedFinder<'_>, ranks: &Range<usize>| {
+        covering.check()?;
+        Ok((ranks.len(), finder.find(covering, rule, rarity, ranks.start as u32..ranks.end as u32)?))
+    };
+    let _ = in_order(&mut finders, &pieces, WAITING, work, |(sets, piece): (usize, UndecidedPiece)| {
+        undecided.append(&piece)?;
+        read += sets;
+        covering.reach(read - undecided.len())?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(())
+}
+
+/// Working memory of a thread that finds undecided sets, aligned so that threads share no cache line.
+#[repr(align(128))]
+struct UndecidedFinder<'a> {
+    reader: SetReader<'a>,
+    head: RareElements,
+    sketch: Vec<u64>,
+}
+
+impl<'a> UndecidedFinder<'a> {
+    fn new(sets: &'a ShingleSets) -> Self {
+        Self { reader: SetReader::new(sets), head: RareElements::default(), sketch: Vec::new() }
+    }
+
+    /// Returns the undecided sets among those with these ranks.
+    fn find<R: CoverRule>(
+        &mut self,
+        covering: &Covering<'_, R::Score>,
+        rule: &R,
+        rarity: &Rarity,
+        ranks: Range<u32>,
+    ) -> Result<UndecidedPiece> {
+        let Self { reader, head, sketch } = self;
+        let mut found = UndecidedPiece::default();
+        let end = range_of(ranks.clone().map(|rank| covering.at(rank))).end;
+        for rank in ranks {
+            let set = reader.next_set_before(covering.at(rank), end)?;
+            let wanted = rule.prefix(set.len());
+            if wanted == 0 || !rarity.head(set, wanted, head) {
+                // No other set has these elements, so the set is near no kept set. Later sets may still be near it.
+                if !rule.indexes_all() || !rarity.has_shared(set) {
+                    continue;
+                }
+                head.shared.clear();
+            }
+            sketch.clear();
+            if R::IS_SKETCHED {
+                make_sketch(set, sketch);
+            }
+            found.push(rank, head.shared.iter().map(|&element| tag(element)), sketch);
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the range that contains these sets if they are close to each other, so that reading the whole range takes little
+/// more time; otherwise an empty range.
+fn range_of(sets: impl ExactSizeIterator<Item = u32>) -> Range<u32> {
+    let count = sets.len() as u64;
+    let (first, end) = sets.fold((u32::MAX, 0), |(first, end), set| (first.min(set), end.max(set + 1)));
+    if u64::from(end.saturating_sub(first)) <= CLOSE * count { first..end } else { 0..0 }
+}
+
+/// A range of sets is read at once if it contains at most this number of sets for each requested set.
+const CLOSE: u64 = 8;
 
 /// Working memory of a thread, aligned so that threads share no cache line.
 #[repr(align(128))]
-struct LookupWorker<'a> {
-    counting: SetComparer<'a>,
-    head: RareElements,
-    sketch: Vec<u64>,
+struct LookupWorker<'a, R: CoverRule> {
+    own: R::Worker,
     places: LookupScratch,
+    reader: SetReader<'a>,
+    shared: Vec<u64>,
+    tags: Vec<u32>,
 }
 
-/// Decides on all sets, in one or more passes.
-pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -> Result<()> {
-    let (sets, near) = (covering.sets, covering.near);
-    let threads = resources.threads.max(1);
-    let rarity = Rarity::of(sets, 1.0 - near.threshold(), resources.memory / 2, threads)?;
-    let max = resources.memory.saturating_sub(rarity.bytes());
-    let mut workers: Vec<LookupWorker<'_>> = (0..threads)
-        .map(|_| LookupWorker {
-            counting: SetComparer::new(sets, near),
-            head: RareElements::default(),
-            sketch: Vec::new(),
+impl<'a, R: CoverRule> LookupWorker<'a, R> {
+    fn new(sets: &'a ShingleSets, rule: &R) -> Self {
+        Self {
+            own: rule.worker(),
             places: LookupScratch::default(),
-        })
-        .collect();
-    // The ranks of undecided sets, or `None` in the first pass, when all sets are undecided.
-    let mut left: Option<Column<u32>> = None;
-    covering.covered.passes = 0;
-    loop {
-        covering.covered.passes += 1;
-        let mut pass = Pass { rarity: &rarity, index: CoverIndex::new(max), postponed: None };
-        let number = left.as_ref().map_or(sets.len(), |left| left.len());
-        let rank = |at: usize| left.as_ref().map_or(at as u32, |left| left[at]);
-        let mut start = 0;
-        let mut block = Vec::new();
-        while start < number {
-            block.clear();
-            let mut elements = 0;
-            while start < number && block.len() < BLOCK_SETS && elements < BLOCK_ELEMENTS {
-                let rank = rank(start);
-                elements += sets.size(covering.at(rank));
-                block.push(rank);
-                start += 1;
-            }
-            pass.decide(covering, &block, &mut workers)?;
-            covering.reach(sets.len() - (number - start))?;
-        }
-        match pass.postponed {
-            None => return Ok(()),
-            postponed => left = postponed,
+            reader: SetReader::new(sets),
+            shared: Vec::new(),
+            tags: Vec::new(),
         }
     }
 }
 
 /// One pass over all undecided sets.
-struct Pass<'a> {
-    rarity: &'a Rarity,
+struct Pass<'a, R> {
+    rule: &'a R,
+    /// `None` if kept sets are indexed by the tags with which they are looked up.
+    rarity: Option<&'a Rarity>,
     index: CoverIndex,
-    /// The ranks of the sets that were not decided because the index is full; `None` while it is not full.
-    postponed: Option<Column<u32>>,
+    /// Whether a set did not fit in the index. Sets that are not near an indexed set are then left for the next pass.
+    is_full: bool,
 }
 
-impl Pass<'_> {
-    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set, and
-    /// postpones the others.
+impl<R: CoverRule> Pass<'_, R> {
+    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set, and moves
+    /// the others to `to`. Returns the number of these.
     fn decide(
         &mut self,
-        covering: &mut Covering<'_>,
-        block: &[u32],
-        workers: &mut [LookupWorker<'_>],
-    ) -> Result<()> {
-        let pieces = pieces(covering, block);
-        let (before, index, rarity) = (&*covering, &self.index, self.rarity);
-        let made = on_threads(workers, &pieces, |worker, piece| {
-            let mut made = Piece::default();
+        covering: &mut Covering<'_, R::Score>,
+        undecided: &mut Undecided,
+        block: &[UndecidedSet],
+        to: &mut UndecidedPlace,
+        workers: &mut [LookupWorker<'_, R>],
+    ) -> Result<usize> {
+        let size = |at: usize| covering.sets.size(covering.at(block[at].rank));
+        let pieces: Vec<&[UndecidedSet]> =
+            cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect();
+        let (before, all, pass) = (&*covering, &*undecided, &*self);
+        let found = on_threads(workers, &pieces, |worker, piece| {
             before.check()?;
-            worker.counting.ahead(piece.iter().map(|&rank| before.at(rank)))?;
-            for &rank in *piece {
-                worker.look(before, rank, rarity, index, &mut made)?;
-            }
-            Ok(made)
+            pass.rule.announce(&mut worker.own, range_of(piece.iter().map(|set| before.at(set.rank))));
+            piece
+                .iter()
+                .map(|set| {
+                    if before.is_fixed(set.rank) {
+                        return Ok(LookupOutcome::default());
+                    }
+                    pass.nearest(before, all, set, 0, worker)
+                })
+                .collect::<Result<Vec<_>>>()
         })?;
         let first = self.index.members.len() as u32;
-        for (ranks, piece) in pieces.into_iter().zip(&made) {
-            let mut starts = (0, 0);
-            for ((&rank, &looked), &ends) in ranks.iter().zip(&piece.looked).zip(&piece.ends) {
-                let set = covering.at(rank);
-                let elements = &piece.elements[starts.0..ends.0];
-                let sketch = &piece.sketches[starts.1..ends.1];
-                starts = ends;
-                if covering.take(set, looked)? || sketch.is_empty() {
+        let mut left = 0;
+        for (entry, found) in block.iter().zip(found.into_iter().flatten()) {
+            let set = covering.at(entry.rank);
+            if covering.take(set, found)? {
+                continue;
+            }
+            if !covering.is_fixed(entry.rank) {
+                let found = self.nearest(covering, undecided, entry, first, &mut workers[0])?;
+                if covering.take(set, found)? {
                     continue;
                 }
-                let worker = &mut workers[0];
-                if !covering.is_fixed(rank) {
-                    let lookup = SetLookup { covering, set, index: &self.index, from: first };
-                    let looked =
-                        lookup.nearest(elements, sketch, &mut worker.places, &mut worker.counting)?;
-                    if covering.take(set, looked)? {
-                        continue;
-                    }
-                }
-                if let Some(postponed) = &mut self.postponed {
-                    postponed.push(rank)?;
-                    continue;
-                }
-                self.keep(covering, rank, elements, sketch, &mut worker.counting, &mut worker.head)?;
+            }
+            if !self.keep(covering, undecided, entry, &mut workers[0])? {
+                undecided.move_to(to, entry);
+                left += 1;
             }
         }
-        Ok(())
+        Ok(left)
     }
 
-    /// Adds a kept set to the index. If the index is full, postpones the decision on this set.
+    /// Adds a kept set to the index. Returns false if the index is or was full.
     fn keep(
         &mut self,
-        covering: &Covering<'_>,
-        rank: u32,
-        elements: &[u64],
-        sketch: &[u64],
-        counting: &mut SetComparer<'_>,
-        head: &mut RareElements,
-    ) -> Result<()> {
-        let set = covering.at(rank);
-        let elements = match covering.near {
-            Nearness::Resemblance(_) => elements,
-            // Other sets may look up any element of this set.
-            Nearness::Containment(_) => {
-                self.rarity.all(counting.set(set)?, head);
-                &head.shared
+        covering: &Covering<'_, R::Score>,
+        undecided: &Undecided,
+        entry: &UndecidedSet,
+        worker: &mut LookupWorker<'_, R>,
+    ) -> Result<bool> {
+        let set = covering.at(entry.rank);
+        let tags = match self.rarity {
+            _ if self.is_full => return Ok(false),
+            None => undecided.tags(entry),
+            Some(rarity) => {
+                rarity.shared(worker.reader.set(set)?, &mut worker.shared);
+                worker.tags.clear();
+                worker.tags.extend(worker.shared.iter().map(|&element| tag(element)));
+                &worker.tags
             }
         };
-        if self.index.is_full(elements.len()) {
-            self.postponed = Some(Column::of(covering.sets.column_budget(), [rank])?);
-            return Ok(());
+        self.is_full = self.index.is_full(tags.len());
+        if !self.is_full {
+            self.index.add(set, covering.sets.size(set) as u32, tags, undecided.sketch(entry))?;
         }
-        self.index.add(set, covering.sets.size(set) as u32, elements, sketch)
+        Ok(!self.is_full)
     }
-}
 
-/// Splits a block into pieces that threads process.
-fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
-    let size = |at: usize| covering.sets.size(covering.at(block[at]));
-    cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect()
-}
-
-impl LookupWorker<'_> {
-    /// Compares a set with the indexed sets, and adds the result to `made`.
-    fn look(
-        &mut self,
-        covering: &Covering<'_>,
-        rank: u32,
-        rarity: &Rarity,
-        index: &CoverIndex,
-        made: &mut Piece,
-    ) -> Result<()> {
-        let Self { counting, head, sketch, places } = self;
-        let set = covering.at(rank);
-        let elements = counting.set(set)?;
-        let mut looked = LookupOutcome::default();
-        // A set with enough elements that occur in no other set is near no kept set. With containment, later sets may still
-        // be near it.
-        let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
-        if is_alone {
-            head.shared.clear();
-        }
-        if !is_alone || matches!(covering.near, Nearness::Containment(_)) {
-            index.odd.make(elements, sketch);
-            if !covering.is_fixed(rank) {
-                let lookup = SetLookup { covering, set, index, from: 0 };
-                looked = lookup.nearest(&head.shared, sketch, places, counting)?;
-            }
-            if looked.by.is_none() {
-                made.elements.extend_from_slice(&head.shared);
-                made.sketches.extend_from_slice(sketch);
-            }
-        }
-        made.looked.push(looked);
-        made.ends.push((made.elements.len(), made.sketches.len()));
-        Ok(())
-    }
-}
-
-/// A lookup of a set among the indexed sets, beginning at position `from`.
-struct SetLookup<'l> {
-    covering: &'l Covering<'l>,
-    set: u32,
-    index: &'l CoverIndex,
-    from: u32,
-}
-
-impl SetLookup<'_> {
-    /// Returns the first indexed set that the set is near.
+    /// Returns the first indexed set, from position `from` on, that the set is near.
     fn nearest(
         &self,
-        elements: &[u64],
-        sketch: &[u64],
-        places: &mut LookupScratch,
-        counting: &mut SetComparer<'_>,
-    ) -> Result<LookupOutcome> {
-        let mut looked = LookupOutcome::default();
-        places.visit(self.index, elements, self.from, |place| {
-            self.is_near(place, sketch, counting, &mut looked)
+        covering: &Covering<'_, R::Score>,
+        undecided: &Undecided,
+        entry: &UndecidedSet,
+        from: u32,
+        worker: &mut LookupWorker<'_, R>,
+    ) -> Result<LookupOutcome<R::Score>> {
+        let set = covering.at(entry.rank);
+        let (size, sketch) = (covering.sets.size(set) as usize, undecided.sketch(entry));
+        let mut found = LookupOutcome::default();
+        let LookupWorker { own, places, .. } = worker;
+        places.visit(&self.index, undecided.tags(entry), from, |place| {
+            let kept = self.index.sizes[place as usize] as usize;
+            let Some(max) = self.rule.max_difference(size, kept) else { return Ok(false) };
+            found.comparisons += 1;
+            if R::IS_SKETCHED && self.index.odd.least_difference_from(sketch, place) > max {
+                return Ok(false);
+            }
+            found.counted += 1;
+            let member = self.index.members[place as usize];
+            found.by = self.rule.score(own, set, member)?.map(|score| (member, score));
+            Ok(found.by.is_some())
         })?;
-        Ok(looked)
-    }
-
-    /// Returns whether the set is near the indexed set at `place`, and records the comparison in `looked`.
-    #[inline]
-    fn is_near(
-        &self,
-        place: u32,
-        sketch: &[u64],
-        counting: &mut SetComparer<'_>,
-        looked: &mut LookupOutcome,
-    ) -> Result<bool> {
-        let Covering { sets, near, .. } = *self.covering;
-        let (size, other) = (sets.size(self.set) as usize, self.index.sizes[place as usize] as usize);
-        let Some(min) = near.least_shared(size, other) else { return Ok(false) };
-        looked.comparisons += 1;
-        let max = (size + other - 2 * min) as u64;
-        if self.index.odd.least_difference_from(sketch, place) > max {
-            return Ok(false);
-        }
-        looked.counted += 1;
-        let member = self.index.members[place as usize];
-        looked.by = counting.shared(self.set, member)?.map(|shared| (member, shared));
-        Ok(looked.by.is_some())
+        Ok(found)
     }
 }

@@ -1,11 +1,11 @@
-//! Indexes kept sets by their elements.
+//! Indexes kept sets by the tags of their elements.
 
 use super::super::odd_sketches::OddSketches;
 use super::super::slots::{NUMBERS, Postings, Slots};
 use twindex::error::Result;
 use twindex::sys::MemoryBudget;
 
-/// Kept sets, indexed by elements. Sets are identified by their *position*: the order in which they were added.
+/// Kept sets, indexed by the tags of elements. Sets are identified by their *position*: the order in which they were added.
 pub(super) struct CoverIndex {
     slots: Slots,
     /// The number of each set, by position.
@@ -27,32 +27,32 @@ impl CoverIndex {
         }
     }
 
-    /// Returns whether a further set with `elements` elements does not fit. An empty index is never full.
-    pub(super) fn is_full(&self, elements: usize) -> bool {
+    /// Returns whether a further set with `tags` tags does not fit. An empty index is never full.
+    pub(super) fn is_full(&self, tags: usize) -> bool {
         let members = 2 * size_of::<u32>() * self.members.capacity();
-        let is_over = self.slots.bytes_with(elements) + members + self.odd.bytes() > self.max;
+        let is_over = self.slots.bytes_with(tags) + members + self.odd.bytes() > self.max;
         !self.members.is_empty() && (is_over || self.members.len() >= NUMBERS)
     }
 
-    /// Prefetches the slot of an element.
+    /// Prefetches the slot of a tag.
     #[inline(always)]
-    pub(super) fn fetch(&self, element: u64) {
-        self.slots.fetch(element);
+    pub(super) fn fetch(&self, tag: u32) {
+        self.slots.fetch_tag(tag);
     }
 
-    /// Returns the positions of the sets that are indexed by an element, ascending.
+    /// Returns the positions of the sets that are indexed by a tag, ascending.
     #[inline(always)]
-    pub(super) fn postings(&self, element: u64) -> Postings<'_> {
-        self.slots.postings(element)
+    pub(super) fn postings(&self, tag: u32) -> Postings<'_> {
+        self.slots.postings_of_tag(tag)
     }
 
-    /// Adds a set with its odd sketch, indexed by `elements`.
-    pub(super) fn add(&mut self, set: u32, size: u32, elements: &[u64], sketch: &[u64]) -> Result<()> {
+    /// Adds a set with its odd sketch, which is empty if it is never used. The set is indexed by `tags`.
+    pub(super) fn add(&mut self, set: u32, size: u32, tags: &[u32], sketch: &[u64]) -> Result<()> {
         let place = self.members.len() as u32;
         self.members.push(set);
         self.sizes.push(size);
-        self.odd.push_made(sketch, size as usize)?;
-        self.slots.add(place, elements);
+        self.odd.push_made(sketch, if sketch.is_empty() { 0 } else { size as usize })?;
+        self.slots.add_tags(place, tags.iter().copied());
         Ok(())
     }
 }
@@ -65,8 +65,8 @@ mod tests {
     fn index_is_full_if_a_set_does_not_fit_unless_empty() {
         let mut index = CoverIndex::new(1 << 20);
         for place in 0..2000_u32 {
-            let elements: Vec<u64> = (0..20).map(|at| u64::from(place) << 8 | at).collect();
-            index.add(place + 7, 20, &elements, &[0]).unwrap();
+            let tags: Vec<u32> = (0..20).map(|at| place << 8 | at).collect();
+            index.add(place + 7, 20, &tags, &[0]).unwrap();
         }
         assert_eq!((index.members[3], index.sizes[3]), (10, 20));
         assert_eq!(index.postings(3 << 8), Postings::One(3));

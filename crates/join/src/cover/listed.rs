@@ -4,6 +4,7 @@ use super::super::runs::Sorted;
 use super::super::threads::on_threads;
 use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use twindex::error::Result;
+use twindex_sketch::Nearness;
 
 /// The pairs of a block, as ranks: for each later set in order, the ranks of the earlier sets, ascending.
 #[derive(Default)]
@@ -40,10 +41,16 @@ impl PairList {
 
 /// Decides on all sets. `pairs` holds the rank of the later set in the upper 32 bits and the rank of the earlier set in the
 /// lower 32 bits.
-pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: usize) -> Result<()> {
-    let (sets, near) = (covering.sets, covering.near);
+pub(super) fn cover(
+    covering: &mut Covering<'_, u32>,
+    near: Nearness,
+    pairs: &Sorted<u64>,
+    threads: usize,
+) -> Result<()> {
+    let sets = covering.sets;
     let mut states: Vec<SetComparer<'_>> =
         (0..threads.max(1)).map(|_| SetComparer::new(sets, near)).collect();
+    covering.passes = 1;
     let mut block = PairList::default();
     pairs.for_each(|pair| {
         let (later, earlier) = ((pair >> 32) as u32, pair as u32);
@@ -58,7 +65,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: u
 }
 
 /// Decides on the sets of a block. All sets before the block must be decided.
-fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
+fn decide(covering: &mut Covering<'_, u32>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())
         .step_by(PIECE_SETS)
@@ -75,7 +82,7 @@ fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetCompar
                 let earlier = &earlier[..earlier.partition_point(|&rank| rank < first)];
                 look(before, counting, block.later[number], earlier)
             })
-            .collect::<Result<Vec<LookupOutcome>>>()
+            .collect::<Result<Vec<LookupOutcome<u32>>>>()
     })?;
     for (number, looked) in looked.into_iter().flatten().enumerate() {
         let set = covering.at(block.later[number]);
@@ -91,11 +98,11 @@ fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetCompar
 
 /// Compares a set with the sets of `earlier` that are kept, until one is near.
 fn look(
-    covering: &Covering<'_>,
+    covering: &Covering<'_, u32>,
     counting: &mut SetComparer<'_>,
     rank: u32,
     earlier: &[u32],
-) -> Result<LookupOutcome> {
+) -> Result<LookupOutcome<u32>> {
     let (set, mut looked) = (covering.at(rank), LookupOutcome::default());
     if covering.is_fixed(rank) {
         return Ok(looked);

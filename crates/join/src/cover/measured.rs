@@ -4,14 +4,12 @@
 //! For example, the elements are features, and the measure compares the shingles of texts. Only kept items are indexed and
 //! compared with, and no posting list is capped. A family of any size therefore takes time linear in its kept members.
 
-use super::index::CoverIndex;
-use super::places::LookupScratch;
-use super::rarity::{RareElements, Rarity};
-use super::{BLOCK_ELEMENTS, BLOCK_SETS, PIECE_ELEMENTS, PIECE_SETS, Priority};
+use std::ops::Range;
+
+use super::found::{self, CoverRule};
+use super::{Covering, Priority};
 use crate::hamming::JoinResources;
 use crate::sets::ShingleSets;
-use crate::threads::{cut, on_threads};
-use crate::watched::SharedProgress;
 use twindex::error::Result;
 use twindex::sys::Column;
 
@@ -43,9 +41,6 @@ pub struct MeasuredCover {
     /// Number of passes over the items; more than one if the index did not fit in memory.
     pub passes: u32,
 }
-
-/// The sketch stored for each item. The index requires one, but it is not used here.
-const NO_SKETCH: [u64; 1] = [0];
 
 /// Decides which items are kept, in the order of `priority`, as [`cover_sets`](super::cover_sets) does for sets. `elements`
 /// has one set for each item.
@@ -97,224 +92,39 @@ pub fn cover_measured<M: Measure>(
     priority: Priority<'_>,
     resources: JoinResources<'_>,
 ) -> Result<MeasuredCover> {
-    if let Some(watched) = priority.watched {
-        watched.begin("comparing", elements.len() as u64);
-    }
-    let threads = resources.threads.max(1);
-    let rarity = Rarity::of(elements, part(elements, measure), resources.memory / 2, threads)?;
-    let max = resources.memory.saturating_sub(rarity.bytes());
-    let mut workers: Vec<LookupWorker<M>> = (0..threads).map(|_| LookupWorker::default()).collect();
-    let mut deciding = MeasuredDecider {
-        elements,
-        measure,
-        priority,
-        rarity,
-        measured: MeasuredCover {
-            by: Column::of(elements.column_budget(), 0..elements.len() as u32)?,
-            scores: Column::filled(elements.column_budget(), elements.len(), 0)?,
-            comparisons: 0,
-            passes: 0,
-        },
-    };
-    // The ranks of undecided items, or `None` in the first pass, when all items are undecided.
-    let mut left: Option<Column<u32>> = None;
-    loop {
-        deciding.measured.passes += 1;
-        left = deciding.pass(left.as_ref(), max, &mut workers)?;
-        if left.is_none() {
-            return Ok(deciding.measured);
-        }
-    }
+    let mut covering = Covering::new(elements, priority, |_| 0)?;
+    found::cover(&mut covering, &MeasureRule(measure), resources)?;
+    let Covering { by, scores, comparisons, passes, .. } = covering;
+    Ok(MeasuredCover { by, scores, comparisons, passes })
 }
 
-/// Returns the fraction of all elements with which items are looked up.
-fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
-    let prefixes: usize =
-        (0..elements.len() as u32).map(|set| prefix(measure, elements.size(set) as usize)).sum();
-    prefixes as f64 / elements.elements().max(1) as f64
-}
+/// The rule that a measure decides.
+struct MeasureRule<'m, M>(&'m M);
 
-/// Returns the smallest n such that every item near an item with `size` elements has at least one of any n of the
-/// elements.
-fn prefix(measure: &impl Measure, size: usize) -> usize {
-    (size + 1).saturating_sub(measure.least_shared(size).max(1))
-}
+impl<M: Measure> CoverRule for MeasureRule<'_, M> {
+    type Score = u64;
+    type Worker = M::Scratch;
+    const IS_SKETCHED: bool = false;
 
-struct MeasuredDecider<'a, M> {
-    elements: &'a ShingleSets,
-    measure: &'a M,
-    priority: Priority<'a>,
-    rarity: Rarity,
-    measured: MeasuredCover,
-}
-
-/// Working memory of a thread, aligned so that threads share no cache line.
-#[repr(align(128))]
-struct LookupWorker<M: Measure> {
-    read: Vec<u64>,
-    head: RareElements,
-    places: LookupScratch,
-    scratch: M::Scratch,
-}
-
-impl<M: Measure> Default for LookupWorker<M> {
-    fn default() -> Self {
-        Self {
-            read: Vec::new(),
-            head: RareElements::default(),
-            places: LookupScratch::default(),
-            scratch: M::Scratch::default(),
-        }
-    }
-}
-
-/// The first kept item that an item is near, with the score of the two (`None` if no kept item is near), and the number of
-/// comparisons made.
-#[derive(Clone, Copy, Default)]
-struct FirstNear {
-    by: Option<(u32, u64)>,
-    comparisons: u64,
-}
-
-/// Results for the items of a piece, compared with the previously kept items.
-#[derive(Default)]
-struct Piece {
-    found: Vec<FirstNear>,
-    /// For each item, the end of its part of `heads`, which holds the elements with which items are looked up. The part of
-    /// a removed item is empty.
-    ends: Vec<usize>,
-    heads: Vec<u64>,
-}
-
-impl<M: Measure> MeasuredDecider<'_, M> {
-    /// Makes one pass over the undecided items. Returns the ranks of items that are still undecided because the index was
-    /// full, or `None` if there are none.
-    fn pass(
-        &mut self,
-        left: Option<&Column<u32>>,
-        max: usize,
-        workers: &mut [LookupWorker<M>],
-    ) -> Result<Option<Column<u32>>> {
-        let (mut index, mut postponed) = (CoverIndex::new(max), None);
-        let count = left.map_or(self.elements.len(), |left| left.len());
-        let rank = |at: usize| left.map_or(at as u32, |left| left[at]);
-        let (mut start, mut block) = (0, Vec::new());
-        while start < count {
-            block.clear();
-            let mut elements = 0;
-            while start < count && block.len() < BLOCK_SETS && elements < BLOCK_ELEMENTS {
-                let rank = rank(start);
-                elements += self.elements.size(self.priority.at(rank));
-                block.push(rank);
-                start += 1;
-            }
-            self.decide(&block, &mut index, &mut postponed, workers)?;
-            let decided = (self.elements.len() - (count - start)) as u64;
-            self.priority.watched.map_or(Ok(()), |watched| watched.reach(decided))?;
-        }
-        Ok(postponed)
+    fn worker(&self) -> M::Scratch {
+        M::Scratch::default()
     }
 
-    /// Decides on the items of a block. If the index is full, decides only on items that are near an indexed item, and
-    /// postpones the others.
-    fn decide(
-        &mut self,
-        block: &[u32],
-        index: &mut CoverIndex,
-        postponed: &mut Option<Column<u32>>,
-        workers: &mut [LookupWorker<M>],
-    ) -> Result<()> {
-        let size = |at: usize| self.elements.size(self.priority.at(block[at]));
-        let pieces: Vec<&[u32]> =
-            cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect();
-        let (before, so_far) = (&*self, &*index);
-        let made = on_threads(workers, &pieces, |worker, piece| before.piece(piece, so_far, worker))?;
-        let first = index.members.len() as u32;
-        for (ranks, piece) in pieces.into_iter().zip(&made) {
-            let mut start = 0;
-            for ((&rank, &found), &end) in ranks.iter().zip(&piece.found).zip(&piece.ends) {
-                let (set, head) = (self.priority.at(rank), &piece.heads[start..end]);
-                start = end;
-                if self.take(set, found)? || head.is_empty() {
-                    continue;
-                }
-                if rank >= self.priority.fixed {
-                    let found = self.nearest(set, head, index, first, &mut workers[0])?;
-                    if self.take(set, found)? {
-                        continue;
-                    }
-                }
-                if let Some(postponed) = postponed {
-                    postponed.push(rank)?;
-                } else if index.is_full(head.len()) {
-                    *postponed = Some(Column::of(self.elements.column_budget(), [rank])?);
-                } else {
-                    index.add(set, self.elements.size(set) as u32, head, &NO_SKETCH)?;
-                }
-            }
-        }
-        Ok(())
+    fn prefix(&self, size: usize) -> usize {
+        (size + 1).saturating_sub(self.0.least_shared(size).max(1))
     }
 
-    /// Compares the items of a piece with the items kept before its block.
-    fn piece(&self, ranks: &[u32], index: &CoverIndex, worker: &mut LookupWorker<M>) -> Result<Piece> {
-        self.priority.watched.map_or(Ok(()), SharedProgress::check)?;
-        let mut made = Piece::default();
-        for &rank in ranks {
-            let set = self.priority.at(rank);
-            let mut found = FirstNear::default();
-            if self.head(set, worker)? {
-                let head = std::mem::take(&mut worker.head);
-                if rank >= self.priority.fixed {
-                    found = self.nearest(set, &head.shared, index, 0, worker)?;
-                }
-                if found.by.is_none() {
-                    made.heads.extend_from_slice(&head.shared);
-                }
-                worker.head = head;
-            }
-            made.found.push(found);
-            made.ends.push(made.heads.len());
-        }
-        Ok(made)
+    fn indexes_all(&self) -> bool {
+        false
     }
 
-    /// Finds the elements with which an item is looked up. Returns false if no other item has any of them.
-    fn head(&self, set: u32, worker: &mut LookupWorker<M>) -> Result<bool> {
-        let LookupWorker { read, head, .. } = worker;
-        read.clear();
-        let elements = self.elements.set(set, read)?;
-        let wanted = prefix(self.measure, elements.len());
-        Ok(wanted > 0 && self.rarity.head(elements, wanted, head))
+    fn max_difference(&self, _: usize, _: usize) -> Option<u64> {
+        Some(u64::MAX)
     }
 
-    /// Returns the first indexed item, from position `from` on, that `set` is near.
-    fn nearest(
-        &self,
-        set: u32,
-        head: &[u64],
-        index: &CoverIndex,
-        from: u32,
-        worker: &mut LookupWorker<M>,
-    ) -> Result<FirstNear> {
-        let mut found = FirstNear::default();
-        let LookupWorker { places, scratch, .. } = worker;
-        places.visit(index, head, from, |place| {
-            let kept = index.members[place as usize];
-            found.comparisons += 1;
-            found.by = self.measure.score(scratch, set, kept)?.map(|score| (kept, score));
-            Ok(found.by.is_some())
-        })?;
-        Ok(found)
-    }
+    fn announce(&self, _: &mut M::Scratch, _: Range<u32>) {}
 
-    /// Records the result for an item. Returns whether the item is removed.
-    fn take(&mut self, set: u32, found: FirstNear) -> Result<bool> {
-        self.measured.comparisons += found.comparisons;
-        self.priority.check_work(self.measured.comparisons)?;
-        let Some((by, score)) = found.by else { return Ok(false) };
-        self.measured.by[set as usize] = by;
-        self.measured.scores[set as usize] = score;
-        Ok(true)
+    fn score(&self, scratch: &mut M::Scratch, later: u32, kept: u32) -> Result<Option<u64>> {
+        self.0.score(scratch, later, kept)
     }
 }

@@ -11,7 +11,8 @@
 //!
 //! - `listed`: all pairs whose odd sketches differ in few enough bits ([`bitmaps`](super::bitmaps)), if there are few such
 //!   pairs;
-//! - `found`: an index of the kept sets, by the rarest of the elements that they may share with other sets (`rarity`). If
+//! - `found`: an index of the kept sets, by the rarest of the elements that they may share with other sets (`rarity`).
+//!   These elements of all sets are stored first (`undecided`), and elements that only one set has stored are dropped. If
 //!   the index exceeds the memory, all later sets are compared with the indexed sets, and the sets that remain undecided
 //!   are processed in another pass with an empty index.
 //!
@@ -21,6 +22,7 @@
 //! [`cover_measured`] makes the same decision with a [`Measure`] that decides whether two items are near; elements only
 //! find candidates.
 
+mod cells;
 mod found;
 mod index;
 mod listed;
@@ -28,13 +30,18 @@ mod measured;
 mod pairs;
 mod places;
 mod rarity;
+mod undecided;
 
+use std::ops::Range;
+
+use self::found::CoverRule;
 use super::bitmaps::bitmap_candidates;
 use super::hamming::JoinResources;
 use super::runs::Sorter;
 use super::sets::{SetReader, ShingleSets};
 use super::watched::SharedProgress;
 use twindex::error::{Error, Result};
+use twindex::sys::column::Value;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_sketch::{Nearness, intersection_from};
 
@@ -91,8 +98,6 @@ impl Priority<'_> {
 
 /// Maximum number of sets in a block. The block size changes the number of comparisons, but not the result.
 const BLOCK_SETS: usize = 2048;
-/// Maximum number of elements of the sets in a block.
-const BLOCK_ELEMENTS: u64 = 1 << 20;
 /// Maximum number of sets in a piece of a block, which a thread processes at once.
 const PIECE_SETS: usize = 64;
 /// Maximum number of elements of the sets in a piece.
@@ -138,10 +143,7 @@ pub fn cover_sets(
     priority: Priority<'_>,
     resources: JoinResources<'_>,
 ) -> Result<CoverResult> {
-    let mut covering = Covering::new(sets, near, priority)?;
-    if let Some(watched) = priority.watched {
-        watched.begin("comparing", sets.len() as u64);
-    }
+    let mut covering = Covering::new(sets, priority, |set| sets.size(set) as u32)?;
     if let Nearness::Resemblance(threshold) = near
         && !priority.by_index
     {
@@ -159,12 +161,12 @@ pub fn cover_sets(
         if bitmap_candidates(sets, threshold, PARTNERS, resources.memory / 2, resources.threads, take)?
             .is_some()
         {
-            listed::cover(&mut covering, &listed.finish()?, resources.threads)?;
-            return Ok(covering.covered);
+            listed::cover(&mut covering, near, &listed.finish()?, resources.threads)?;
+            return Ok(covering.into());
         }
     }
-    found::cover(&mut covering, resources)?;
-    Ok(covering.covered)
+    found::cover(&mut covering, &NearSets { sets, near }, resources)?;
+    Ok(covering.into())
 }
 
 /// Returns the rank of each set in `order`, by set number.
@@ -178,29 +180,50 @@ fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
 }
 
 /// The state of the decision on all sets.
-struct Covering<'a> {
+struct Covering<'a, S> {
     sets: &'a ShingleSets,
-    near: Nearness,
     priority: Priority<'a>,
-    covered: CoverResult,
+    /// For each removed set, the kept set that it is near; for all others, their own number.
+    by: Column<u32>,
+    /// For each removed set, its score with the set in `by`; for all others, the initial score.
+    scores: Column<S>,
+    comparisons: u64,
+    counted: u64,
+    passes: u32,
+}
+
+impl From<Covering<'_, u32>> for CoverResult {
+    fn from(covering: Covering<'_, u32>) -> Self {
+        let Covering { by, scores: shared, comparisons, counted, passes, .. } = covering;
+        Self { by, shared, comparisons, counted, passes }
+    }
 }
 
 /// The first kept set that a set is near, and the number of comparisons made to find it.
-#[derive(Clone, Copy, Debug, Default)]
-struct LookupOutcome {
-    /// The number of the kept set, and the number of common elements; `None` if no kept set is near.
-    by: Option<(u32, u32)>,
+#[derive(Clone, Copy, Debug)]
+struct LookupOutcome<S> {
+    /// The number of the kept set, and the score of the two; `None` if no kept set is near.
+    by: Option<(u32, S)>,
     comparisons: u64,
     counted: u64,
 }
 
-impl<'a> Covering<'a> {
-    fn new(sets: &'a ShingleSets, near: Nearness, priority: Priority<'a>) -> Result<Self> {
+impl<S> Default for LookupOutcome<S> {
+    fn default() -> Self {
+        Self { by: None, comparisons: 0, counted: 0 }
+    }
+}
+
+impl<'a, S: Value> Covering<'a, S> {
+    /// Starts the decision. `initial` returns the score of a kept set.
+    fn new(sets: &'a ShingleSets, priority: Priority<'a>, initial: impl Fn(u32) -> S) -> Result<Self> {
         let numbers = 0..sets.len() as u32;
-        let shared = Column::of(sets.column_budget(), numbers.clone().map(|set| sets.size(set) as u32))?;
+        let scores = Column::of(sets.column_budget(), numbers.clone().map(initial))?;
         let by = Column::of(sets.column_budget(), numbers)?;
-        let covered = CoverResult { by, shared, comparisons: 0, counted: 0, passes: 1 };
-        Ok(Self { sets, near, priority, covered })
+        if let Some(watched) = priority.watched {
+            watched.begin("comparing", sets.len() as u64);
+        }
+        Ok(Self { sets, priority, by, scores, comparisons: 0, counted: 0, passes: 0 })
     }
 
     /// Returns the number of the set with this rank in the order.
@@ -224,19 +247,55 @@ impl<'a> Covering<'a> {
     }
 
     fn is_kept(&self, set: u32) -> bool {
-        self.covered.by[set as usize] == set
+        self.by[set as usize] == set
     }
 
     /// Records the result for a set. Returns whether the set is removed.
-    fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
-        self.covered.comparisons += looked.comparisons;
-        self.covered.counted += looked.counted;
-        self.priority.check_work(self.covered.comparisons)?;
-        if let Some((by, shared)) = looked.by {
-            self.covered.by[set as usize] = by;
-            self.covered.shared[set as usize] = shared;
+    fn take(&mut self, set: u32, looked: LookupOutcome<S>) -> Result<bool> {
+        self.comparisons += looked.comparisons;
+        self.counted += looked.counted;
+        self.priority.check_work(self.comparisons)?;
+        if let Some((by, score)) = looked.by {
+            self.by[set as usize] = by;
+            self.scores[set as usize] = score;
         }
         Ok(looked.by.is_some())
+    }
+}
+
+/// The rule that counts the common elements of two sets.
+struct NearSets<'a> {
+    sets: &'a ShingleSets,
+    near: Nearness,
+}
+
+impl<'a> CoverRule for NearSets<'a> {
+    type Score = u32;
+    type Worker = SetComparer<'a>;
+    const IS_SKETCHED: bool = true;
+
+    fn worker(&self) -> SetComparer<'a> {
+        SetComparer::new(self.sets, self.near)
+    }
+
+    fn prefix(&self, size: usize) -> usize {
+        if size == 0 { 0 } else { self.near.prefix(size) }
+    }
+
+    fn indexes_all(&self) -> bool {
+        matches!(self.near, Nearness::Containment(_))
+    }
+
+    fn max_difference(&self, later: usize, kept: usize) -> Option<u64> {
+        self.near.least_shared(later, kept).map(|min| (later + kept - 2 * min) as u64)
+    }
+
+    fn announce(&self, worker: &mut SetComparer<'a>, later: Range<u32>) {
+        worker.end = later.end;
+    }
+
+    fn score(&self, worker: &mut SetComparer<'a>, later: u32, kept: u32) -> Result<Option<u32>> {
+        worker.shared(later, kept)
     }
 }
 
@@ -245,6 +304,8 @@ struct SetComparer<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
     one: SetReader<'a>,
+    /// When a first set is read, the sets up to this one are read, too.
+    end: u32,
     other: SetReader<'a>,
     read: [Vec<u64>; 2],
 }
@@ -252,20 +313,7 @@ struct SetComparer<'a> {
 impl<'a> SetComparer<'a> {
     fn new(sets: &'a ShingleSets, near: Nearness) -> Self {
         let (one, other) = (SetReader::new(sets), SetReader::new(sets));
-        Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
-    }
-
-    /// Prefetches the sets that are compared next, in one read, if their numbers are close to each other.
-    fn ahead(&mut self, sets: impl ExactSizeIterator<Item = u32>) -> Result<()> {
-        let count = sets.len() as u32;
-        let (first, end) = sets.fold((u32::MAX, 0), |(first, end), set| (first.min(set), end.max(set + 1)));
-        // Skips the read if most sets in the range are not needed.
-        if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
-    }
-
-    /// Returns the elements of a set. Keeps them for later comparisons with this set as the first one.
-    fn set(&mut self, set: u32) -> Result<&[u64]> {
-        self.one.set(set)
+        Self { sets, near, one, end: 0, other, read: [Vec::new(), Vec::new()] }
     }
 
     /// Returns the number of elements that two sets share, or `None` if they are not near.
@@ -275,7 +323,7 @@ impl<'a> SetComparer<'a> {
         let shared = if self.sets.are_of_one_family(set, other) {
             self.sets.shared((set, other), min, &mut self.read)?
         } else {
-            intersection_from(self.one.set(set)?, self.other.set(other)?, min)
+            intersection_from(self.one.next_set_before(set, self.end)?, self.other.set(other)?, min)
         };
         Ok(shared.filter(|&shared| self.near.is_met(shared, sizes.0, sizes.1)).map(|shared| shared as u32))
     }

@@ -1,43 +1,43 @@
-//! Finds the indexed sets that share elements with a set, in ascending order of positions.
+//! Finds the indexed sets that share tags with a set, in ascending order of positions.
 
 use super::index::CoverIndex;
 use crate::slots::Postings;
 use twindex::error::Result;
 
-/// Number of positions in a window. The postings of elements that several sets have are merged window by window.
+/// Number of positions in a window. The postings of tags that several sets have are merged window by window.
 const WINDOW: usize = 1 << 12;
 /// Maximum number of positions that are sorted instead of merged in windows.
 const FEW: usize = 64;
-/// Number of elements between the current element and the one whose slot is prefetched.
+/// Number of tags between the current tag and the one whose slot is prefetched.
 const AHEAD: usize = 8;
 
 /// Working memory that is reused by consecutive lookups.
 #[derive(Default)]
 pub(super) struct LookupScratch {
-    /// The positions found by elements that only one indexed set has.
+    /// The positions found by tags that only one indexed set has.
     single: Vec<u32>,
     /// One bit for each position of a window.
     window: Vec<u64>,
 }
 
 impl LookupScratch {
-    /// Finds the positions in `index`, from `from` on, of all sets that have at least one of `elements`. Passes each
+    /// Finds the positions in `index`, from `from` on, of all sets that have at least one of `tags`. Passes each
     /// position once to `ends`, in ascending order, until `ends` returns true.
     pub(super) fn visit(
         &mut self,
         index: &CoverIndex,
-        elements: &[u64],
+        tags: &[u32],
         from: u32,
         mut ends: impl FnMut(u32) -> Result<bool>,
     ) -> Result<()> {
         let Self { single, window } = self;
         let mut chains: Vec<&[u32]> = Vec::new();
         single.clear();
-        for (at, &element) in elements.iter().enumerate() {
-            if let Some(&later) = elements.get(at + AHEAD) {
+        for (at, &tag) in tags.iter().enumerate() {
+            if let Some(&later) = tags.get(at + AHEAD) {
                 index.fetch(later);
             }
-            match index.postings(element) {
+            match index.postings(tag) {
                 Postings::None => {}
                 Postings::One(place) => single.extend((place >= from).then_some(place)),
                 Postings::Several(places) => {

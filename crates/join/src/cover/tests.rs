@@ -80,9 +80,8 @@ fn covered(
     resources: JoinResources<'_>,
 ) -> Vec<CoverResult> {
     let priority = Priority { order, fixed, ..Priority::default() };
-    let mut by_index = Covering::new(sets, near, priority).unwrap();
-    found::cover(&mut by_index, resources).unwrap();
-    vec![cover_sets(sets, near, priority, resources).unwrap(), by_index.covered]
+    let by_index = Priority { by_index: true, ..priority };
+    [priority, by_index].map(|priority| cover_sets(sets, near, priority, resources).unwrap()).into()
 }
 
 #[test]
