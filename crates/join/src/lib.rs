@@ -60,6 +60,7 @@ pub mod hamming;
 pub mod living;
 pub mod numbers;
 mod odd_sketches;
+mod packed;
 pub mod pairs;
 pub mod prefix;
 pub mod raw;

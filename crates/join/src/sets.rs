@@ -8,6 +8,7 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 use super::odd_sketches::OddSketches;
+use super::packed::{pack, packed_words, unpack};
 use super::references::{
     DeltaHeader, DeltaScratch, NO_REFERENCE, ReferenceSet, ReferenceSets, SetDelta, ones,
 };
@@ -31,7 +32,8 @@ pub struct ShingleSets {
     /// The words of the sets that are in memory: the elements of a set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
-    /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file.
+    /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file, large ones
+    /// packed unless they are delta-encoded.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
@@ -43,6 +45,8 @@ pub struct ShingleSets {
     column_budget: MemoryBudget,
     /// Reusable buffers of [`push_like`](Self::push_like) and [`push_encoded`](Self::push_encoded).
     scratch: (DeltaScratch, Vec<u64>),
+    /// Reusable buffer for the words of a packed set.
+    packed: Vec<u64>,
 }
 
 impl ShingleSets {
@@ -70,6 +74,7 @@ impl ShingleSets {
             odd: OddSketches::new(budget / 8, column_budget),
             column_budget: column_budget.clone(),
             scratch: Default::default(),
+            packed: Vec::new(),
         }
     }
 
@@ -79,7 +84,7 @@ impl ShingleSets {
     /// [`Error::Io`] from the scratch file; [`Error::Limit`] after 2^32 - 1 sets, and for a set of 2^32 or more elements.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let number = self.next_number(set.len())?;
-        self.append(set)?;
+        self.append_set(set)?;
         self.odd.push(set)?;
         self.account(set.len(), NO_REFERENCE)?;
         Ok(number)
@@ -151,7 +156,7 @@ impl ShingleSets {
         // A reference must be in memory: from the scratch file it would be read again for each set that is compared with
         // it.
         let reference = if fits { self.references.make_reference(number, words) } else { None };
-        self.append(if reference.is_some() { &[] } else { words })?;
+        self.append_set(if reference.is_some() { &[] } else { words })?;
         self.odd.push(words)?;
         self.account(header.size, reference.unwrap_or(NO_REFERENCE))?;
         if let Some(reference) = reference {
@@ -196,12 +201,33 @@ impl ShingleSets {
         self.spill.is_none() && held + bytes <= self.budget
     }
 
+    /// Appends the elements of a new set, in memory, or to the scratch file, packed if that makes them smaller.
+    fn append_set(&mut self, set: &[u64]) -> Result<()> {
+        if packed_words(set.len()).is_none() || self.fits(size_of_val(set)) {
+            return self.append(set);
+        }
+        let mut words = std::mem::take(&mut self.packed);
+        pack(set, &mut words);
+        // A packed set is never in memory, even if it would fit.
+        self.begin_spill()?;
+        let appended = self.append(&words);
+        self.packed = words;
+        appended
+    }
+
+    /// Creates the scratch file, unless there is one.
+    fn begin_spill(&mut self) -> Result<()> {
+        if self.spill.is_none() {
+            let spill = Spill::create(&self.dir);
+            self.spill = Some(spill.map_err(|e| Error::io("create a scratch file in", &self.dir, e))?);
+        }
+        Ok(())
+    }
+
     /// Appends the words of a new set, in memory or to the scratch file.
     fn append(&mut self, words: &[u64]) -> Result<()> {
-        if self.spill.is_none() && !self.fits(size_of_val(words)) {
-            let spill =
-                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
-            self.spill = Some(spill);
+        if !self.fits(size_of_val(words)) {
+            self.begin_spill()?;
         }
         if let Some(spill) = &mut self.spill {
             spill.append(words.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
@@ -411,11 +437,32 @@ impl ShingleSets {
         if let Some(set) = self.held(number) {
             return Ok(set);
         }
-        let Some(reference) = self.reference(number) else { return self.words(number, read) };
+        let reference = self.reference(number);
+        if reference.is_none() && !self.is_packed(number) {
+            return self.words(number, read);
+        }
         let start = read.len();
         let mut words = Vec::new();
-        self.decode(number, reference, self.words(number, &mut words)?, read);
+        let words = self.words(number, &mut words)?;
+        match reference {
+            Some(reference) => self.decode(number, reference, words, read),
+            None => self.unpack(number, words, read)?,
+        }
         Ok(&read[start..])
+    }
+
+    /// Returns whether a set without delta encoding is packed.
+    fn is_packed(&self, number: u32) -> bool {
+        !self.is_held(number) && packed_words(self.sizes[number as usize] as usize).is_some()
+    }
+
+    /// Unpacks the set `number` from its packed `words`, and appends its elements to `read`.
+    fn unpack(&self, number: u32, words: &[u64], read: &mut Vec<u64>) -> Result<()> {
+        if unpack(words, self.sizes[number as usize] as usize, read) {
+            return Ok(());
+        }
+        let damaged = io::Error::other("a scratch file of sets is not as it was written");
+        Err(Error::io("read a scratch file in", &self.dir, damaged))
     }
 
     /// Decodes the set `number` from its delta `words` against `reference`, and appends its elements to `read`.
@@ -491,6 +538,9 @@ impl<'a> SetReader<'a> {
             self.last = None;
             self.read.clear();
             match (self.words_together(number), self.sets.reference(number)) {
+                (Some(words), None) if self.sets.is_packed(number) => {
+                    self.sets.unpack(number, &self.together[words], &mut self.read)?;
+                }
                 (Some(words), None) => return Ok(&self.together[words]),
                 (Some(words), Some(reference)) => {
                     self.sets.decode(number, reference, &self.together[words], &mut self.read);
@@ -562,6 +612,33 @@ fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance>
 mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
+
+    #[test]
+    fn large_sets_are_packed_in_the_scratch_file_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(3);
+        let mut sets: Vec<Vec<u64>> = Vec::new();
+        for size in [0, 10, 300, 300, 45, 1000, 299, 30, 300] {
+            let mut set: Vec<u64> = (0..size).map(|_| random.next()).collect();
+            set.sort_unstable();
+            sets.push(set);
+        }
+        let words = sets.iter().map(|set| set.len() as u64).sum::<u64>();
+        for (budget, is_packed) in [(0, true), (8 * 400, true), (1 << 20, false)] {
+            let mut stored = ShingleSets::new(dir.path(), budget);
+            sets.iter().for_each(|set| drop(stored.push(set).unwrap()));
+            assert_eq!(*stored.ends.last().unwrap() < words * 19 / 20, is_packed);
+            let mut readers = [SetReader::new(&stored), SetReader::new(&stored)];
+            readers[0].ahead(1..6).unwrap();
+            for (number, set) in (0..).zip(&sets) {
+                let mut read = vec![1];
+                assert_eq!(stored.set(number, &mut read).unwrap(), set, "{budget} {number}");
+                assert_eq!(readers[0].set(number).unwrap(), set, "{budget} {number}");
+                assert_eq!(readers[1].next_set(number).unwrap(), set, "{budget} {number}");
+            }
+            assert_eq!(stored.resemblance(2, 2).unwrap().value(), 1.0);
+        }
+    }
 
     #[test]
     fn resemblances_are_equal_on_disk_and_in_memory() {

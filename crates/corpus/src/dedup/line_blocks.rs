@@ -14,8 +14,8 @@ use zstd::bulk::{Compressor, Decompressor};
 const BLOCK: usize = 64 << 10;
 /// Number of blocks that are compressed together, in parallel.
 const TOGETHER: usize = 16;
-/// Compression level of zstd. Negative levels are faster than level 1, and compress less.
-const LEVEL: i32 = -1;
+/// Compression level of zstd. Level -1 is a third faster, but takes a third more disk space.
+const LEVEL: i32 = 1;
 
 /// Lines in the order of addition. A line is identified by the offset of its first byte in the concatenation of all lines.
 pub(super) struct LineBlocks {
