@@ -122,7 +122,7 @@ impl Cells {
             let (byte, shift) = (&self.bytes[(cell >> 2) as usize], 2 * (cell & 3));
             let all = byte.load(Relaxed);
             let before = all >> shift & 3;
-            byte.store(all | (2 * before + 1 & 3) << shift, Relaxed);
+            byte.store(all | ((2 * before + 1) & 3) << shift, Relaxed);
             if before == 3
                 && let Some(counter) = self.further.get(self.counter(cell))
             {

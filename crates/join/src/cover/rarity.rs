@@ -28,7 +28,7 @@ const LEAST: usize = 1 << 12;
 /// A thread counts the elements of consecutive sets at once: of sets with at most this number of elements in total.
 const PIECE: u64 = 1 << 17;
 /// One counter of further sets for this number of counted elements, if the memory suffices.
-const ELEMENTS_PER_COUNTER: f64 = 4.0;
+const ELEMENTS_PER_COUNTER: u64 = 4;
 /// Number of classes of elements, by the number of sets after the first two: class 0 for none, class n for fewer than 2^n.
 const CLASSES: usize = u16::BITS as usize + 1;
 /// The classes of elements that are not counted, by their class in the sample.
@@ -56,14 +56,15 @@ impl Rarity {
     pub(super) fn of(sets: &ShingleSets, part: f64, memory: usize, threads: usize) -> Result<Self> {
         let elements = sets.elements();
         let wanted = COUNTED.max(SPARE * part).min(1.0);
-        let (counted, memory) = ((wanted * elements as f64) as u64, memory / 2);
-        let counters = ((counted as f64 / ELEMENTS_PER_COUNTER) as usize).clamp(1, (memory / 8).max(1));
+        #[allow(clippy::cast_sign_loss, reason = "a share")]
+        let part_of = |share: f64, whole: u64| (share * whole as f64) as u64;
+        let (counted, memory) = (part_of(wanted, elements), memory / 2);
+        let counters = ((counted / ELEMENTS_PER_COUNTER) as usize).clamp(1, (memory / 8).max(1));
         let cells = Cells::new(counted, CELLS, memory.max(LEAST), counters, 0);
         // Counts as many elements as the table has cells for, but at least enough to recognize sets that share no element.
         let fitting = cells.count() as f64 / (CELLS_LEAST * elements.max(1)) as f64;
         let share = fitting.clamp((SPARE * part).min(wanted), wanted);
-        #[allow(clippy::cast_sign_loss, reason = "a share")]
-        let last = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
+        let last = if share < 1.0 { part_of(share, u64::MAX) } else { u64::MAX };
         let rarity = Self { cells, last, sampled: FrequencyClasses::of(sets)? };
         let pieces: Vec<_> = cut(0..sets.len(), (usize::MAX, PIECE), |set| sets.size(set as u32)).collect();
         let mut counters: Vec<_> =
@@ -76,7 +77,9 @@ impl Rarity {
             }
             Ok(())
         })?;
-        counters.into_iter().for_each(|(_, adder)| adder.finish());
+        for (_, adder) in counters {
+            adder.finish();
+        }
         Ok(rarity)
     }
 
@@ -157,7 +160,9 @@ impl Rarity {
 /// Stores the `wanted` rarest of more elements in `head`, given the frequency class of each element.
 fn rarest(elements: &[u64], classes: &[u8], wanted: usize, head: &mut Vec<u64>) {
     let mut counts = [0; CLASSES];
-    classes.iter().for_each(|&class| counts[usize::from(class)] += 1);
+    for &class in classes {
+        counts[usize::from(class)] += 1;
+    }
     let (mut before, mut last) = (0, 0);
     while before + counts[last] < wanted {
         before += counts[last];
