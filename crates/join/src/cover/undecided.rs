@@ -102,7 +102,7 @@ impl Undecided {
         &self.sketches[set.words.clone()]
     }
 
-    /// Returns the set after `place`, and moves `place` behind it. `None` at the end.
+    /// Returns the set after `place`, and moves `place` past it. `None` at the end.
     pub(super) fn next(&self, place: &mut UndecidedPlace) -> Option<UndecidedSet> {
         let header = *self.headers.get(place.set)?;
         let end = place.after(header.tags as usize, header.words as usize);
@@ -111,7 +111,7 @@ impl Undecided {
         Some(set)
     }
 
-    /// Moves a set to the earlier position `place`, and moves `place` behind it.
+    /// Moves a set to the earlier position `place`, and moves `place` past it.
     pub(super) fn move_to(&mut self, place: &mut UndecidedPlace, set: &UndecidedSet) {
         self.tags.copy_within(set.tags.clone(), place.tag);
         self.put(place, set, set.tags.len());
@@ -189,7 +189,7 @@ impl Undecided {
 }
 
 impl UndecidedPlace {
-    /// Returns the position behind a set at this position.
+    /// Returns the position after a set at this position.
     fn after(self, tags: usize, words: usize) -> Self {
         Self { set: self.set + 1, tag: self.tag + tags, word: self.word + words }
     }
