@@ -628,7 +628,7 @@ def refuse_others(session, tw, documents, index, mine):
     """Checks that a worker that sees another index, and a repeated key, end the job with an error that names them."""
     opened = tw._Opened(str(index))
     opened.params = twindex.Params(**{**PARAMS, "words": 4}).text
-    asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
+    asked = tw._Query(opened, {"within": 3, "containment": None}, None, {}, twindex.__version__)
     try:
         documents.limit(1).mapInArrow(asked, "query string, key string, distance int, resemblance double").collect()
     except Exception as error:
@@ -637,7 +637,7 @@ def refuse_others(session, tw, documents, index, mine):
         raise AssertionError("other parameters were taken")
     opened = tw._Opened(str(index))
     opened.uuid = "0" * 32
-    asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
+    asked = tw._Query(opened, {"within": 3, "containment": None}, None, {}, twindex.__version__)
     refused("uuid: expected", lambda: documents.limit(1).mapInArrow(
         asked, "query string, key string, distance int, resemblance double").collect())
     # Integer keys: Spark would cast other types, and treat the largest keys as negative.
