@@ -1,6 +1,6 @@
 //! The sets that are not decided yet: the elements with which they are looked up, and their sketches.
 //!
-//! A set is read once to find these; later passes only read what is stored here, which is about a tenth of the sets. An
+//! A set is read once to find these; later passes only read what is stored here, which is much less. An
 //! element is represented by its [tag](super::super::slots::tag), 32 bits of its hash.
 
 use std::ops::Range;
