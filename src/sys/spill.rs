@@ -6,18 +6,20 @@
 //! it, too.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::past_cache::{ALIGNED, Aligned, PastCacheReader, pass_cache};
 use super::vfs::ReadFile;
 
-/// An unnamed scratch file. Bytes are appended at its end and can be read at any offset. The file is deleted when this value
-/// is dropped or the process ends.
+/// A scratch file. Bytes are appended at its end and can be read at any offset. It has no name, and is deleted when this value
+/// is dropped or the process ends, unless it was [opened](Self::open) by its name.
 #[derive(Debug)]
 pub struct Spill {
     file: File,
+    /// Whether the file has a name and remains.
+    is_named: bool,
     /// The unwritten bytes at the end of the file, while writes go through the cache.
     buffer: Vec<u8>,
     /// The unwritten bytes at the end of the file, while writes bypass the cache. `None` while they go through the cache.
@@ -44,15 +46,31 @@ impl Spill {
     /// I/O errors of the operating system.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn create(dir: &Path) -> io::Result<Self> {
-        Ok(Self {
-            file: tempfile::tempfile_in(dir)?,
+        Ok(Self::of(tempfile::tempfile_in(dir)?, false))
+    }
+
+    /// Opens the file at `path`, and creates it if there is none. The file remains when this value is dropped. Appended bytes
+    /// overwrite the bytes of the file from its start; the bytes after them remain until they are overwritten.
+    ///
+    /// # Errors
+    /// I/O errors of the operating system.
+    #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self::of(file, true))
+    }
+
+    fn of(file: File, is_named: bool) -> Self {
+        Self {
+            file,
+            is_named,
             buffer: Vec::new(),
             past_cache: None,
             cached: CACHED,
             reader: PastCacheReader::default(),
             flushed: 0,
             released: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the unwritten bytes at the end of the file.
@@ -139,9 +157,25 @@ impl Spill {
         Ok(())
     }
 
+    /// Writes all bytes to the file. Returns a handle of the file: once it is synced, the bytes appended so far are durable.
+    ///
+    /// # Errors
+    /// I/O errors of the operating system.
+    pub fn flush(&mut self) -> io::Result<File> {
+        #[cfg(test)]
+        faults::write(self.waiting().len() as u64)?;
+        // The bytes remain in the buffer and are written again with the next ones, because writes past the cache are aligned.
+        (&self.file).write_all(self.waiting())?;
+        (&self.file).seek(SeekFrom::Start(self.flushed))?;
+        self.file.try_clone()
+    }
+
     /// Frees the disk space of the bytes before `offset`, rounded down to a multiple of 16 MiB, if the file system supports
-    /// it. The bytes before `offset` must not be read afterwards.
+    /// it. The bytes before `offset` must not be read afterwards. Does nothing if the file has a name.
     pub fn release(&self, offset: u64) {
+        if self.is_named {
+            return;
+        }
         let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
         // If several threads release bytes at the same time, only one of them does it.
         if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
@@ -219,6 +253,7 @@ pub(crate) mod faults {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
     use super::*;
 
@@ -272,6 +307,34 @@ mod tests {
             #[cfg(target_os = "linux")]
             assert_eq!(spill.past_cache.is_some(), cached < u64::MAX && !is_odd, "{cached}");
             assert!(spill.read_exact_at(&mut [0; 2], all.len() as u64 - 1).is_err());
+        }
+    }
+
+    #[test]
+    fn flushed_bytes_of_a_named_file_are_in_the_file_and_later_appends_are_unchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("named");
+        let all: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8 ^ (at >> 15) as u8).collect();
+        for cached in [0, 1 << 20, u64::MAX] {
+            // The second file overwrites the bytes of the first one with the same bytes.
+            for _ in 0..2 {
+                let mut spill = Spill { cached, ..Spill::open(&path).unwrap() };
+                for (number, piece) in all.chunks(70_001).enumerate() {
+                    spill.append(piece).unwrap();
+                    if number % 5 == 4 {
+                        spill.flush().unwrap().sync_data().unwrap();
+                        let end = spill.len() as usize;
+                        assert!(std::fs::read(&path).unwrap()[..end] == all[..end], "{cached} {end}");
+                    }
+                }
+                spill.release(spill.len());
+                let mut out = vec![0; all.len()];
+                spill.read_exact_at(&mut out, 0).unwrap();
+                assert!(out == all, "{cached}");
+                spill.flush().unwrap();
+            }
+            assert!(std::fs::read(&path).unwrap() == all, "{cached}");
+            std::fs::remove_file(&path).unwrap();
         }
     }
 

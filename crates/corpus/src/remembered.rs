@@ -1,6 +1,7 @@
 //! Caches the results of chunks of documents on disk. A resumed run parses keys, positions and lines again, but reads
 //! sketches and sets, which are expensive to compute, from the cache of the stopped run.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -10,7 +11,11 @@ pub(crate) trait Chunks {
     /// Returns the stored results of the next chunk; `None` after the last one.
     fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
 
-    /// Stores the results of a chunk. `digest` is the digest of its records.
+    /// Appends what is stored about the words of the document that was processed last to `out`. `words` are the words if
+    /// the document was the first with its text, and none otherwise.
+    fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()>;
+
+    /// Stores the results of a chunk, after all of its documents were processed. `digest` is the digest of its records.
     fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
 }
 
@@ -19,11 +24,19 @@ pub(crate) struct ChunkCache<'r, L> {
     pub(crate) chunks: &'r mut dyn Chunks,
     /// Number of minima of each document that are stored with all bits.
     pub(crate) minima: usize,
+    /// Whether neither the other minima nor the features are needed.
+    pub(crate) is_short: bool,
     /// Appends an encoded lookup result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
     /// Decodes a lookup result; `None` if the bytes were not written by `put`.
     pub(crate) take: fn(&mut ByteReader<'_>) -> Option<L>,
+    /// Reads what [`Chunks::put_words`] stored about a document: appends its words, and completes its lookup result.
+    pub(crate) take_words: &'r TakeWords<L>,
 }
+
+/// Reads the words of a document. Returns `None` if the bytes were not written by [`Chunks::put_words`].
+pub(crate) type TakeWords<L> =
+    dyn Fn(&mut ByteReader<'_>, &mut L, &mut Vec<u64>) -> anyhow::Result<Option<()>> + Sync;
 
 /// The stored results of a chunk.
 pub(crate) struct CachedChunk {
@@ -64,6 +77,19 @@ pub(crate) fn damaged(file: &str) -> String {
 pub(crate) struct ByteReader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> ByteReader<'b> {
+    /// Returns a number that [`put_small`] wrote.
+    pub(crate) fn small(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = u64::from(self.byte()?);
+            number |= (byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
     /// Returns the next `count` bytes; `None` if fewer remain.
     pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
@@ -90,9 +116,13 @@ pub(crate) enum ChunkMemory {
     None,
     /// The results are computed and stored. `digest` is the digest of the records.
     Kept { digest: u64, bytes: Vec<u8> },
-    /// The results are read from the cache. `taken` is the number of bytes read so far.
-    Recalled { recalled: Box<CachedChunk>, taken: usize },
+    /// The results are read from the cache. The results of all documents precede the words of all documents. `taken` has
+    /// the ranges of both that were not read so far.
+    Recalled { recalled: Box<CachedChunk>, taken: [Range<usize>; 2] },
 }
+
+/// Number of bytes after the words: the number of bytes before them.
+const LAST: usize = size_of::<u64>();
 
 impl ChunkMemory {
     /// Returns the state of a chunk whose records have this digest; `recalled` are its stored results, if any.
@@ -103,7 +133,13 @@ impl ChunkMemory {
     pub(crate) fn of(recalled: Option<CachedChunk>, digest: u64) -> anyhow::Result<Self> {
         let Some(recalled) = recalled else { return Ok(Self::Kept { digest, bytes: Vec::new() }) };
         recalled.check(digest)?;
-        Ok(Self::Recalled { recalled: Box::new(recalled), taken: 0 })
+        let split = || {
+            let (rest, last) = recalled.bytes.split_last_chunk::<LAST>()?;
+            let results = usize::try_from(u64::from_le_bytes(*last)).ok()?;
+            (results <= rest.len()).then_some([0..results, results..rest.len()])
+        };
+        let Some(taken) = split() else { bail!("{}", damaged(&recalled.at)) };
+        Ok(Self::Recalled { recalled: Box::new(recalled), taken })
     }
 
     /// Reads from the stored results; `None` if the results have to be computed.
@@ -111,10 +147,27 @@ impl ChunkMemory {
         &mut self,
         take: impl FnOnce(&mut ByteReader<'_>) -> Option<T>,
     ) -> anyhow::Result<Option<T>> {
+        self.recall_from(0, |bytes| Ok(take(bytes)))
+    }
+
+    /// Reads from the stored words; `None` if the results have to be computed.
+    pub(crate) fn recall_words<T>(
+        &mut self,
+        take: impl FnOnce(&mut ByteReader<'_>) -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<Option<T>> {
+        self.recall_from(1, take)
+    }
+
+    fn recall_from<T>(
+        &mut self,
+        section: usize,
+        take: impl FnOnce(&mut ByteReader<'_>) -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<Option<T>> {
         let Self::Recalled { recalled, taken } = self else { return Ok(None) };
-        let mut bytes = ByteReader(&recalled.bytes[*taken..]);
-        let Some(found) = take(&mut bytes) else { bail!("{}", damaged(&recalled.at)) };
-        *taken = recalled.bytes.len() - bytes.0.len();
+        let taken = &mut taken[section];
+        let mut bytes = ByteReader(&recalled.bytes[taken.clone()]);
+        let Some(found) = take(&mut bytes)? else { bail!("{}", damaged(&recalled.at)) };
+        taken.start = taken.end - bytes.0.len();
         Ok(Some(found))
     }
 
@@ -126,7 +179,7 @@ impl ChunkMemory {
     /// Returns an error if some of the stored results were not read.
     pub(crate) fn check_end(&self) -> anyhow::Result<()> {
         match self {
-            Self::Recalled { recalled, taken } if *taken < recalled.bytes.len() => {
+            Self::Recalled { recalled, taken } if !taken.iter().all(Range::is_empty) => {
                 bail!("{}", damaged(&recalled.at))
             }
             _ => Ok(()),
@@ -137,4 +190,37 @@ impl ChunkMemory {
 /// Appends each number as 8 bytes, little-endian.
 pub(crate) fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+}
+
+/// Appends a number in as few bytes as it needs, 7 bits in each.
+pub(crate) fn put_small(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Ends the stored results of a chunk: `results` is the number of bytes before the words.
+pub(crate) fn put_end(results: usize, out: &mut Vec<u8>) {
+    put_numbers(&[results as u64], out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_round_trip() {
+        let numbers = [0, 1, 127, 128, 300, 1 << 35, u64::MAX - 1, u64::MAX];
+        let mut bytes = Vec::new();
+        for number in numbers {
+            put_small(number, &mut bytes);
+        }
+        assert_eq!(bytes[..4], [0, 1, 127, 128]);
+        let mut reader = ByteReader(&bytes);
+        assert_eq!(numbers.map(|_| reader.small().unwrap()), numbers);
+        assert!(reader.0.is_empty() && reader.small().is_none());
+        assert!(ByteReader(&[0xFF; 20]).small().is_none());
+    }
 }

@@ -21,7 +21,7 @@ use crate::input::{
     ChunkTotals, bad_at, check_key,
 };
 use crate::observer::Progress;
-use crate::remembered::{ChunkMemory, CachedChunk, ChunkCache, put_numbers};
+use crate::remembered::{CachedChunk, ChunkCache, ChunkMemory, put_end, put_small};
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
@@ -451,11 +451,13 @@ pub fn for_each_looked_up<L: Send>(
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let mut each = each;
+    let each = |one: &Sketched, found, words: &[u64]| each(one, found, words).map(|()| true);
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
 }
 
-/// Like [`for_each_looked_up`], with a cache: lookup results are read from it if it has them, and stored in it
-/// otherwise.
+/// Like [`for_each_looked_up`], with a cache: lookup results and words are read from it if it has them, and stored in it
+/// otherwise. `each` returns whether a resumed run needs the words of the document.
 ///
 /// # Errors
 ///
@@ -467,14 +469,14 @@ pub(crate) fn for_each_remembered<L: Send>(
     progress: &dyn Progress,
     remembered: Option<ChunkCache<'_, L>>,
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
-    mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
+    mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (chunks, how) = match remembered {
         None => (None, None),
-        Some(ChunkCache { chunks, minima, put, take }) => {
-            (Some(RefCell::new(chunks)), Some((minima, put, take)))
+        Some(ChunkCache { chunks, minima, is_short, put, take, take_words }) => {
+            (Some(RefCell::new(chunks)), Some(((minima, is_short), put, take, take_words)))
         }
     };
     let job = Job {
@@ -502,28 +504,26 @@ pub(crate) fn for_each_remembered<L: Send>(
             forms.add(std::mem::take(&mut sketching.forms));
             let recalled = match how {
                 None => None,
-                Some((minima, _, take)) => memory.recall(|bytes| {
+                Some(((minima, _), _, take, _)) => memory.recall(|bytes| {
                     bytes.0 = sketcher.restore(minima, bytes.0, &mut one.sketch).ok()?;
-                    let words = bytes.u64().and_then(|count| usize::try_from(count).ok()?.checked_mul(8))?;
-                    let words = bytes.take(words)?.as_chunks().0;
-                    shingles.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
                     take(bytes)
                 })?,
             };
-            if let Some(recalled) = recalled {
+            if let (Some((_, _, _, take_words)), Some(mut recalled)) = (how, recalled) {
+                memory.recall_words(|bytes| take_words(bytes, &mut recalled, shingles))?;
                 found.push(recalled);
                 ends.push(shingles.len());
                 return Ok(());
             }
-            let start = shingles.len();
             if wanted.shingles {
                 sketching.shingles(shingles);
             }
             let looked = look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?;
-            if let (Some((minima, put, _)), Some(kept)) = (how, memory.kept()) {
+            if let (Some(((minima, is_short), put, ..)), Some(kept)) = (how, memory.kept()) {
+                if is_short {
+                    one.sketch.shorten(minima);
+                }
                 one.sketch.store(minima, kept);
-                put_numbers(&[(shingles.len() - start) as u64], kept);
-                put_numbers(&shingles[start..], kept);
                 put(&looked, kept);
             }
             found.push(looked);
@@ -534,25 +534,34 @@ pub(crate) fn for_each_remembered<L: Send>(
     let hand = || chunks.as_ref().map_or(Ok(None), |chunks| chunks.borrow_mut().next());
     let read = (documents, chunk_bytes(sketcher));
     for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
-        let memory = std::mem::take(&mut chunked.memory);
+        let mut memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
-        if let (ChunkMemory::Kept { digest, bytes }, Some(chunks)) = (memory, &chunks) {
-            chunks.borrow_mut().keep(digest, &bytes)?;
-        }
+        let results = memory.kept().map_or(0, |bytes| bytes.len());
         documents.account_forms(std::mem::take(&mut chunked.forms));
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
-            if look_up_key(&mut keys, one, documents)?
-                && let Err(error) = each(one, found, &chunked.shingles[start..end])
-            {
-                documents.refuse(error, text_bytes)?;
+            let words = &chunked.shingles[start..end];
+            let are_needed = look_up_key(&mut keys, one, documents)?
+                && match each(one, found, words) {
+                    Ok(are_needed) => are_needed,
+                    Err(error) => {
+                        documents.refuse(error, text_bytes)?;
+                        false
+                    }
+                };
+            if let (Some(kept), Some(chunks)) = (memory.kept(), &chunks) {
+                chunks.borrow_mut().put_words(are_needed.then_some(words), kept)?;
             }
             if let DocumentLine::Held(line) = &mut one.whole.line {
                 *line = Vec::new(); // frees a long line, since it is replaced
             }
             start = end;
+        }
+        if let (ChunkMemory::Kept { digest, mut bytes }, Some(chunks)) = (memory, &chunks) {
+            put_end(results, &mut bytes);
+            chunks.borrow_mut().keep(digest, &bytes)?;
         }
         chunked.ends.clear();
         chunked.shingles.clear();
@@ -701,7 +710,8 @@ fn sketch_into(
     check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
-    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?]))?;
+    let sizes =
+        memory.recall(|bytes| Some([bytes.small()?, bytes.small()?, bytes.small()?, bytes.small()?]))?;
     let [shingles, tokens, left_out, is_all] = if let Some(sizes) = sizes {
         sketching.count_forms(record.content);
         sizes
@@ -722,7 +732,9 @@ fn sketch_into(
         ];
         // Stored even if the document is rejected below.
         if let Some(kept) = memory.kept() {
-            put_numbers(&sizes, kept);
+            for size in sizes {
+                put_small(size, kept);
+            }
         }
         sizes
     };

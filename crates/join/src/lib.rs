@@ -71,6 +71,7 @@ mod seeded;
 pub mod sets;
 mod slots;
 pub mod spanning;
+pub mod stored;
 mod threads;
 pub mod verified;
 mod watched;
@@ -102,6 +103,7 @@ pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
 pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::{SetReader, ShingleSets};
 pub use spanning::{SpanningForest, Stars};
+pub use stored::{LastSet, StoredSet, StoredSets};
 pub use verified::{
     counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,
 };

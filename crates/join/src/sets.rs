@@ -1,5 +1,6 @@
 //! Stores the shingle sets of documents, and computes exact resemblances.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use super::packed::{pack, packed_words, unpack};
 use super::references::{
     DeltaHeader, DeltaScratch, NO_REFERENCE, ReferenceSet, ReferenceSets, SetDelta, ones,
 };
+use super::stored::{LastSet, StoredSet};
 use twindex::error::{Error, Result};
 use twindex::sys::{Column, MemoryBudget, Spill};
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
@@ -32,6 +34,10 @@ pub struct ShingleSets {
     /// The words of the sets that are in memory: the elements of a set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
+    /// The path of the scratch file, if it has a name.
+    path: Option<PathBuf>,
+    /// Describes the last set if it is in a scratch file that has a name.
+    last: Option<StoredSet>,
     /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file, large ones
     /// packed unless they are delta-encoded.
     ends: Column<u64>,
@@ -66,6 +72,8 @@ impl ShingleSets {
             budget: budget - budget / 8,
             held: Vec::new(),
             spill: None,
+            path: None,
+            last: None,
             ends: Column::new(column_budget),
             sizes: Column::new(column_budget),
             elements: 0,
@@ -76,6 +84,51 @@ impl ShingleSets {
             scratch: Default::default(),
             packed: Vec::new(),
         }
+    }
+
+    /// Names the scratch file of an empty collection: a file at `path`, which remains. So another process can
+    /// [read](super::StoredSets) the sets from it. If the file exists, its bytes are overwritten from its start.
+    #[must_use]
+    pub fn with_file(self, path: &Path) -> Self {
+        Self { path: Some(path.to_owned()), ..self }
+    }
+
+    /// Returns the last set, as it is added again to a collection to which the same sets were added; `None` if the collection
+    /// is empty, or if the set is in a scratch file that has no name.
+    #[must_use]
+    pub fn last(&self) -> Option<LastSet<'_>> {
+        let number = u32::try_from(self.len().checked_sub(1)?).ok()?;
+        if let Some(stored) = self.last {
+            return Some(LastSet::InFile(stored));
+        }
+        let words = match self.held(number) {
+            Some(set) => set,
+            None if self.is_held(number) => self.held_words(number),
+            None => return None,
+        };
+        Some(LastSet::InMemory(self.header(number), words))
+    }
+
+    /// Returns the header with which a set is added again. For the set itself, no further reference is tried.
+    fn header(&self, number: u32) -> DeltaHeader {
+        let size = self.sizes[number as usize] as usize;
+        match self.reference_of[number as usize] {
+            NO_REFERENCE => DeltaHeader { reference: NO_REFERENCE, size, references: self.references.len() },
+            reference if self.references.get(reference).is_some_and(|one| one.number == number) => {
+                DeltaHeader { reference: NO_REFERENCE, size, references: reference }
+            }
+            reference => DeltaHeader { reference, size, references: reference },
+        }
+    }
+
+    /// Writes all bytes to the scratch file. Returns a handle of the file, with which it can be synced; `None` if there is no
+    /// scratch file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn flush(&mut self) -> Result<Option<File>> {
+        let flushed = self.spill.as_mut().map(Spill::flush).transpose();
+        flushed.map_err(|e| Error::io("write a scratch file in", &self.dir, e))
     }
 
     /// Adds a set, sorted and without duplicates, and returns its number.
@@ -174,7 +227,7 @@ impl ShingleSets {
         if !delta.fit(reference) || ones(delta.bits) + delta.new.len() != header.size {
             return Err(invalid());
         }
-        self.append(words)?;
+        self.append(header, words)?;
         self.odd.push_delta((reference.number, &reference.elements), delta, header.size)?;
         self.account(header.size, header.reference)?;
         references.hint(anchors, header.reference);
@@ -203,14 +256,16 @@ impl ShingleSets {
 
     /// Appends the elements of a new set, in memory, or to the scratch file, packed if that makes them smaller.
     fn append_set(&mut self, set: &[u64]) -> Result<()> {
+        let header =
+            DeltaHeader { reference: NO_REFERENCE, size: set.len(), references: self.references.len() };
         if packed_words(set.len()).is_none() || self.fits(size_of_val(set)) {
-            return self.append(set);
+            return self.append(header, set);
         }
         let mut words = std::mem::take(&mut self.packed);
         pack(set, &mut words);
         // A packed set is never in memory, even if it would fit.
         self.begin_spill()?;
-        let appended = self.append(&words);
+        let appended = self.append(header, &words);
         self.packed = words;
         appended
     }
@@ -218,19 +273,27 @@ impl ShingleSets {
     /// Creates the scratch file, unless there is one.
     fn begin_spill(&mut self) -> Result<()> {
         if self.spill.is_none() {
-            let spill = Spill::create(&self.dir);
+            let spill = match &self.path {
+                Some(path) => Spill::open(path),
+                None => Spill::create(&self.dir),
+            };
             self.spill = Some(spill.map_err(|e| Error::io("create a scratch file in", &self.dir, e))?);
         }
         Ok(())
     }
 
     /// Appends the words of a new set, in memory or to the scratch file.
-    fn append(&mut self, words: &[u64]) -> Result<()> {
+    fn append(&mut self, header: DeltaHeader, words: &[u64]) -> Result<()> {
         if !self.fits(size_of_val(words)) {
             self.begin_spill()?;
         }
+        self.last = None;
         if let Some(spill) = &mut self.spill {
-            spill.append(words.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+            let start = spill.append(words.as_bytes());
+            let start = start.map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+            if self.path.is_some() {
+                self.last = StoredSet::new(header, start, words);
+            }
         } else {
             self.held.extend_from_slice(words);
         }

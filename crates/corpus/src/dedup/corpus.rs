@@ -45,14 +45,18 @@ pub(super) struct Corpus {
 
 impl Corpus {
     /// Creates an empty corpus. The data about documents takes up to `memory` bytes and the sets up to `memory` bytes
-    /// more; the rest is in scratch files in `folder`.
+    /// more; the rest is in scratch files in `folder`. The scratch file of the sets is at the path `sets`, if given.
     pub(super) fn new(
-        folder: &Path,
+        (folder, sets): (&Path, Option<&Path>),
         memory: usize,
         parser: Parser,
         sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
         let budget = &MemoryBudget::new(folder, memory);
+        let mut grouped = Grouped::new(budget, memory, sampled_by)?;
+        if let Some(path) = sets {
+            grouped.sets = grouped.sets.with_file(path);
+        }
         Ok(Self {
             history: 0,
             history_groups: 0,
@@ -61,7 +65,7 @@ impl Corpus {
             other_keys: OtherKeys::new(budget),
             numbers: Column::new(budget),
             urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
-            grouped: Grouped::new(budget, memory, sampled_by)?,
+            grouped,
             lines: LineStore::new(folder, budget)?,
             by_key: Some(KnownKeys::new(budget)?),
             dropped: DroppedDocuments::new(budget),
@@ -70,26 +74,27 @@ impl Corpus {
     }
 
     /// Adds a document of a history. All documents of the history must be added before the others. Their keys may
-    /// repeat.
-    pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
-        self.push(one, set)?;
+    /// repeat. Returns whether the text of the document is new.
+    pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
+        let is_new = self.push(one, set)?;
         self.history = self.keys.len() as u32;
         self.history_groups = self.grouped.groups.len() as u32;
-        Ok(())
+        Ok(is_new)
     }
 
-    pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
+    /// Adds a document. Returns whether its text is new.
+    pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let key = one.key.as_slice();
         self.check_is_new(one)?;
         if let Some(known) = &mut self.by_key {
             known.insert(key, document)?;
         }
-        self.push(one, set)?;
+        let is_new = self.push(one, set)?;
         if self.parser.reads_numbers() {
             self.numbers.push(one.attached.deciding().number.bits())?;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Returns an error if a document after the history already has this key.
@@ -102,7 +107,7 @@ impl Corpus {
         }
     }
 
-    fn push(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
+    fn push(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
         let document = self.keys.len() as u32;
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
@@ -122,7 +127,9 @@ impl Corpus {
             let line = found(places, document, lines.get(document as usize))?;
             parser.identity_of_line(lines.form(document as usize), &line)
         };
-        grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })
+        let groups = grouped.groups.len();
+        grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
+        Ok(grouped.groups.len() > groups)
     }
 
     /// Records a document that is removed because it is near a document of an index.

@@ -54,6 +54,7 @@ mod weights;
 mod why;
 mod word_diff;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,12 +70,12 @@ use self::corpus::Corpus;
 use self::find::{Indexed, SearchOutcome};
 use self::groups::{Anchors, NewSet};
 use self::inside::shingles_inside;
-use self::journal::{ChunkParts, JobDescription, Journal};
+use self::journal::{JobDescription, Journal};
 use self::left_out::Spans;
 use self::near::JoinLimits;
 use self::out::OutputFolder;
 use self::report::common_shingles;
-use self::resume::remembered;
+use self::resume::{JournaledChunks, words_taker};
 use self::run_file::RunFile;
 use self::sketches::Sketches;
 use crate::boilerplate::digest;
@@ -457,15 +458,13 @@ impl Dedup {
         // Sketches are stored only for an index, of the results or for the search.
         let is_indexed = self.writes_index() || self.searches_index();
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
-        let mut corpus = self.corpus(folder, &documents)?;
+        let mut corpus = self.corpus((folder, journal), &documents)?;
         if let Some(history) = history {
-            let kept = journal.map(|journal| journal.parts("history")).transpose()?;
-            let read = self.read_history((history, kept), &documents, &sketcher, &mut corpus, observer);
+            let read = self.read_history((history, journal), &documents, &sketcher, &mut corpus, observer);
             read.map_err(|error| self.with_memory_advice(error))?;
             documents.parser().headers().begin();
         }
-        let kept = journal.map(|journal| journal.parts("reading")).transpose()?;
-        let with = (&sketcher, &against[..], kept);
+        let with = (&sketcher, &against[..], journal);
         let noted = (sketches.as_mut(), left_out.as_mut());
         let read = self.read(&mut documents, with, noted, &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.with_memory_advice(error))?;
@@ -535,7 +534,7 @@ impl Dedup {
     /// Reads the documents of the history into the corpus.
     fn read_history(
         &self,
-        (history, mut kept): (&History, Option<ChunkParts<'_>>),
+        (history, journal): (&History, Option<&Journal<'_>>),
         documents: &Documents,
         sketcher: &Sketcher,
         corpus: &mut Corpus,
@@ -557,22 +556,27 @@ impl Dedup {
             Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
         };
         let mut found = Vec::new();
-        let remembered = kept.as_mut().map(remembered);
+        let corpus = &RefCell::new(corpus);
+        let open = |journal| JournaledChunks::open(journal, "history", corpus, self.holds_sets());
+        let taking = |journal| words_taker(journal, elements_max(self.memory));
+        let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+        // Sketches of the history are not indexed.
+        let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
         for_each_remembered(
             &mut texts,
             sketcher,
             &wanted,
             &*progress,
-            remembered,
+            cache,
             look,
             |one, (_, header), words| {
                 if !history.has(&one.key, &mut found)? {
-                    return Ok(());
+                    return Ok(false);
                 }
-                corpus.add_history(one, NewSet::of(header, words))
+                corpus.borrow_mut().add_history(one, NewSet::of(header, words))
             },
         )?;
-        kept.map_or(Ok(()), ChunkParts::finish)?;
+        kept.map_or(Ok(()), JournaledChunks::finish)?;
         history.check(&found)
     }
 
@@ -581,7 +585,7 @@ impl Dedup {
     fn read(
         &self,
         documents: &mut Documents,
-        (sketcher, against, mut kept): (&Sketcher, &[ComparedIndex], Option<ChunkParts<'_>>),
+        (sketcher, against, journal): (&Sketcher, &[ComparedIndex], Option<&Journal<'_>>),
         (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
         corpus: &mut Corpus,
         observer: &dyn Observer,
@@ -607,34 +611,41 @@ impl Dedup {
             let header = header.map(|leaders| encode(leaders, sketch, rest));
             Ok((near, header))
         };
-        let remembered = kept.as_mut().map(remembered);
+        let corpus = &RefCell::new(corpus);
+        let open = |journal| JournaledChunks::open(journal, "reading", corpus, self.holds_sets());
+        let taking = |journal| words_taker(journal, elements_max(self.memory));
+        let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+        let is_short = sketches.is_none();
+        let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
         for_each_remembered(
             documents,
             sketcher,
             &wanted,
             &*progress,
-            remembered,
+            cache,
             look,
             |one, (near, header), words| {
+                let mut corpus = corpus.borrow_mut();
                 empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
                 if let Some(left_out) = &mut left_out {
                     left_out.add(one);
                 }
                 if let Some(near) = near {
-                    return corpus.drop_near(one, &near);
+                    return corpus.drop_near(one, &near).map(|()| false);
                 }
                 // Measures wall-clock time: reading the CPU clock is a system call and would take longer than the
                 // measured work.
                 let start = Instant::now();
-                corpus.add(one, NewSet::of(header, words))?;
+                let is_new = corpus.add(one, NewSet::of(header, words))?;
                 finding_copies += start.elapsed();
-                let Some(sketches) = &mut sketches else { return Ok(()) };
-                sketches
-                    .push(&one.key, &one.sketch)
-                    .with_context(|| format!("{}: cannot index the document", one.place))
+                if let Some(sketches) = &mut sketches {
+                    let pushed = sketches.push(&one.key, &one.sketch);
+                    pushed.with_context(|| format!("{}: cannot index the document", one.place))?;
+                }
+                Ok(is_new)
             },
         )?;
-        kept.map_or(Ok(()), ChunkParts::finish)?;
+        kept.map_or(Ok(()), JournaledChunks::finish)?;
         Ok((empty, finding_copies))
     }
 
@@ -649,9 +660,14 @@ impl Dedup {
     }
 
     /// Creates the corpus for the data of the documents.
-    fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
+    fn corpus(
+        &self,
+        (folder, journal): (&Path, Option<&Journal<'_>>),
+        documents: &Documents,
+    ) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.memory / 4);
-        Corpus::new(folder, memory, parser, self.sampled_by())
+        let sets = journal.map(Journal::sets);
+        Corpus::new((folder, sets.as_deref()), memory, parser, self.sampled_by())
     }
 
     /// Returns whether the method compares sets of shingles.

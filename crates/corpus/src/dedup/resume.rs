@@ -1,29 +1,173 @@
-//! The options that a resumed run must share with the stopped run, and the lookup results that the journal stores for
-//! each document.
+//! The options that a resumed run must share with the stopped run, and the lookup results and sets that the journal stores
+//! for each document.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use twindex::{KeyBuf, Params, Resemblance};
-use twindex_join::DeltaHeader;
+use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
 
 use super::Dedup;
+use super::corpus::Corpus;
 use super::dropped::{Dropped, MeasuredNearness};
 use super::groups::ANCHORS;
-use super::journal::{ChunkParts, JobOptions};
-use crate::remembered::{ByteReader, ChunkCache, put_numbers};
+use super::journal::{ChunkParts, JobOptions, Journal, is_missing};
+use crate::remembered::{
+    ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
+};
 use crate::text::StopList;
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
 pub(super) type LookupResult = (Option<Dropped>, Option<DeltaHeader>);
 
-/// Returns a cache that stores the lookup results of documents in `parts` of the journal.
-pub(super) fn remembered<'r>(parts: &'r mut ChunkParts<'_>) -> ChunkCache<'r, LookupResult> {
-    ChunkCache { chunks: parts, minima: ANCHORS, put, take }
+/// What a part of the journal has about the words of a document, in one byte.
+#[derive(Clone, Copy)]
+enum WordsKind {
+    /// Nothing: the document has the text of an earlier one, or was not added.
+    None = 0,
+    /// The header and the words of its set.
+    Held = 1,
+    /// The description of its set in the scratch file.
+    Stored = 2,
+    /// The number of its words, since sets are not stored.
+    Counted = 3,
 }
 
-/// Appends the lookup result of a document to `out`.
-fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
-    out.push(u8::from(near.is_some()) | u8::from(header.is_some()) << 1);
+/// Stores the results of chunks in parts of the journal.
+pub(super) struct JournaledChunks<'c, 'j> {
+    parts: ChunkParts<'j>,
+    corpus: &'c RefCell<&'c mut Corpus>,
+    /// Whether the documents have sets, not only their sizes.
+    holds_sets: bool,
+    /// Number of bytes in the scratch file of the sets that were added since the last chunk was stored.
+    set_bytes: u64,
+}
+
+impl<'c, 'j> JournaledChunks<'c, 'j> {
+    /// Opens the results of `reading`, whose documents are added to `corpus`.
+    pub(super) fn open(
+        journal: &'j Journal<'j>,
+        reading: &'static str,
+        corpus: &'c RefCell<&'c mut Corpus>,
+        holds_sets: bool,
+    ) -> anyhow::Result<Self> {
+        Ok(Self { parts: journal.parts(reading)?, corpus, holds_sets, set_bytes: 0 })
+    }
+
+    /// Returns a cache of lookup results in these parts. `take_words` reads the words. `is_short` is whether later steps
+    /// need only the anchors of each sketch.
+    pub(super) fn cache<'r>(
+        &'r mut self,
+        take_words: &'r TakeWords<LookupResult>,
+        is_short: bool,
+    ) -> ChunkCache<'r, LookupResult> {
+        ChunkCache { chunks: self, minima: ANCHORS, is_short, put, take, take_words }
+    }
+
+    /// Stores the last part, after the last chunk.
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        self.parts.finish(|| self.corpus.borrow_mut().grouped.sets.flush())
+    }
+}
+
+impl Chunks for JournaledChunks<'_, '_> {
+    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
+        self.parts.next()
+    }
+
+    fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        let Some(words) = words else {
+            out.push(WordsKind::None as u8);
+            return Ok(());
+        };
+        if !self.holds_sets {
+            out.push(WordsKind::Counted as u8);
+            put_small(words.len() as u64, out);
+            return Ok(());
+        }
+        match self.corpus.borrow().grouped.sets.last().context("a set of more than 2^32 words")? {
+            LastSet::InMemory(header, words) => {
+                out.push(WordsKind::Held as u8);
+                for number in header.numbers() {
+                    put_small(number, out);
+                }
+                put_small(words.len() as u64, out);
+                put_numbers(words, out);
+            }
+            LastSet::InFile(set) => {
+                out.push(WordsKind::Stored as u8);
+                put_numbers(&set.numbers(), out);
+                self.set_bytes += set.bytes();
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
+        let set_bytes = std::mem::take(&mut self.set_bytes);
+        self.parts.keep(digest, bytes, set_bytes, || self.corpus.borrow_mut().grouped.sets.flush())
+    }
+}
+
+/// Returns a function that reads the words of a document, at most `most`, from a part of the journal, and from its file of
+/// sets.
+pub(super) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Box<TakeWords<LookupResult>>> {
+    let path = journal.sets();
+    let stored = path.exists().then(|| StoredSets::open(&path)).transpose()?;
+    Ok(Box::new(move |bytes, (_, header), words| {
+        let set = match take_words(bytes, most, header, words) {
+            Some(TakenWords::InFile(set)) => set,
+            taken => return Ok(taken.map(drop)),
+        };
+        let Some(stored) = &stored else { return Err(is_missing(&path)) };
+        let read = stored.read(set, words)?;
+        *header = Some(read.with_context(|| damaged(&path.display().to_string()))?);
+        Ok(Some(()))
+    }))
+}
+
+/// The words of a document in a part of the journal.
+#[derive(Debug, PartialEq, Eq)]
+enum TakenWords {
+    /// The words were taken, or there are none.
+    Here,
+    /// The words are in the scratch file.
+    InFile(StoredSet),
+}
+
+/// Reads the words of a document, at most `most`, and the header of its set. Returns `None` if the bytes are not those of
+/// words.
+fn take_words(
+    bytes: &mut ByteReader<'_>,
+    most: u64,
+    header: &mut Option<DeltaHeader>,
+    words: &mut Vec<u64>,
+) -> Option<TakenWords> {
+    match bytes.byte()? {
+        kind if kind == WordsKind::None as u8 => {}
+        kind if kind == WordsKind::Held as u8 => {
+            *header = Some(DeltaHeader::from_numbers([bytes.small()?, bytes.small()?, bytes.small()?])?);
+            let count = usize::try_from(bytes.small()?).ok()?;
+            let taken = bytes.take(count.checked_mul(size_of::<u64>())?)?;
+            words.extend(taken.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+        }
+        kind if kind == WordsKind::Stored as u8 => {
+            let numbers = [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?];
+            return Some(TakenWords::InFile(StoredSet::from_numbers(numbers)));
+        }
+        kind if kind == WordsKind::Counted as u8 => {
+            let count = bytes.small().filter(|&count| count <= most)?;
+            words.resize(words.len() + count as usize, 0);
+        }
+        _ => return None,
+    }
+    Some(TakenWords::Here)
+}
+
+/// Appends the lookup result of a document to `out`, without the header.
+fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
+    out.push(u8::from(near.is_some()));
     if let Some(Dropped { other, near }) = near {
         match other {
             KeyBuf::U64(key) => {
@@ -49,15 +193,11 @@ fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
         out.push(kind);
         put_numbers(&numbers, out);
     }
-    if let Some(header) = header {
-        put_numbers(&header.numbers(), out);
-    }
 }
 
-/// Decodes a lookup result.
+/// Decodes a lookup result, without the header.
 fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
-    let what = bytes.byte()?;
-    let near = if what & 1 == 0 {
+    let near = if bytes.byte()? == 0 {
         None
     } else {
         let other = if bytes.byte()? == 0 {
@@ -85,12 +225,7 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
         };
         Some(Dropped { other, near })
     };
-    let header = if what & 2 == 0 {
-        None
-    } else {
-        Some(DeltaHeader::from_numbers([bytes.u64()?, bytes.u64()?, bytes.u64()?])?)
-    };
-    Some((near, header))
+    Some((near, None))
 }
 
 impl Dedup {
@@ -223,11 +358,9 @@ mod tests {
             MeasuredNearness::Resemblance(Resemblance::Estimate { value: 0.25, standard_error: 0.5 }),
             MeasuredNearness::Distance(2),
         ];
-        let header = DeltaHeader::from_numbers([1, 2, 3]);
-        let mut all: Vec<LookupResult> = vec![(None, None), (None, header)];
-        all.extend(nears.into_iter().zip([header, None, header, None]).map(|(near, header)| {
-            (Some(Dropped { other: if header.is_some() { key() } else { KeyBuf::U64(9) }, near }), header)
-        }));
+        let mut all: Vec<LookupResult> = vec![(None, None)];
+        let others = [key(), KeyBuf::U64(9)].into_iter().cycle();
+        all.extend(nears.into_iter().zip(others).map(|(near, other)| (Some(Dropped { other, near }), None)));
         for looked in &all {
             let (mut bytes, mut again) = (Vec::new(), Vec::new());
             put(looked, &mut bytes);
@@ -236,6 +369,35 @@ mod tests {
             assert!(rest.0.is_empty());
             assert_eq!(bytes, again);
             assert!((0..bytes.len()).all(|end| take(&mut ByteReader(&bytes[..end])).is_none()));
+        }
+    }
+
+    #[test]
+    fn words_round_trip_and_truncated_bytes_are_refused() {
+        let set = StoredSet::from_numbers([1 << 33, 5 << 32 | 3, 800, u64::MAX]);
+        let held: Vec<u8> =
+            [&[1, 7, 2, 200, 1, 2][..], &9_u64.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
+        let mut stored = vec![2];
+        put_numbers(&set.numbers(), &mut stored);
+        for (bytes, expected, count) in
+            [(vec![0], None, 0), (held, None, 2), (stored, Some(set), 0), (vec![3, 0x90, 1], None, 144)]
+        {
+            let (mut reader, mut header, mut words) = (ByteReader(&bytes), None, vec![4]);
+            assert_eq!(
+                take_words(&mut reader, 144, &mut header, &mut words),
+                Some(expected.map_or(TakenWords::Here, TakenWords::InFile))
+            );
+            assert!(reader.0.is_empty() && words.len() == 1 + count);
+            let numbers = header.map(DeltaHeader::numbers);
+            assert_eq!(numbers, (bytes[0] == 1).then_some([7, 2, 200]), "{bytes:?}");
+            for end in 0..bytes.len() {
+                assert!(
+                    take_words(&mut ByteReader(&bytes[..end]), 144, &mut None, &mut Vec::new()).is_none()
+                );
+            }
+        }
+        for wrong in [&[4, 0, 0][..], &[3, 0x91, 1]] {
+            assert!(take_words(&mut ByteReader(wrong), 144, &mut None, &mut Vec::new()).is_none());
         }
     }
 }

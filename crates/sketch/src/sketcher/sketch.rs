@@ -24,10 +24,17 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Returns true if the sketch has neither a fingerprint nor features, as for a document without tokens.
+    /// Returns true if the sketch has neither a fingerprint nor minima nor features, as for a document without tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.fingerprint.is_none() && self.features.is_empty()
+        self.fingerprint.is_none() && self.signature.is_empty() && self.features.is_empty()
+    }
+
+    /// Removes the features, and all but the first `minima` minima, so that the [stored](Self::store) sketch is small. The
+    /// sketch can then neither be indexed nor compared with others.
+    pub fn shorten(&mut self, minima: usize) {
+        self.features.clear();
+        self.signature.truncate(minima);
     }
 
     /// Returns the simhash fingerprint; `None` if the parameters keep none or if the sketch is empty.

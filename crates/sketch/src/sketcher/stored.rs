@@ -68,7 +68,8 @@ impl Sketcher {
         let [minima, features, bottom, modular, set] = lengths;
         let params = self.params();
         let of_minhash = params.minhash.map_or([0; 2], |minhash| [minhash.minima(), minhash.bands.into()]);
-        let fits = (minima == 0 || minima == of_minhash[0])
+        // A shortened sketch has `whole` minima and no features.
+        let fits = ([0, of_minhash[0]].contains(&minima) || minima == whole && features == 0)
             && (features == 0 || features == of_minhash[1])
             && bottom <= params.bottom.into();
         if !fits {
@@ -165,6 +166,15 @@ mod tests {
                 }
                 assert!(rest.unwrap_err().to_string().contains("not the bytes of a sketch"));
             }
+            let mut short = all[2].clone();
+            short.shorten(whole);
+            bytes.clear();
+            short.store(whole, &mut bytes);
+            assert_eq!(sketcher.restore(whole, &bytes, &mut again).unwrap(), b"");
+            assert_eq!((again.signature(), again.features()), (short.signature(), &[][..]));
+            assert_eq!(again.is_empty(), again.fingerprint().is_none() && whole == 0);
+            let mut bytes = Vec::new();
+            all[2].store(whole, &mut bytes);
             let mut wrong = bytes.clone();
             wrong[13] = 7; // a number of features that differs from the number of bands
             assert!(sketcher.restore(whole, &wrong, &mut again).is_err());

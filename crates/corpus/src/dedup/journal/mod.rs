@@ -6,15 +6,17 @@
 //!   manifest               the options that determine the results, and a random number of the run
 //!   inputs                 each file that is read: size in bytes, modification time, path
 //!   reading-000001 ...     results of the chunks of the inputs (for a history: history-...)
+//!   sets                   the sets that exceed the memory: the scratch file of the run
 //!   decided                which groups are kept
 //!   index, kept            finished files of results, with their hashes
 //!   published              the identity of the folder of results, written before it is renamed
 //!   results/               the results, until they are renamed to OUT
 //! ```
 //!
-//! Each file is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced. So a file
-//! with its final name is complete, and it was complete before any later file was. Each file has the id of its run and
-//! a hash of all its bytes. A damaged file causes an error that names it.
+//! Each file except `sets` is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced.
+//! So a file with its final name is complete, and it was complete before any later file was. Each file has the id of its
+//! run and a hash of all its bytes. Bytes are appended to `sets`, and synced before a part that refers to them is complete.
+//! The part has their hashes. A resumed run writes the same bytes again. A damaged file causes an error that names it.
 //!
 //! A resumed run has the same results as a run that was not stopped: it reads the stored results of a chunk instead of
 //! sketching the chunk, in the same order, and computes everything else from them.
@@ -52,6 +54,8 @@ const RESULTS: &str = "results";
 const PUBLISHED: &str = "published";
 /// Prefixes of the part files: of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
+/// Name of the scratch file of sets.
+const SETS: &str = "sets";
 /// Names of the sealed files, which are all files with results except the part files.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
@@ -112,7 +116,7 @@ fn lock(folder: &Path) -> anyhow::Result<FileLock> {
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
     let is_part = || READINGS.iter().any(|reading| parts::number(reading, name).is_some());
-    [LOCK, MANIFEST, INPUTS, RESULTS].contains(&name) || SEALED.contains(&name) || is_part()
+    [LOCK, MANIFEST, INPUTS, SETS, RESULTS].contains(&name) || SEALED.contains(&name) || is_part()
 }
 
 /// Returns an error if the folder contains files that do not belong to a journal.
@@ -249,6 +253,11 @@ impl<'o> Journal<'o> {
         ChunkParts::open(self, reading)
     }
 
+    /// Returns the path of the scratch file of sets.
+    pub(super) fn sets(&self) -> PathBuf {
+        self.folder.join(SETS)
+    }
+
     fn has(&self, name: &str) -> bool {
         self.folder.join(name).exists()
     }
@@ -301,5 +310,10 @@ fn refuse(what: &str) -> anyhow::Error {
 
 /// Returns the error for a missing journal file.
 fn missing(folder: &Path, name: &str) -> anyhow::Error {
-    refuse(&format!("{}: is missing, though later files are there", folder.join(name).display()))
+    is_missing(&folder.join(name))
+}
+
+/// Returns the error for a missing journal file at `path`.
+pub(super) fn is_missing(path: &Path) -> anyhow::Error {
+    refuse(&format!("{}: is missing, though later files are there", path.display()))
 }

@@ -1,10 +1,13 @@
 //! The results of the chunks of the inputs, stored in part files. A part has the results of consecutive chunks.
 //!
 //! ```text
-//! part:  "twindex part 001"  run: 16  part: 8  first chunk: 8  hash: 8
+//! part:  "twindex part 002"  run: 16  part: 8  first chunk: 8  hash: 8
 //! chunk: number: 8  digest of its records: 8  bytes: 8  hash of these and of the content: 8  content
 //! end:   2^64 - 1: 8  chunks of the part: 8  1 if the input ends with it: 8  hash: 8
 //! ```
+//!
+//! Most sets are not in the parts, but in the scratch file of the sets, which is in the journal, too: a part has only their
+//! positions and hashes. The scratch file is synced before the part gets its name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -15,10 +18,10 @@ use std::thread::JoinHandle;
 use anyhow::{Context, bail};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::{Journal, missing, name_file, names, refuse, unnamed_file};
-use crate::remembered::{ByteReader, CachedChunk, Chunks, damaged};
+use super::{Journal, SETS, missing, name_file, names, refuse, unnamed_file};
+use crate::remembered::{ByteReader, CachedChunk, damaged};
 
-const MAGIC: &[u8; 16] = b"twindex part 001";
+const MAGIC: &[u8; 16] = b"twindex part 002";
 /// Number of bytes before the first chunk of a part file.
 const HEAD: usize = 56;
 /// Number of bytes before the content of a chunk; also the number of bytes of the end record.
@@ -85,6 +88,7 @@ struct OpenPart {
 /// A part that is being written.
 struct SealedWriter {
     out: BufWriter<File>,
+    /// Number of bytes of the part and of its sets in the scratch file.
     bytes: u64,
     chunks: u64,
 }
@@ -105,12 +109,15 @@ impl<'j> ChunkParts<'j> {
         })
     }
 
-    /// Stores the last part, after the last chunk.
+    /// Stores the last part, after the last chunk. `flush` returns the scratch file of the sets, if there is one.
     ///
     /// # Errors
     ///
     /// The stopped run stored results of further chunks; I/O errors.
-    pub(in super::super) fn finish(mut self) -> anyhow::Result<()> {
+    pub(in super::super) fn finish(
+        mut self,
+        flush: impl FnOnce() -> twindex::Result<Option<File>>,
+    ) -> anyhow::Result<()> {
         if self.next()?.is_some() {
             let part = self.journal.folder.join(name(self.reading, self.part));
             bail!(refuse(&format!(
@@ -119,7 +126,7 @@ impl<'j> ChunkParts<'j> {
             )));
         }
         if !self.is_over {
-            self.end_part(true)?;
+            self.end_part(true, flush)?;
         }
         self.sealed()
     }
@@ -168,8 +175,12 @@ impl<'j> ChunkParts<'j> {
         head
     }
 
-    /// Ends the part that is being written. Another thread syncs it.
-    fn end_part(&mut self, is_over: bool) -> anyhow::Result<()> {
+    /// Ends the part that is being written. Another thread syncs it, after the sets that it refers to.
+    fn end_part(
+        &mut self,
+        is_over: bool,
+        flush: impl FnOnce() -> twindex::Result<Option<File>>,
+    ) -> anyhow::Result<()> {
         let mut writing = match self.writing.take() {
             Some(writing) => writing,
             None if !is_over => return Ok(()),
@@ -184,7 +195,14 @@ impl<'j> ChunkParts<'j> {
         let file = whole().with_context(|| format!("{}: cannot write", self.shown()))?;
         self.sealed()?;
         let (folder, name) = (self.journal.folder.clone(), name(self.reading, self.part));
-        let seal = move || name_file(&folder, &file, &name);
+        let sets = flush()?;
+        let seal = move || {
+            if let Some(sets) = sets {
+                let synced = sets.sync_data();
+                synced.with_context(|| format!("{}: cannot make it durable", folder.join(SETS).display()))?;
+            }
+            name_file(&folder, &file, &name)
+        };
         let thread = std::thread::Builder::new().name("sealing".to_owned());
         let sealing = thread.spawn(seal).context("cannot start a thread")?;
         self.sealing = Some((self.part, sealing));
@@ -241,8 +259,9 @@ fn chunk_hash(numbers: [u64; 3], content: &[u8]) -> u64 {
     hash.digest()
 }
 
-impl Chunks for ChunkParts<'_> {
-    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
+impl ChunkParts<'_> {
+    /// Returns the stored results of the next chunk; `None` after the last one.
+    pub(in super::super) fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
         loop {
             let mut open = match self.open.take() {
                 Some(open) => open,
@@ -287,7 +306,14 @@ impl Chunks for ChunkParts<'_> {
         }
     }
 
-    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
+    /// Stores the results of a chunk, whose sets take `set_bytes` in the scratch file that `flush` returns.
+    pub(in super::super) fn keep(
+        &mut self,
+        digest: u64,
+        bytes: &[u8],
+        set_bytes: u64,
+        flush: impl FnOnce() -> twindex::Result<Option<File>>,
+    ) -> anyhow::Result<()> {
         if self.is_over {
             let part = self.shown();
             bail!(refuse(&format!(
@@ -303,10 +329,10 @@ impl Chunks for ChunkParts<'_> {
         written.with_context(|| format!("{}: cannot write", self.shown()))?;
         self.chunk += 1;
         writing.chunks += 1;
-        writing.bytes += (CHUNK_HEAD + bytes.len()) as u64;
+        writing.bytes += (CHUNK_HEAD + bytes.len()) as u64 + set_bytes;
         let is_full = writing.bytes >= self.journal.part_bytes;
         self.writing = Some(writing);
-        if is_full { self.end_part(false) } else { Ok(()) }
+        if is_full { self.end_part(false, flush) } else { Ok(()) }
     }
 }
 
