@@ -417,4 +417,18 @@ fn damaged_journal_file_is_refused_by_name() {
     run(&job, &Killer::default(), 2).unwrap().unwrap();
     check_same(&files(&job.out), &results, "in place");
     assert!(!kept.exists());
+    // If a run was killed while it removed the journal, the next run removes the rest.
+    let ended = kept.with_file_name(".out.twindex-resume-ended");
+    for resume in [true, false] {
+        fs::create_dir_all(ended.join("results")).unwrap();
+        fs::write(ended.join("reading-000002"), "rest").unwrap();
+        let again = Dedup { resume, ..job.clone() };
+        assert!(refusal(&again).contains("already exists"));
+        run(&Dedup { force: true, ..again }, &Killer::default(), 2).unwrap().unwrap();
+        assert!(!ended.exists() && !kept.exists(), "{resume}");
+        check_same(&files(&job.out), &results, "with the rest of an ended journal");
+    }
+    fs::create_dir_all(&ended).unwrap();
+    fs::write(ended.join("notes.txt"), "mine").unwrap();
+    assert!(refusal(&Dedup { force: true, ..job.clone() }).contains("`notes.txt`"));
 }

@@ -43,6 +43,8 @@ pub(super) use self::parts::ChunkParts;
 
 /// Suffix of the journal folder, after the name of OUT.
 const SUFFIX: &str = ".twindex-resume";
+/// Suffix of a journal folder that is being removed, because its run has ended.
+const ENDED: &str = "-ended";
 /// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 const LOCK: &str = "LOCK";
@@ -79,10 +81,34 @@ pub(super) fn folder_of(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
+/// Returns the name of a journal folder while it is being removed.
+fn ended(folder: &Path) -> PathBuf {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(ENDED);
+    path.into()
+}
+
+/// Removes the journal of a run that had ended, but was killed while it removed the journal.
+fn remove_ended(folder: &Path) -> anyhow::Result<()> {
+    let ended = ended(folder);
+    if ended.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    check_ours(&ended)?;
+    match fs::remove_dir_all(&ended) {
+        // The run may still be removing it.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("{}: cannot be removed", ended.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns an error if there is a journal of a stopped run, which could be continued. With `force`, removes the
 /// journal.
 pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     let folder = folder_of(out);
+    remove_ended(&folder)?;
     if folder.symlink_metadata().is_err() {
         return Ok(());
     }
@@ -163,6 +189,7 @@ impl<'o> Journal<'o> {
         observer: &'o dyn Observer,
     ) -> anyhow::Result<Self> {
         let folder = folder_of(out);
+        remove_ended(&folder)?;
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
@@ -243,9 +270,13 @@ impl<'o> Journal<'o> {
         self.seal(PUBLISHED, |out| out.write_all(known.as_bytes()))
     }
 
-    /// Removes the journal, after the results were renamed.
+    /// Removes the journal, after the results were renamed. Renames it first, so that a kill does not leave a part of a
+    /// journal from which no run could continue.
     pub(super) fn end(self) -> anyhow::Result<()> {
-        remove(&self.folder)
+        let ended = ended(&self.folder);
+        // Some systems cannot rename a folder with an open file, which is the lock.
+        let is_renamed = fs::rename(&self.folder, &ended).is_ok();
+        remove(if is_renamed { &ended } else { &self.folder })
     }
 
     /// Opens the chunk results of the input documents or of the history.
