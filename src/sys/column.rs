@@ -16,8 +16,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// Minimum size of a scratch file in bytes.
+/// Minimum size of a scratch file, and minimum number of bytes by which it grows.
 const LEAST: usize = 1 << 16;
+/// A scratch file grows by at least its size divided by this number, so that few maps are made. All blocks of the file are
+/// allocated, so on average half of the growth is disk space that no value uses.
+const GROWTH: usize = 8;
 
 /// A memory budget shared by several columns, and the directory of their scratch files.
 #[derive(Clone, Debug)]
@@ -303,7 +306,7 @@ impl ScratchMap {
         if bytes <= before {
             return Ok(());
         }
-        let bytes = bytes.max(before + before / 2);
+        let bytes = bytes.max(before + (before / GROWTH).max(LEAST));
         mmap::extend(&self.file, before, bytes)?;
         self.map = mmap::scratch(&self.file, bytes)?;
         Ok(())
@@ -358,6 +361,22 @@ mod tests {
             wanted.dedup();
             assert!(column[..] == wanted[..] && wanted.len() > 40);
         }
+    }
+
+    #[test]
+    fn scratch_file_is_little_larger_than_its_values() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut column = Column::new(&MemoryBudget::new(dir.path(), 0));
+        let mut maps = std::collections::BTreeSet::new();
+        for value in 0..1_u64 << 20 {
+            column.push(value).unwrap();
+            let (map, used) = (column.scratch.as_ref().unwrap().map.len(), size_of_val(&column[..]));
+            assert!(map <= used + (used / 8).max(64 << 10), "{map} for {used}");
+            maps.insert(map);
+        }
+        assert!(maps.len() < 40, "{maps:?}");
+        column.extend(&vec![7; 1 << 20]).unwrap();
+        assert_eq!(column.scratch.as_ref().unwrap().map.len(), 2 << 23);
     }
 
     #[test]

@@ -102,7 +102,8 @@ impl Indexed<'_> {
         }
         let mut reader = SetReader::new(&grouped.sets);
         let value = |number: u32| grouped.value_of(group(number));
-        self.sketches.put(&mut writer, self.params, last, (&wanted, value), |number, out| {
+        let key = |number: u32| corpus.keys.get(corpus.history + number);
+        self.sketches.put(&mut writer, self.params, last, (&wanted, key, value), |number, out| {
             let group = group(number);
             if frees_sets {
                 grouped.sets.release_before(group);

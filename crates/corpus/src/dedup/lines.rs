@@ -18,6 +18,8 @@ use crate::sketching::{DocumentLine, line_hash};
 pub(super) struct LineStore {
     at: Column<LinePosition>,
     blocks: LineBlocks,
+    /// The block that [`get`](Self::get) decompressed last.
+    block: Mutex<ReadBlock>,
     /// The folder for scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
@@ -80,6 +82,7 @@ impl LineStore {
         Ok(Self {
             at: Column::new(budget),
             blocks,
+            block: Mutex::default(),
             folder: folder.to_owned(),
             files: Vec::new(),
             open: Mutex::new(None),
@@ -148,8 +151,15 @@ impl LineStore {
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         if file == 0 {
-            let mut block = ReadBlock::default();
-            return Ok(Some(self.blocks.read(&mut block, offset, length as usize)?.to_vec()));
+            // Other threads must not wait for this one, so it takes the block. They create one of their own meanwhile.
+            let mut block =
+                self.block.try_lock().map(|mut block| std::mem::take(&mut *block)).unwrap_or_default();
+            let line = self.blocks.read(&mut block, offset, length as usize)?.to_vec();
+            block.shrink();
+            if let Ok(mut held) = self.block.try_lock() {
+                *held = block;
+            }
+            return Ok(Some(line));
         }
         let mut line = vec![0; length as usize];
         let mut open =
