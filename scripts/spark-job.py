@@ -438,6 +438,15 @@ def choices(session, tw, mine):
         assert answers.columns == right.schema.names
         found = sorted((tuple(row) for row in answers.collect()), key=lambda row: row[:2])
         assert found == sorted(right_rows, key=lambda row: row[:2]), by_segment
+    found = {}
+    for estimated in (False, True):
+        near = {"resembling": 0.8, "estimated": estimated}
+        right = pa.record_batch(alone.query(keys[:90], texts[90:180], **near)).to_pylist()
+        wanted = sorted((row["query"].decode(), row["key"].decode(), row["resemblance"]) for row in right)
+        answers = tw.query(asked, mine / "weighted.twx", **near).collect()
+        found[estimated] = sorted((row["query"], row["key"], row["resemblance"]) for row in answers)
+        assert found[estimated] == wanted and len(wanted) > 50, estimated
+    assert found[False] != found[True]
     try:
         tw.query(asked, mine / "weighted.twx", containment=0.8, resembling=0.8)
         raise AssertionError("options that do not go together were accepted")

@@ -174,12 +174,15 @@ def query(
     limit: int | None = None,
     by_segment: bool = False,
     containment: float | None = None,
+    estimated: bool = False,
 ) -> DataFrame:
     """Returns the documents of an index near each query: query, key, distance, resemblance.
 
     containment: returns instead the documents that contain at least this share of the query and are at least as large,
     and the documents that are contained in it by at least this share, with the columns of `Index.query`. This needs an
     index with sets.
+
+    estimated: estimates the resemblance from signatures instead of counting it with the sets of the index.
 
     Each partition of `questions` queries the whole index, which every worker maps. With `by_segment`, each query is sent
     to one task per segment instead, so that a worker reads only its own segments: for an index larger than the memory of
@@ -191,7 +194,7 @@ def query(
     asked = questions.select(_key_column(questions, key, params), _text_column(questions, text, key))
     name = _key_type(params)
     schema = f"query {name}, key {name}, distance int, resemblance double"
-    near = {"within": within, "resembling": resembling, "containment": containment}
+    near = {"within": within, "resembling": resembling, "containment": containment, "estimated": estimated}
     # Refuses unsuitable options before a worker does.
     opened.open().query([], [], **near)
     if containment is not None:

@@ -20,6 +20,10 @@ pub struct Spill {
     file: File,
     /// Whether the file has a name and remains.
     is_named: bool,
+    /// The length of the file when it was opened.
+    opened: u64,
+    /// Whether the position of the file is not at `flushed`.
+    has_moved: bool,
     /// The unwritten bytes at the end of the file, while writes go through the cache.
     buffer: Vec<u8>,
     /// The unwritten bytes at the end of the file, while writes bypass the cache. `None` while they go through the cache.
@@ -46,7 +50,7 @@ impl Spill {
     /// I/O errors of the operating system.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn create(dir: &Path) -> io::Result<Self> {
-        Ok(Self::of(tempfile::tempfile_in(dir)?, false))
+        Ok(Self::of(tempfile::tempfile_in(dir)?, 0, false))
     }
 
     /// Opens the file at `path`, and creates it if there is none. The file remains when this value is dropped. Appended bytes
@@ -57,13 +61,16 @@ impl Spill {
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-        Ok(Self::of(file, true))
+        let opened = file.metadata()?.len();
+        Ok(Self::of(file, opened, true))
     }
 
-    fn of(file: File, is_named: bool) -> Self {
+    fn of(file: File, opened: u64, is_named: bool) -> Self {
         Self {
             file,
             is_named,
+            opened,
+            has_moved: false,
             buffer: Vec::new(),
             past_cache: None,
             cached: CACHED,
@@ -110,10 +117,29 @@ impl Spill {
         Ok(start)
     }
 
+    /// Passes over the next `bytes` bytes of the opened file, which the caller would append otherwise. Returns false, and does
+    /// nothing, if the file was shorter when it was opened, or if appended bytes are not written yet.
+    pub fn pass_over(&mut self, bytes: u64) -> bool {
+        let is_empty = self.past_cache.is_none() && self.buffer.is_empty();
+        let end = self.flushed.checked_add(bytes).filter(|&end| is_empty && end <= self.opened);
+        self.flushed = end.unwrap_or(self.flushed);
+        self.has_moved |= end.is_some();
+        end.is_some()
+    }
+
+    /// Moves the position of the file to the end of the flushed bytes.
+    fn seek(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.has_moved) {
+            self.file.seek(SeekFrom::Start(self.flushed))?;
+        }
+        Ok(())
+    }
+
     /// Writes the buffer through the cache. Once the file has the length `cached`, later bytes bypass the cache.
     fn write_buffer(&mut self) -> io::Result<()> {
         #[cfg(test)]
         faults::write(self.buffer.len() as u64)?;
+        self.seek()?;
         let end = self.flushed + self.buffer.len() as u64;
         // The bytes after the last aligned offset remain buffered. They will be the first to bypass the cache.
         let after = if end < self.cached { 0 } else { (end % ALIGNED as u64) as usize };
@@ -164,9 +190,11 @@ impl Spill {
     pub fn flush(&mut self) -> io::Result<File> {
         #[cfg(test)]
         faults::write(self.waiting().len() as u64)?;
-        // The bytes remain in the buffer and are written again with the next ones, because writes past the cache are aligned.
+        self.seek()?;
         (&self.file).write_all(self.waiting())?;
-        (&self.file).seek(SeekFrom::Start(self.flushed))?;
+        // The bytes remain in the buffer and are written again with the next ones, because writes past the cache are aligned.
+        self.has_moved = true;
+        self.seek()?;
         self.file.try_clone()
     }
 
@@ -316,11 +344,16 @@ mod tests {
         let path = dir.path().join("named");
         let all: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8 ^ (at >> 15) as u8).collect();
         for cached in [0, 1 << 20, u64::MAX] {
-            // The second file overwrites the bytes of the first one with the same bytes.
-            for _ in 0..2 {
+            // The second file overwrites the bytes of the first one with the same bytes, or passes over some of them.
+            for passed in [0, 0, 1, 12, usize::MAX] {
                 let mut spill = Spill { cached, ..Spill::open(&path).unwrap() };
                 for (number, piece) in all.chunks(70_001).enumerate() {
-                    spill.append(piece).unwrap();
+                    let passes = number < passed && spill.pass_over(piece.len() as u64);
+                    assert_eq!(passes, number < passed);
+                    if !passes {
+                        spill.append(piece).unwrap();
+                        assert!(spill.waiting().is_empty() || !spill.pass_over(1), "before waiting bytes");
+                    }
                     if number % 5 == 4 {
                         spill.flush().unwrap().sync_data().unwrap();
                         let end = spill.len() as usize;
@@ -332,6 +365,7 @@ mod tests {
                 spill.read_exact_at(&mut out, 0).unwrap();
                 assert!(out == all, "{cached}");
                 spill.flush().unwrap();
+                assert!(!spill.pass_over(1), "past the end");
             }
             assert!(std::fs::read(&path).unwrap() == all, "{cached}");
             std::fs::remove_file(&path).unwrap();

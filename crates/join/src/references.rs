@@ -60,7 +60,7 @@ pub(super) struct ReferenceSet {
 }
 
 /// Describes an encoded set: its reference, its size, and the number of references that were tried.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].
     pub(super) reference: u32,

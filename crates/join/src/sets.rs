@@ -38,6 +38,8 @@ pub struct ShingleSets {
     path: Option<PathBuf>,
     /// Describes the last set if it is in a scratch file that has a name.
     last: Option<StoredSet>,
+    /// Describes the set that is being added, if it is expected to be in the scratch file already.
+    expected: Option<StoredSet>,
     /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file, large ones
     /// packed unless they are delta-encoded.
     ends: Column<u64>,
@@ -74,6 +76,7 @@ impl ShingleSets {
             spill: None,
             path: None,
             last: None,
+            expected: None,
             ends: Column::new(column_budget),
             sizes: Column::new(column_budget),
             elements: 0,
@@ -218,6 +221,24 @@ impl ShingleSets {
         Ok(number)
     }
 
+    /// Adds a set whose `words` were read from the scratch file of the collection, and returns its number. If the file still
+    /// has the set at its position, it is not written again.
+    ///
+    /// # Errors
+    /// Same as [`push_encoded`](Self::push_encoded).
+    pub fn push_stored(&mut self, set: StoredSet, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        self.expected = Some(set);
+        let pushed = self.push_encoded(set.header(), words, anchors);
+        self.expected = None;
+        pushed
+    }
+
+    /// Returns whether the last set was written to the scratch file, and not only found there.
+    #[cfg(test)]
+    pub(super) fn is_appending(&mut self) -> bool {
+        self.spill.as_mut().is_some_and(|spill| !spill.pass_over(0))
+    }
+
     /// Adds a set that is delta-encoded against a reference.
     fn push_delta(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let invalid = || Error::Invalid("these are not the words of the set".into());
@@ -289,10 +310,13 @@ impl ShingleSets {
         }
         self.last = None;
         if let Some(spill) = &mut self.spill {
-            let start = spill.append(words.as_bytes());
-            let start = start.map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
             if self.path.is_some() {
-                self.last = StoredSet::new(header, start, words);
+                self.last = StoredSet::new(header, spill.len(), words);
+            }
+            let is_there = self.last.filter(|last| self.expected == Some(*last));
+            if !is_there.is_some_and(|last| spill.pass_over(last.bytes())) {
+                let appended = spill.append(words.as_bytes());
+                appended.map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
             }
         } else {
             self.held.extend_from_slice(words);

@@ -13,7 +13,8 @@ use twindex::sys::vfs::ReadFile;
 use twindex::sys::{RealVfs, Vfs};
 
 /// Describes the last set of a [`ShingleSets`](super::ShingleSets), so that
-/// [`push_encoded`](super::ShingleSets::push_encoded) can add it to another collection to which the same sets were added.
+/// [`push_encoded`](super::ShingleSets::push_encoded) or [`push_stored`](super::ShingleSets::push_stored) can add it to another
+/// collection to which the same sets were added.
 #[derive(Clone, Copy, Debug)]
 pub enum LastSet<'s> {
     /// The set is in memory: its header and its words.
@@ -65,6 +66,11 @@ impl StoredSet {
         }
     }
 
+    /// Returns the header of the set.
+    pub(super) fn header(self) -> DeltaHeader {
+        DeltaHeader { reference: self.reference, size: self.size as usize, references: self.references }
+    }
+
     /// Returns the number of bytes of the words in the file.
     #[must_use]
     pub fn bytes(self) -> u64 {
@@ -98,32 +104,30 @@ impl StoredSets {
         Ok(Self { path: path.to_owned(), file, bytes })
     }
 
-    /// Appends the words of a set to `words`, and returns its header; `None` if the file does not have this set.
+    /// Appends the words of a set to `words`, as [`push_stored`](super::ShingleSets::push_stored) takes them. Returns false if
+    /// the file does not have this set.
     ///
     /// # Errors
     /// [`Error::Io`] from the file.
-    pub fn read(&self, set: StoredSet, words: &mut Vec<u64>) -> Result<Option<DeltaHeader>> {
-        let StoredSet { reference, references, size, words: count, start, hash } = set;
+    pub fn read(&self, set: StoredSet, words: &mut Vec<u64>) -> Result<bool> {
+        let StoredSet { reference, size, words: count, start, hash, .. } = set;
         let (size, count) = (size as usize, count as usize);
         let is_packed = reference == NO_REFERENCE && packed_words(size).is_some();
         let fits = start.checked_add(set.bytes()).is_some_and(|end| end <= self.bytes);
         if !fits || is_packed && packed_words(size) != Some(count) {
-            return Ok(None);
+            return Ok(false);
         }
         let mut stored = vec![0; count];
         let read = self.file.read_exact_at(stored.as_mut_bytes(), start);
         read.map_err(|error| Error::io("read", &self.path, error))?;
         if hash_of(&stored) != hash {
-            return Ok(None);
+            return Ok(false);
         }
         if is_packed {
-            if !unpack(&stored, size, words) {
-                return Ok(None);
-            }
-        } else {
-            words.append(&mut stored);
+            return Ok(unpack(&stored, size, words));
         }
-        Ok(Some(DeltaHeader { reference, size, references }))
+        words.append(&mut stored);
+        Ok(true)
     }
 }
 
@@ -173,6 +177,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sets");
         let texts = texts();
+        let mut alone = ShingleSets::new(dir.path(), usize::MAX);
+        for (text, anchors) in &texts {
+            alone.push_like(text, anchors).unwrap();
+        }
         for budget in [0, 60_000, 300_000, usize::MAX] {
             let mut sets = ShingleSets::new(dir.path(), budget).with_file(&path);
             let (mut scratch, mut noted, mut stored) = (DeltaScratch::default(), Vec::new(), 0);
@@ -200,25 +208,42 @@ mod tests {
             sets.flush().unwrap();
             let bytes = std::fs::read(&path).unwrap_or_default();
 
-            let file = StoredSets::open(&path).ok();
+            // What follows the first 300 sets in the file is overwritten.
+            let mut changed = bytes.clone();
+            let ends = noted[..300].iter().map(|noted| match noted {
+                Noted::Held(..) => 0,
+                Noted::Stored(numbers) => {
+                    let set = StoredSet::from_numbers(*numbers);
+                    set.start + set.bytes()
+                }
+            });
+            let end = ends.max().unwrap() as usize;
+            changed[end..].fill(7);
+            std::fs::write(&path, changed).unwrap();
+            let file = StoredSets::open(&path).unwrap();
             let mut again = ShingleSets::new(dir.path(), budget).with_file(&path);
-            for (noted, (_, anchors)) in noted.iter().zip(&texts) {
+            for (noted, (text, anchors)) in noted.iter().zip(&texts) {
                 let mut words = Vec::new();
-                let header = match noted {
+                match noted {
                     Noted::Held(numbers, held) => {
-                        words.clone_from(held);
-                        DeltaHeader::from_numbers(*numbers).unwrap()
+                        let header = DeltaHeader::from_numbers(*numbers).unwrap();
+                        again.push_encoded(header, held, anchors).unwrap();
                     }
-                    Noted::Stored(numbers) => {
+                    Noted::Stored(numbers) if again.len() < 300 => {
                         let set = StoredSet::from_numbers(*numbers);
-                        file.as_ref().unwrap().read(set, &mut words).unwrap().unwrap()
+                        assert!(file.read(set, &mut words).unwrap());
+                        again.push_stored(set, &words, anchors).unwrap();
+                        assert_eq!(again.is_appending(), false, "{budget}");
                     }
-                };
-                again.push_encoded(header, &words, anchors).unwrap();
+                    Noted::Stored(_) => {
+                        again.push_like(text, anchors).unwrap();
+                        assert!(again.is_appending());
+                    }
+                }
             }
-            check_same(&again, &sets);
+            check_same(&again, &alone);
             again.flush().unwrap();
-            assert!(std::fs::read(&path).unwrap_or_default() == bytes, "{budget}");
+            assert!(std::fs::read(&path).unwrap()[..end] == bytes[..end], "{budget}");
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -238,13 +263,13 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         let read = |set| StoredSets::open(&path).unwrap().read(set, &mut Vec::new()).unwrap();
         for &set in all.iter().step_by(29) {
-            assert!(read(set).is_some());
+            assert!(read(set));
             let mut changed = whole.clone();
             changed[(set.start + set.bytes() / 2) as usize] ^= 4;
             std::fs::write(&path, &changed).unwrap();
-            assert!(read(set).is_none(), "{set:?}");
+            assert!(!read(set), "{set:?}");
             std::fs::write(&path, &whole[..(set.start + set.bytes() - 1) as usize]).unwrap();
-            assert!(read(set).is_none(), "{set:?}");
+            assert!(!read(set), "{set:?}");
             std::fs::write(&path, &whole).unwrap();
             for wrong in [
                 StoredSet { words: set.words + 1, ..set },
@@ -252,7 +277,7 @@ mod tests {
                 StoredSet { start: u64::MAX - 8, ..set },
                 StoredSet { hash: set.hash ^ 1, ..set },
             ] {
-                assert!(read(wrong).is_none(), "{wrong:?}");
+                assert!(!read(wrong), "{wrong:?}");
             }
         }
     }

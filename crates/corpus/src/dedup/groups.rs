@@ -3,7 +3,7 @@
 use anyhow::{Context, anyhow};
 use twindex::sys::{Column, MemoryBudget};
 use twindex::{Fingerprint, Sketch};
-use twindex_join::{Common, DeltaHeader, EqualGroups, SampledBy, ShingleSets};
+use twindex_join::{Common, DeltaHeader, EqualGroups, SampledBy, ShingleSets, StoredSet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inside::{InsideValues, put_inside};
@@ -100,7 +100,7 @@ impl Anchors {
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
     /// A delta-encoded set to store.
-    Encoded(DeltaHeader, &'s [u64]),
+    Encoded(SetHeader, &'s [u64]),
     /// The number of distinct shingles; the set is not stored.
     Counted(u64),
     /// A sorted set to store.
@@ -109,10 +109,19 @@ pub(super) enum NewSet<'s> {
     Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
 
+/// The header of a delta-encoded set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SetHeader {
+    /// The set is new.
+    New(DeltaHeader),
+    /// The set is in the scratch file already, because a stopped run has written it.
+    Stored(StoredSet),
+}
+
 impl<'s> NewSet<'s> {
     /// Returns the set of a document from its encoded words, or only its size if there is no `header` because sets are
     /// not stored.
-    pub(super) fn of(header: Option<DeltaHeader>, words: &'s [u64]) -> Self {
+    pub(super) fn of(header: Option<SetHeader>, words: &'s [u64]) -> Self {
         header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
@@ -203,8 +212,11 @@ impl Grouped {
         let mut tokens = one.tokens;
         let shingles = match one.set {
             NewSet::Encoded(header, words) => {
-                let set =
-                    self.sets.push_encoded(header, words, Anchors::of(one.sketch, one.inside).as_slice())?;
+                let anchors = Anchors::of(one.sketch, one.inside);
+                let set = match header {
+                    SetHeader::New(header) => self.sets.push_encoded(header, words, anchors.as_slice())?,
+                    SetHeader::Stored(set) => self.sets.push_stored(set, words, anchors.as_slice())?,
+                };
                 debug_assert_eq!(set as usize, self.groups.len());
                 self.sets.size(set)
             }

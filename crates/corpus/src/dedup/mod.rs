@@ -63,12 +63,12 @@ use anyhow::Context;
 use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
-use twindex_join::{DeltaHeader, ReferenceSets};
+use twindex_join::ReferenceSets;
 
 use self::against::{ComparedIndex, EarlierResults, History};
 use self::corpus::Corpus;
 use self::find::{Indexed, SearchOutcome};
-use self::groups::{Anchors, NewSet};
+use self::groups::{Anchors, NewSet, SetHeader};
 use self::inside::shingles_inside;
 use self::journal::{JobDescription, Journal};
 use self::left_out::Spans;
@@ -695,12 +695,12 @@ struct JobFolder<'p> {
 
 /// Encodes the set of a new document against the reference sets. The set consists of its shingle hashes, combined with
 /// the value of its `inside` field.
-fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> DeltaHeader {
+fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> SetHeader {
     let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
-    leaders.encode(
+    SetHeader::New(leaders.encode(
         &shingles_inside(shingles, inside),
         Anchors::of(sketch, inside).as_slice(),
         delta_scratch,
         words,
-    )
+    ))
 }

@@ -4,14 +4,14 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use twindex::{KeyBuf, Params, Resemblance};
 use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
 
 use super::Dedup;
 use super::corpus::Corpus;
 use super::dropped::{Dropped, MeasuredNearness};
-use super::groups::ANCHORS;
+use super::groups::{ANCHORS, SetHeader};
 use super::journal::{ChunkParts, JobOptions, Journal, is_missing};
 use crate::remembered::{
     ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
@@ -19,7 +19,7 @@ use crate::remembered::{
 use crate::text::StopList;
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
-pub(super) type LookupResult = (Option<Dropped>, Option<DeltaHeader>);
+pub(super) type LookupResult = (Option<Dropped>, Option<SetHeader>);
 
 /// What a part of the journal has about the words of a document, in one byte.
 #[derive(Clone, Copy)]
@@ -116,45 +116,31 @@ pub(super) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Bo
     let path = journal.sets();
     let stored = path.exists().then(|| StoredSets::open(&path)).transpose()?;
     Ok(Box::new(move |bytes, (_, header), words| {
-        let set = match take_words(bytes, most, header, words) {
-            Some(TakenWords::InFile(set)) => set,
-            taken => return Ok(taken.map(drop)),
-        };
+        let Some(taken) = take_words(bytes, most, words) else { return Ok(None) };
+        *header = taken;
+        let Some(SetHeader::Stored(set)) = taken else { return Ok(Some(())) };
         let Some(stored) = &stored else { return Err(is_missing(&path)) };
-        let read = stored.read(set, words)?;
-        *header = Some(read.with_context(|| damaged(&path.display().to_string()))?);
+        ensure!(stored.read(set, words)?, damaged(&path.display().to_string()));
         Ok(Some(()))
     }))
 }
 
-/// The words of a document in a part of the journal.
-#[derive(Debug, PartialEq, Eq)]
-enum TakenWords {
-    /// The words were taken, or there are none.
-    Here,
-    /// The words are in the scratch file.
-    InFile(StoredSet),
-}
-
-/// Reads the words of a document, at most `most`, and the header of its set. Returns `None` if the bytes are not those of
-/// words.
-fn take_words(
-    bytes: &mut ByteReader<'_>,
-    most: u64,
-    header: &mut Option<DeltaHeader>,
-    words: &mut Vec<u64>,
-) -> Option<TakenWords> {
+/// Reads the words of a document, at most `most`, unless they are in the scratch file. Returns the header of its set, if it
+/// has one; `None` if the bytes are not those of words.
+#[allow(clippy::option_option, reason = "the inner one is the result")]
+fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Option<Option<SetHeader>> {
     match bytes.byte()? {
         kind if kind == WordsKind::None as u8 => {}
         kind if kind == WordsKind::Held as u8 => {
-            *header = Some(DeltaHeader::from_numbers([bytes.small()?, bytes.small()?, bytes.small()?])?);
+            let header = DeltaHeader::from_numbers([bytes.small()?, bytes.small()?, bytes.small()?])?;
             let count = usize::try_from(bytes.small()?).ok()?;
             let taken = bytes.take(count.checked_mul(size_of::<u64>())?)?;
             words.extend(taken.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+            return Some(Some(SetHeader::New(header)));
         }
         kind if kind == WordsKind::Stored as u8 => {
             let numbers = [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?];
-            return Some(TakenWords::InFile(StoredSet::from_numbers(numbers)));
+            return Some(Some(SetHeader::Stored(StoredSet::from_numbers(numbers))));
         }
         kind if kind == WordsKind::Counted as u8 => {
             let count = bytes.small().filter(|&count| count <= most)?;
@@ -162,7 +148,7 @@ fn take_words(
         }
         _ => return None,
     }
-    Some(TakenWords::Here)
+    Some(None)
 }
 
 /// Appends the lookup result of a document to `out`, without the header.
@@ -379,25 +365,21 @@ mod tests {
             [&[1, 7, 2, 200, 1, 2][..], &9_u64.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
         let mut stored = vec![2];
         put_numbers(&set.numbers(), &mut stored);
-        for (bytes, expected, count) in
-            [(vec![0], None, 0), (held, None, 2), (stored, Some(set), 0), (vec![3, 0x90, 1], None, 144)]
-        {
-            let (mut reader, mut header, mut words) = (ByteReader(&bytes), None, vec![4]);
-            assert_eq!(
-                take_words(&mut reader, 144, &mut header, &mut words),
-                Some(expected.map_or(TakenWords::Here, TakenWords::InFile))
-            );
+        for (bytes, count) in [(vec![0], 0), (held, 2), (stored, 0), (vec![3, 0x90, 1], 144)] {
+            let (mut reader, mut words) = (ByteReader(&bytes), vec![4]);
+            let header = take_words(&mut reader, 144, &mut words).unwrap();
             assert!(reader.0.is_empty() && words.len() == 1 + count);
-            let numbers = header.map(DeltaHeader::numbers);
-            assert_eq!(numbers, (bytes[0] == 1).then_some([7, 2, 200]), "{bytes:?}");
+            match (bytes[0], header) {
+                (1, Some(SetHeader::New(header))) => assert_eq!(header.numbers(), [7, 2, 200]),
+                (2, header) => assert!(header.is_some_and(|header| header == SetHeader::Stored(set))),
+                (_, header) => assert!(header.is_none(), "{bytes:?}"),
+            }
             for end in 0..bytes.len() {
-                assert!(
-                    take_words(&mut ByteReader(&bytes[..end]), 144, &mut None, &mut Vec::new()).is_none()
-                );
+                assert!(take_words(&mut ByteReader(&bytes[..end]), 144, &mut Vec::new()).is_none());
             }
         }
         for wrong in [&[4, 0, 0][..], &[3, 0x91, 1]] {
-            assert!(take_words(&mut ByteReader(wrong), 144, &mut None, &mut Vec::new()).is_none());
+            assert!(take_words(&mut ByteReader(wrong), 144, &mut Vec::new()).is_none());
         }
     }
 }

@@ -16,7 +16,7 @@
 //! Each file except `sets` is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced.
 //! So a file with its final name is complete, and it was complete before any later file was. Each file has the id of its
 //! run and a hash of all its bytes. Bytes are appended to `sets`, and synced before a part that refers to them is complete.
-//! The part has their hashes. A resumed run writes the same bytes again. A damaged file causes an error that names it.
+//! The part has their hashes. A resumed run adds the same sets again. A damaged file causes an error that names it.
 //!
 //! A resumed run has the same results as a run that was not stopped: it reads the stored results of a chunk instead of
 //! sketching the chunk, in the same order, and computes everything else from them.
