@@ -233,7 +233,7 @@ mod tests {
                         let set = StoredSet::from_numbers(*numbers);
                         assert!(file.read(set, &mut words).unwrap());
                         again.push_stored(set, &words, anchors).unwrap();
-                        assert_eq!(again.is_appending(), false, "{budget}");
+                        assert!(!again.is_appending(), "{budget}");
                     }
                     Noted::Stored(_) => {
                         again.push_like(text, anchors).unwrap();
