@@ -19,8 +19,8 @@ use twindex_corpus::idf;
 use twindex_corpus::sharing::bits_kept;
 use twindex_corpus::text::{ExistingParams, check_option};
 
+use crate::options::TextArgs;
 use crate::options::{Usage, parse_resemblance};
-use crate::text_args::TextArgs;
 
 /// Options for the content of a new index. For an existing index, given options must agree with its parameters.
 #[derive(Args, Clone, Debug)]
@@ -184,7 +184,7 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
 impl ParamArgs {
     /// Reads the table of `--idf`, and checks that it matches the kind of documents and the text options.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
-        self.idf.as_deref().map(|path| idf::open_for(path, &self.text.options(), features)).transpose()
+        self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
     }
 
     /// Reads the table of `--idf` for existing sketches. `sketches` is the first file of sketches, for messages.
@@ -219,7 +219,7 @@ impl ParamArgs {
 
     /// Returns an error if documents are features but options for tokenizing texts were given.
     pub(crate) fn check_features(&self, features: bool) -> anyhow::Result<()> {
-        self.text.options().check_features(features)
+        self.text.settings.check_features(features)
     }
 
     /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
@@ -231,7 +231,7 @@ impl ParamArgs {
             );
             return Err(Usage::new(why).into());
         }
-        self.text.options().check_fingerprints(fingerprints)
+        self.text.settings.check_fingerprints(fingerprints)
     }
 
     /// Returns the parameters of a new index.
@@ -279,8 +279,7 @@ impl ParamArgs {
             let option = option.split(' ').next().unwrap_or_default();
             return Err(Usage::new(format!("{option} goes with --method minhash")).into());
         }
-        let mut builder =
-            Params::builder().shingling(contents::shingling(&self.text.options(), features, table)?);
+        let mut builder = Params::builder().shingling(contents::shingling(&self.text, features, table)?);
         builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
         if brought == DocumentKind::RawFingerprints {
             builder = builder.u64_keys();
@@ -401,7 +400,7 @@ impl ParamArgs {
 
     /// The same as [`check`](Self::check), without the options for the near relation.
     pub(crate) fn check_kept(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
-        self.text.options().check(made)?;
+        self.text.settings.check(made)?;
         if self.preset.is_some() {
             self.check_banding(made)?;
         }

@@ -22,11 +22,11 @@
 //! A job that reads a JSON Lines file:
 //!
 //! ```no_run
-//! use twindex_corpus::Dedup;
+//! use twindex_corpus::{Dedup, Near};
 //!
 //! fn main() -> twindex_corpus::Result<()> {
 //!     let mut dedup = Dedup::new(["pages.jsonl"], "deduped");
-//!     dedup.threshold = Some(0.9);
+//!     dedup.rule.near = Some(Near::Resemblance(0.9));
 //!     let report = dedup.run()?;
 //!     println!("{} of {} documents stay, in {:?}", report.kept, report.input.documents, report.kept_files);
 //!     Ok(())
@@ -73,13 +73,14 @@ mod observer;
 mod passages;
 mod remembered;
 mod repeated;
+pub mod settings;
+mod stop_lists;
 
 pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
-    Annotations, Clustering, CommonShingle, Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth,
-    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, ListedPairs, MAX_BUCKET, MEMORY,
-    MEMORY_MIN, Method, Mirror, NearMeasure, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets,
-    THRESHOLD_MIN, TableLine, TextAttributes, TextsResult, Verify, Weights, Why, WordDiff, WordOrigin,
+    Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth, Host, HostCounter, Hosts, Hunk,
+    LeftOutReport, Mirror, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets, TableLine, TextAttributes,
+    TextsResult, Weights, Why, WordDiff, WordOrigin,
 };
 pub use error::InvalidOptions;
 pub use input::{
@@ -92,6 +93,10 @@ pub use passages::{
     SharedDocument, SharedPage, Unit,
 };
 pub use repeated::RepeatedKeys;
+pub use settings::{
+    BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources, Results,
+    Rule, Scope, THRESHOLD, THRESHOLD_MIN,
+};
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};

@@ -1,6 +1,8 @@
 //! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the parameters of
 //! an existing one.
 
+use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,27 +12,52 @@ use twindex::params::{Folding, NormalForm, ShingleHash, Shingling, Stemming, Sto
 use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
+use crate::settings::{AnySettings, Value, choices, settings, spelled};
+use crate::stop_lists::LANGUAGES;
 
-/// Options for splitting texts into shingles. An option that is not set has its default value in a new index, and the value
-/// of the index in an existing one.
-#[derive(Clone, Debug, Default)]
-pub struct TextOptions {
-    /// The tokenizer. Default: words. [`Tokens::Features`] is not allowed, since features do not come from texts.
-    pub tokens: Option<Tokens>,
-    /// The number of tokens in a shingle. Default: 5 words, 9 characters or 1 sentence.
-    pub words: Option<Widths>,
-    /// The Unicode normal form to which texts are converted. Default: none.
-    pub normal_form: Option<TextForm>,
-    /// The characters that are removed from texts. Default: none.
-    pub fold: Option<TextFold>,
-    /// The stop words that are removed from texts. Default: none.
-    pub stop_words: Option<StopList>,
-    /// The language of the Snowball stemmer that reduces words to their stems. Default: none.
-    pub stemming: Option<Stemming>,
-    /// The function that hashes a shingle to 64 bits. Default: the fast hash.
-    pub shingle_hash: Option<ShingleHash>,
-    /// The seed of all hash functions. Default: 0.
-    pub seed: Option<u64>,
+settings! {
+    /// Options for splitting texts into shingles. An option that is not set has its default value in a new index, and
+    /// the value of the index in an existing one.
+    TextOptions, "How texts are cut" {
+        /// Tokens of a shingle: words, characters and others
+        ///
+        /// `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word; `characters` of words and of one space
+        /// between two words; `word-characters`, the same without spaces; `sentences`; `words-symbols`, words and every
+        /// other character except white space, so that C, C++ and C# differ; `raw`, every character with its case, with
+        /// one space for any white space. All but the last two ignore characters other than letters, marks, digits and _.
+        /// [default: words]
+        tokens: Option<Tokens> = None, "KIND";
+        /// Number of tokens in a shingle, 1 to 16
+        ///
+        /// Several numbers joined by +, as in 1+2, give the union of their shingles. [default: 5 words, 9 characters, 1
+        /// sentence]
+        words: Option<Widths> = None, "W";
+        /// Unicode normal form of the text: none or nfkc
+        ///
+        /// With `nfkc`, composed and decomposed characters are equal, and fullwidth and plain ones.
+        normal_form: Option<TextForm> = None, "FORM";
+        /// Characters to ignore: marks, invisible, or marks+invisible
+        ///
+        /// `marks` are accents, harakat, vowel points and all other characters of the category Mn (`é` becomes `e`, `й`
+        /// becomes `и`, `が` becomes `か`); `invisible` are soft hyphens and zero-width characters.
+        fold: Option<TextFold> = None, "WHAT";
+        /// Words to ignore: of a language, such as english, or @FILE
+        ///
+        /// A file has one word a line.
+        stop_words: Option<StopList> = None, "LIST";
+        /// Language of the stemmer, such as english
+        ///
+        /// Snowball stemmers reduce words to their stems.
+        stemming: Option<Stemming> = None, "LANGUAGE";
+        /// Hash function that maps a shingle to 64 bits
+        ///
+        /// [default: fast]
+        shingle_hash: Option<ShingleHash> = None, "HASH", rare true;
+        /// Seed of the hash functions
+        ///
+        /// [default: 0]
+        seed: Option<u64> = None, "N", rare true;
+    }
 }
 
 /// Unicode normal forms.
@@ -65,6 +92,86 @@ pub enum StopList {
     },
     /// A UTF-8 file of stop words, one per line.
     File(PathBuf),
+}
+
+/// Implements [`Value`] for types of the engine by their names.
+macro_rules! by_name {
+    ($($type:ty, $text:ident => $parsed:expr, $expected:expr;)+) => {$(
+        impl Value for $type {
+            fn parse(text: &OsStr) -> Result<Self, String> {
+                let $text = text.to_str().unwrap_or_default();
+                $parsed.ok_or_else(|| format!("expected {}, found {:?}", $expected, text.display().to_string()))
+            }
+
+            fn write(&self) -> Vec<String> {
+                vec![self.to_string()]
+            }
+        }
+    )+};
+}
+
+by_name! {
+    // Features are not tokens of a text.
+    Tokens, text => Tokens::named(text).filter(|tokens| *tokens != Tokens::Features), names(
+        Tokens::ALL.iter().filter(|tokens| **tokens != Tokens::Features)
+    );
+    Widths, text => text.parse().ok(), "1 to 16 tokens, or several numbers of them joined by +, for example 1+2";
+    Stemming, text => Stemming::named(text), names(Stemming::ALL.iter());
+    ShingleHash, text => ShingleHash::named(text), names(ShingleHash::ALL.iter());
+    TextFold, text => TextFold::named(text), "none, marks, invisible, or both of these joined by +";
+    StopList, text => StopList::named(text)?, names_of_lists();
+}
+
+fn names(all: impl Iterator<Item = impl ToString>) -> String {
+    format!("one of {}", all.map(|one| one.to_string()).collect::<Vec<_>>().join(", "))
+}
+
+fn names_of_lists() -> String {
+    let names: Vec<&str> = LANGUAGES.iter().map(|language| language.name).collect();
+    format!("@FILE, none, or one of {}", names.join(", "))
+}
+
+choices! {
+    TextForm {
+        TextForm::None => "none",
+        TextForm::Nfkc => "nfkc",
+    }
+}
+
+impl TextFold {
+    /// Returns the characters of a text form: `none`, or names joined by `+`.
+    fn named(text: &str) -> Option<Self> {
+        let mut fold = Self::default();
+        for one in text.split('+').filter(|_| text != "none") {
+            match one {
+                "marks" => fold.marks = true,
+                "invisible" => fold.invisible = true,
+                _ => return None,
+            }
+        }
+        Some(fold)
+    }
+}
+
+impl fmt::Display for TextFold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.invisible, self.marks) {
+            (false, false) => "none",
+            (true, false) => "invisible",
+            (false, true) => "marks",
+            (true, true) => "invisible+marks",
+        })
+    }
+}
+
+impl fmt::Display for StopList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Words { name, .. } => f.write_str(name),
+            Self::File(path) => write!(f, "@{}", path.display()),
+        }
+    }
 }
 
 impl TextOptions {
@@ -133,41 +240,19 @@ impl TextOptions {
         Ok(shingling)
     }
 
-    /// Returns the name of an option that is set and affects tokenization, other than normal form and removed
-    /// characters; `None` if there is none.
-    pub(crate) fn cutting(&self) -> Option<&'static str> {
-        let given = [
-            ("tokens", self.tokens.is_some()),
-            ("words", self.words.is_some()),
-            ("stop-words", self.stop_words.is_some()),
-            ("stemming", self.stemming.is_some()),
-            ("shingle-hash", self.shingle_hash.is_some()),
-            ("seed", self.seed.is_some()),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
-    }
-
-    /// Returns the name of the first option that is set and affects tokenization or comparison, except for the seed;
-    /// `None` if there is none.
-    fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("tokens", self.tokens.is_some()),
-            ("words", self.words.is_some()),
-            ("normal-form", self.normal_form.is_some()),
-            ("fold", self.fold.is_some()),
-            ("stop-words", self.stop_words.is_some()),
-            ("stemming", self.stemming.is_some()),
-            ("shingle-hash", self.shingle_hash.is_some()),
-        ];
-        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    /// Returns the first option that is set, except for some; `None` if there is none.
+    pub(crate) fn given_except(&self, except: &[&str]) -> Option<String> {
+        let mut given = self.texts().into_iter().filter(|(name, _, texts)| {
+            !texts.is_empty() && !except.contains(name)
+        });
+        given.next().map(|(name, ..)| spelled(name))
     }
 
     /// Returns an error if an option for tokenizing texts is set and documents are fingerprints, which have no text.
     pub fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
-        let option = self.given().or(self.seed.map(|_| "seed"));
-        match option.filter(|_| fingerprints) {
+        match self.given_except(&[]).filter(|_| fingerprints) {
             Some(option) => Err(InvalidOptions::new(format!(
-                "--{option} says how text is cut, and --fingerprint-field takes fingerprints as they are: leave it out"
+                "{option} says how text is cut, and --fingerprint-field takes fingerprints as they are: leave it out"
             ))
             .into()),
             None => Ok(()),
@@ -176,9 +261,9 @@ impl TextOptions {
 
     /// Returns an error if an option for tokenizing texts is set and documents are features, which are not tokenized.
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
-        match self.given().filter(|_| features) {
+        match self.given_except(&["seed"]).filter(|_| features) {
             Some(option) => Err(InvalidOptions::new(format!(
-                "--{option} says how text is cut, and --features-field takes documents as sets, which are \
+                "{option} says how text is cut, and --features-field takes documents as sets, which are \
                  not cut"
             ))
             .into()),
@@ -188,18 +273,12 @@ impl TextOptions {
 
     /// Returns an error if an option contradicts an existing index or file.
     pub fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
-        let fold = |fold: TextFold| match (fold.invisible, fold.marks) {
-            (false, false) => "none",
-            (true, false) => "invisible",
-            (false, true) => "marks",
-            (true, true) => "invisible+marks",
-        };
         let form = |form: TextForm| if form == TextForm::Nfkc { "nfkc" } else { "none" };
         for (option, field, given) in [
             ("tokens", "tokens", self.tokens.map(|tokens| tokens.to_string())),
             ("words", "width", self.words.map(|widths| widths.to_string())),
             ("normal-form", "normal-form", self.normal_form.map(|given| form(given).to_owned())),
-            ("fold", "fold", self.fold.map(|given| fold(given).to_owned())),
+            ("fold", "fold", self.fold.map(|given| given.to_string())),
             ("stemming", "stemming", self.stemming.map(|stemming| stemming.to_string())),
             ("shingle-hash", "shingle-hash", self.shingle_hash.map(|hash| hash.to_string())),
             ("seed", "seed", self.seed.map(|seed| seed.to_string())),
@@ -290,6 +369,19 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
+    /// Returns the list of a language, or that of a file, `@FILE`; the prefix avoids confusing a file with a language.
+    /// `None` if there is no such list.
+    fn named(text: &str) -> Result<Option<Self>, String> {
+        if let Some(path) = text.strip_prefix('@') {
+            return Ok(Some(Self::File(path.into())));
+        }
+        if text == "none" {
+            return Ok(Some(Self::None));
+        }
+        let language = LANGUAGES.iter().find(|language| language.name == text);
+        language.map(|language| Ok(Self::Words { name: language.name, words: language.words()? })).transpose()
+    }
+
     /// Returns the stop words, normalized like the tokens of `shingling`, with which they are compared.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use twindex::params::KeyKind;
 use twindex::sys::RealVfs;
@@ -20,9 +20,7 @@ use twindex_corpus::text::ExistingParams;
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
 use crate::interrupt::RemovedOnSignal;
-use crate::options::{
-    FingerprintArgs, IdSource, InputArgs, Output, Repeated, ResourceArgs, Usage, parse_size,
-};
+use crate::options::{FingerprintArgs, InputArgs, Output, ResourceArgs, Usage, parse_value};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
@@ -55,20 +53,18 @@ pub(crate) struct BuildArgs {
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers; each key is the position in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
-    /// Where keys come from: `field`, which each record must have; `line`, the file name and the record's number in the
-    /// file, as `FILE:ROW`; `auto`, the field, or `FILE:ROW` if no field is named and there is no field `id`. With
-    /// --fingerprints, a FILE of little-endian 64-bit numbers [default: auto, or positions of fingerprints]
-    #[arg(long, value_name = "WHERE|FILE")]
+    /// Keys of --fingerprints: a FILE of little-endian 64-bit numbers [default: positions]
+    #[arg(long, value_name = "FILE", requires = "fingerprints")]
     ids: Option<PathBuf>,
-    /// What to do with a key that is repeated in the inputs
-    #[arg(long, value_enum, value_name = "HOW", default_value = "last")]
-    repeated_keys: Repeated,
+    /// What to do with a key that is repeated in the inputs: number, first, last or error
+    #[arg(long, value_name = "HOW", default_value = "last", value_parser = parse_value::<RepeatedKeys>)]
+    repeated_keys: RepeatedKeys,
     /// Commit after one or more input files (see --commit-every), and skip files that an earlier run with --resume has
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
     /// Number of input bytes after which --resume commits, at the end of the current file
-    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_size, requires = "resume")]
+    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_value::<usize>, requires = "resume")]
     commit_every: usize,
     #[command(flatten)]
     shard: ShardArgs,
@@ -108,23 +104,21 @@ struct BuildReport {
 
 impl BuildArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
         self.params.check_features(self.input.reads_features())?;
-        self.fingerprint.check(&self.input)?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
-        let source = self.id_source()?;
         // Checks that all inputs are readable before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
-        self.check_brought(sketches.is_some(), source)?;
+        self.check_brought(sketches.is_some())?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
             None if self.resume => None,
-            None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.options())?),
+            None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.options()?)?),
             _ => None,
         };
         let raw = self.fingerprints.as_deref().map(RawColumn::open).transpose()?;
@@ -311,21 +305,25 @@ struct BuildCounts {
 }
 
 impl BuildArgs {
-    /// Returns an error if options for documents are given but none are read.
-    fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
-        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
-        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
+    /// Returns an error if options for documents are given but none are read, or if they do not go together.
+    fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
+        if self.repeated_keys != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
+            let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
+                       and --fingerprints";
+            return Err(Usage::new(why).into());
+        }
         let without = self.boilerplate.option();
-        let option =
-            self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought).or(without);
         if without.is_some() && self.fingerprints.is_some() {
             return Err(
                 Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
             );
         }
+        let repeated = (self.repeated_keys != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
+        let option = self.input.first_given().or(repeated).or_else(|| self.fingerprint.first_given());
+        let option = option.or_else(|| without.map(|option| format!("--{option}")));
         if let Some(option) = option.filter(|_| sketches) {
             return Err(Usage::new(format!(
-                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
+                "{option} says how documents are read, and {} is a file of sketches; leave it out",
                 self.input.inputs[0].display()
             ))
             .into());
@@ -334,38 +332,14 @@ impl BuildArgs {
     }
 
     /// Returns the options for reading documents.
-    fn options(&self) -> InputOptions {
-        let options = self.fingerprint.apply(self.input.options());
-        let options = InputOptions { attached: self.attached.fields(), ..options };
-        match self.id_source() {
-            Ok(Some(source)) => source.apply(options),
-            _ => options,
-        }
-    }
-
-    /// Returns the source of keys if one was given.
-    fn id_source(&self) -> anyhow::Result<Option<IdSource>> {
-        if self.repeated_keys != Repeated::Last && (self.resume || self.fingerprints.is_some()) {
-            let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
-                       and --fingerprints";
-            return Err(Usage::new(why).into());
-        }
-        let Some(ids) = self.ids.as_deref().filter(|_| self.fingerprints.is_none()) else { return Ok(None) };
-        let name = ids.to_str().unwrap_or_default();
-        let source = IdSource::from_str(name, false);
-        source.map(Some).map_err(|_| {
-            let shown = ids.display();
-            Usage::new(format!(
-                "--ids {shown}: expected auto, field or line; a FILE of keys goes with --fingerprints"
-            ))
-            .into()
-        })
+    fn options(&self) -> anyhow::Result<InputOptions> {
+        Ok(InputOptions { attached: self.attached.fields(), ..self.input.options_with(&self.fingerprint)? })
     }
 
     /// Returns an id for each input, by which a later run recognizes it.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
-        let options = format!("{shard} {:?}", self.options());
+        let options = format!("{shard} {:?}", self.options()?);
         let id = if are_sketches { InputId::of_sketches } else { InputId::of };
         self.input.inputs.iter().map(|path| id(path, &options)).collect()
     }
@@ -392,7 +366,7 @@ impl BuildArgs {
             let bytes = if are_sketches {
                 self.add_sketches(writer, path, added)?
             } else {
-                let mut options = self.options();
+                let mut options = self.options()?;
                 options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
                 let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
                 self.add_documents(writer, index, &mut documents, added)?;
@@ -421,7 +395,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys {
-            Repeated::Last => RepeatedKeys::Any, // the index keeps the last one
+            RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last one
             other => other.into(),
         };
         let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };

@@ -142,7 +142,7 @@ impl ClustersArgs {
         let (mut files, index) = match index {
             None => {
                 self.check_files()?;
-                self.work.apply()?;
+                self.work.apply_threads()?;
                 (PairFiles::open(&self.inputs)?, None)
             }
             Some(index) if self.inputs.len() == 1 => {

@@ -42,7 +42,7 @@ struct CompactReport {
 
 impl CompactArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         let index = Index::open(&self.index)?;
         let mut writer = index.writer()?;

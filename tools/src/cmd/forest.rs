@@ -62,7 +62,7 @@ struct ForestReport {
 
 impl ForestArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         self.stage.check(FOREST)?;
         let watch = Stopwatch::start();
         let mut files = PairFiles::open(&self.inputs)?;

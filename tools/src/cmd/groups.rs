@@ -81,7 +81,7 @@ impl<W: Write> GroupLines<W> {
 
 impl GroupsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
         if snapshot.group_rule()? == GroupRule::Estimated && !self.quiet {

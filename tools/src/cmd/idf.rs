@@ -16,10 +16,10 @@ use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
 use twindex_corpus::{boilerplate, contents};
 
+use crate::options::TextArgs;
 use crate::options::{InputArgs, Output, ResourceArgs, Usage};
 use crate::progress::Progress;
 use crate::report::{self, Costs, Stopwatch, count, counted};
-use crate::text_args::TextArgs;
 
 /// Options of `idf`.
 #[derive(Args)]
@@ -103,16 +103,16 @@ impl TableFigures {
 
 impl IdfArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() {
             return Err(
                 Usage::new("nothing to count: name INPUT files or folders, or - for standard input").into()
             );
         }
-        self.text.options().check_features(self.input.reads_features())?;
+        self.text.settings.check_features(self.input.reads_features())?;
         self.check_out()?;
-        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let table = self.count(&mut documents)?;
         idf::write(&RealVfs, &self.out, &table, self.force)?;
 
@@ -161,7 +161,7 @@ impl IdfArgs {
     }
 
     fn count(&self, documents: &mut Documents) -> anyhow::Result<IdfTable> {
-        let shingling = contents::shingling(&self.text.options(), self.input.reads_features(), None)?;
+        let shingling = contents::shingling(&self.text, self.input.reads_features(), None)?;
         let mut params = Params::builder().shingling(shingling).simhash(0).build()?;
         let sketcher = match &self.boilerplate {
             None => Sketcher::new(&params)?,

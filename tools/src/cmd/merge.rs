@@ -56,7 +56,7 @@ struct MergeReport {
 
 impl MergeArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         let shards: Vec<Index> = self.shards.iter().map(Index::open).collect::<twindex::Result<_>>()?;
         let on_conflict = match self.on_conflict {

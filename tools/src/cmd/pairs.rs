@@ -15,6 +15,7 @@ use twindex::params::{KeyKind, Threshold};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 use twindex_corpus::input::InputOptions;
+use twindex_corpus::settings::Reading;
 use twindex_corpus::tsv;
 use twindex_join::{JoinResources, NearFingerprints, near_fingerprints_within, pairs_within};
 
@@ -199,7 +200,7 @@ impl PairLines {
 
 impl PairsArgs {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         self.check()?;
         if let Some(path) = &self.fingerprints {
             return if self.fingerprint.are_read() { self.brought(path) } else { self.raw(path) };
@@ -455,12 +456,9 @@ impl PairsArgs {
     }
 
     /// Returns the options for reading texts.
-    fn text_options(&self) -> InputOptions {
-        let usual = InputOptions::default();
-        InputOptions {
-            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
-            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
-            ..usual
-        }
+    fn text_options(&self) -> Result<InputOptions, Usage> {
+        let (text_field, id_field) = (self.text_field.clone(), self.id_field.clone());
+        let reading = Reading { text_field, id_field, ..Reading::default() };
+        reading.options(&self.fingerprint)
     }
 }

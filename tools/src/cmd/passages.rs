@@ -7,17 +7,19 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use twindex_corpus::settings::{Results, Scope};
 use twindex_corpus::tsv::{write_field, write_number};
 use twindex_corpus::{
     PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex, SharedPage,
 };
 
-use crate::keep_args::{KeepArgs, parse_keep};
 use crate::key_args::KeyArgs;
-use crate::options::{CompressArgs, IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
+use crate::options::KeepArgs;
+use crate::options::TextArgs;
+use crate::options::{InputArgs, Output, ResourceArgs};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
-use crate::text_args::TextArgs;
+use crate::settings_args::{Options, pick};
 
 /// Options of `passages`.
 #[derive(Args)]
@@ -93,8 +95,6 @@ struct Query {
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    #[command(flatten)]
-    ids: IdsArgs,
     /// Maximum number of documents in an answer; those with the most shared words are listed first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
@@ -116,22 +116,18 @@ struct Query {
     output: Output,
 }
 
+pick!(Written: "out", "force", "annotation_prefix", "compress");
+pick!(Repeated: "repeated_keys");
+
 #[derive(Args)]
 #[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 struct Find {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
-    ids: IdsArgs,
-    /// What to do with a repeated key; `last` reads the inputs once more
-    #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
-    repeated_keys: Repeated,
-    /// Folder to create for the results
-    #[arg(long, short, value_name = "OUT", required = true)]
-    out: Option<PathBuf>,
-    /// Replace OUT if an earlier run made it
-    #[arg(long)]
-    force: bool,
+    results: Options<Results, Written>,
+    #[command(flatten)]
+    scope: Options<Scope, Repeated>,
     /// Minimum length of a passage in words, 1 to 65535 [default: 50; 1 with a --unit other than words]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     min_words: Option<u32>,
@@ -144,11 +140,7 @@ struct Find {
     /// Also find passages that occur earlier in the same document
     #[arg(long)]
     within: bool,
-    /// Order of the documents; of several equal passages, the one in the first document is kept. The order is `first`,
-    /// that of the input; `longest`, by number of words (in input order if equal); `smallest-key`; `key-hash`, by the
-    /// hash of the key; or `max:FIELD` or `min:FIELD`, the largest or smallest number in a field or column first (by key
-    /// if equal)
-    #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
+    #[command(flatten)]
     keep: KeepArgs,
     /// Write the documents without their repeated passages
     #[arg(long)]
@@ -157,11 +149,6 @@ struct Find {
     /// `[[start,end],...]`, in bytes of the text; overlapping passages are merged
     #[arg(long)]
     mark: bool,
-    /// Prefix for the name of the field that --mark adds
-    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
-    annotation_prefix: String,
-    #[command(flatten)]
-    compress: CompressArgs,
     /// Also write an HTML page to FILE with the longest passages, each next to its first occurrence
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -219,7 +206,7 @@ impl PassagesArgs {
 
 /// Merges all parts of an index of passages.
 fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    work.apply()?;
+    work.apply_threads()?;
     let compacted = PassagesIndex::compact(index, work.memory / 2)?;
     let there = PassagesIndex::open(index)?;
     let (parts, dropped) = compacted.map_or((there.parts(), 0), |done| (done.parts, done.dropped));
@@ -284,7 +271,7 @@ impl Query {
         let query = PassageQuery {
             index: self.index,
             inputs: self.input.inputs.clone(),
-            input: self.ids.apply(self.input.options()),
+            input: self.input.options()?,
             limit: self.limit,
             max_places: self.max_places.map(|places| places as usize),
         };
@@ -364,21 +351,21 @@ fn write_json(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()
 
 impl Find {
     fn run(self) -> anyhow::Result<ExitCode> {
-        self.resources.apply()?;
-        let job = self.job();
+        self.resources.apply_threads()?;
+        let job = self.job()?;
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
         report::print(&self.output, &report, || summary(&job, &report))?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Returns the job with these options.
-    fn job(&self) -> Job {
-        Job {
+    fn job(&self) -> anyhow::Result<Job> {
+        Ok(Job {
             inputs: self.input.inputs.clone(),
-            input: self.ids.apply(self.input.options()),
-            repeated_keys: self.repeated_keys.into(),
-            out: self.out.clone().unwrap_or_default(),
-            force: self.force,
+            input: self.input.options()?,
+            repeated_keys: self.scope.repeated_keys,
+            out: self.results.out.clone(),
+            force: self.results.force,
             min_words: self.min_words.map(|words| words as usize),
             unit: match self.unit {
                 UnitArg::Words => twindex_corpus::Unit::Words,
@@ -391,18 +378,17 @@ impl Find {
                 ExactArg::Bytes => twindex_corpus::Exact::Bytes,
             },
             within: self.within,
-            keep: self.keep.keep,
-            keep_field: self.keep.field.clone(),
+            keep: self.keep.keep.clone(),
             cut: self.cut,
             mark: self.mark,
-            annotation_prefix: self.annotation_prefix.clone(),
-            compression: self.compress.compression(),
+            annotation_prefix: self.results.annotation_prefix.clone().unwrap_or_default(),
+            compression: self.results.compress,
             html: self.html.clone(),
             against: self.against.clone(),
             index: self.index.clone(),
-            text: self.text.options(),
+            text: self.text.settings.clone(),
             memory: self.resources.memory,
-        }
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use twindex::planner::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
 use twindex::planner::recall::recall;
 use twindex::planner::scheme::{SchemeChoice, candidates};
 
-use crate::options::{Usage, parse_resemblance, parse_size};
+use crate::options::{Usage, parse_resemblance, parse_value};
 use crate::param_args::parse_minima;
 use crate::report::{self, bytes, count};
 
@@ -46,7 +46,7 @@ pub(crate) struct PlanArgs {
     within: u8,
     /// Memory for the tables. With --medium memory, tables that do not fit are marked; otherwise, the part that does not
     /// fit is read from the medium [default: 1G with --medium ssd and disk]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_value::<usize>)]
     memory: Option<usize>,
     /// The medium that tables are read from
     #[arg(long, value_enum, default_value = "memory")]

@@ -29,8 +29,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::boilerplate_args::BoilerplateArgs;
 use crate::feature_args::FeatureArgs;
 use crate::options::{
-    AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage,
-    parse_resemblance,
+    AccessArgs, FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage, parse_resemblance,
 };
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
@@ -76,8 +75,6 @@ pub(crate) struct QueryArgs {
     input: InputArgs,
     #[command(flatten)]
     fingerprint: FingerprintArgs,
-    #[command(flatten)]
-    ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
     #[command(flatten)]
@@ -274,7 +271,7 @@ fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
 
 impl QueryArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
@@ -606,14 +603,13 @@ impl QueryArgs {
         (agreement, verify): (Agreement, Option<VerifiedBy>),
         out: &mut StageFile,
     ) -> anyhow::Result<QueryTotals> {
-        self.fingerprint.check(&self.input)?;
         if self.fingerprint.are_read() {
             contents::check_fingerprints(self.index(), snapshot.params())?;
         } else {
             contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         }
         let sketcher = self.boilerplate.sketcher(index)?;
-        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        let options = self.input.options_with(&self.fingerprint)?;
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
@@ -627,7 +623,7 @@ impl QueryArgs {
             let about = (self.index(), index, snapshot);
             texts.read(
                 &self.texts,
-                &self.ids.apply(self.input.options()),
+                &self.input.options()?,
                 about,
                 &Watching { quiet: self.output.quiet },
                 |_| true,

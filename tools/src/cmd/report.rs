@@ -55,7 +55,7 @@ struct VerifyOptions {
 
 impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         if let Some(out) = &self.out {
             let there = out.symlink_metadata().is_ok();
             ensure!(

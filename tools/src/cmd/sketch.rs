@@ -19,7 +19,7 @@ use twindex_corpus::sketching::{Job, SketchOptions, Sketching, for_each_chunk, f
 use twindex_corpus::tsv;
 
 use crate::json_lines::JsonColumns;
-use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
+use crate::options::{InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
@@ -53,8 +53,6 @@ const DONE: &str = "done";
 pub(crate) struct SketchArgs {
     #[command(flatten)]
     input: InputArgs,
-    #[command(flatten)]
-    ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
     /// File to create, or - for a table on standard output
@@ -100,7 +98,7 @@ struct SketchReport {
 
 impl SketchArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         if self.into.as_ref().is_some_and(|dir| dir.symlink_metadata().is_ok() && !dir.is_dir()) {
             bail!("--into {}: is not a folder", self.into.unwrap_or_default().display());
@@ -132,7 +130,7 @@ impl SketchArgs {
         if let Some(dir) = &self.into {
             return self.sketch_into(dir, &sketcher, &params, watch);
         }
-        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let quiet = self.output.quiet || out.is_none();
         let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
         let mut sink = match out {
@@ -182,7 +180,7 @@ impl SketchArgs {
         params: &Params,
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
-        let about = format!("{:?} {:032x}", self.ids.apply(self.input.options()), params.digest());
+        let about = format!("{:?} {:032x}", self.input.options()?, params.digest());
         let ids = self.input.inputs.iter().map(|path| InputId::of(path, &about));
         let ids = ids.collect::<anyhow::Result<Vec<_>>>()?;
         let (mut counts, mut empty, mut bytes_on_disk, mut resumed) = (Counts::default(), 0, 0, 0);
@@ -194,7 +192,7 @@ impl SketchArgs {
                 files.push(done);
                 continue;
             }
-            let mut options = self.ids.apply(self.input.options());
+            let mut options = self.input.options()?;
             options.skip_bad = options.skip_bad.saturating_sub(counts.skipped_bad);
             let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);

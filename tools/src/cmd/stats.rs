@@ -110,7 +110,7 @@ impl StatsArgs {
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, &self.index);
         let groups = if self.groups {
-            self.work.apply()?;
+            self.work.apply_threads()?;
             let threads = rayon::current_num_threads();
             let resources = Resources { memory: self.work.memory, threads, ..Resources::in_dir(&self.index) };
             Some(GroupSizes::of(&snapshot, &resources)?)

@@ -27,7 +27,7 @@ use self::deciding::{Outcome, StreamCriteria, StreamDecider, StreamDecision};
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
 use crate::json_lines::{JsonColumns, JsonLines};
-use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
+use crate::options::{FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
@@ -63,8 +63,6 @@ pub(crate) struct StreamArgs {
     input: InputArgs,
     #[command(flatten)]
     fingerprint: FingerprintArgs,
-    #[command(flatten)]
-    ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
     /// Maximum time between commits in milliseconds; 0 commits after each document
@@ -300,9 +298,8 @@ impl StreamArgs {
     /// Returns the options for reading documents.
     fn options(&self) -> anyhow::Result<InputOptions> {
         self.params.check_features(self.input.reads_features())?;
-        self.fingerprint.check(&self.input)?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
-        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        let options = self.input.options_with(&self.fingerprint)?;
         let mut attached = self.attached.fields();
         let (inside, inside_url) = inside_of(self.inside.as_deref());
         attached.deciding = DecidingFields { inside, inside_url, ..attached.deciding };
@@ -310,7 +307,7 @@ impl StreamArgs {
     }
 
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());

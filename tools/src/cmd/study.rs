@@ -164,7 +164,7 @@ impl StudyMethod {
 
 impl StudyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         self.stage.check(STUDIED)?;
         if self.input.inputs.is_empty() {
             return Err(Usage::new("nothing to study: name INPUT files or folders").into());

@@ -87,7 +87,7 @@ impl UpgradeArgs {
     }
 
     fn upgrade(&self, out: &Path) -> anyhow::Result<ExitCode> {
-        self.work.apply()?;
+        self.work.apply_threads()?;
         let watch = Stopwatch::start();
         let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
         let upgraded = upgrade(&vfs, &self.input, out, self.work.memory)?;

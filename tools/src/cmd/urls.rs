@@ -126,7 +126,7 @@ impl UrlsArgs {
             clusters_of(input, &table, &near, &self.work, &self.output)?;
             table
         } else {
-            self.work.apply()?;
+            self.work.apply_threads()?;
             let given = [("within", self.within.is_some()), ("resembling", self.resembling.is_some())];
             if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
                 let why =

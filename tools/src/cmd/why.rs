@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use twindex_corpus::{DocumentStatus, Explanation, Hunk, Reason, Why as WhyQuery, WordDiff, WordOrigin, tsv};
 
-use crate::options::{IdsArgs, InputArgs, Output};
+use crate::options::{InputArgs, Output};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 
@@ -41,8 +41,6 @@ pub(crate) struct WhyArgs {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
-    ids: IdsArgs,
-    #[command(flatten)]
     output: Output,
 }
 
@@ -56,8 +54,8 @@ impl WhyArgs {
         };
         let mut question = WhyQuery::new(&self.out, key);
         question.inputs.clone_from(&self.input.inputs);
-        let is_given = self.input.document_option().is_some() || self.ids.is_given();
-        question.input = is_given.then(|| self.ids.apply(self.input.options()));
+        let is_given = self.input.first_given().is_some();
+        question.input = is_given.then(|| self.input.options()).transpose()?;
         question.context = self.context.into();
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);
@@ -194,19 +192,11 @@ fn reason_in_words(reason: &Reason, explanation: &Explanation) -> String {
                 at_least(threshold)
             )
         }
-        Reason::Estimated { resemblance, standard_error, threshold } => format!(
-            "an estimate: resemblance {resemblance} with a standard error of {standard_error}, {}",
-            at_least(threshold)
-        ),
         Reason::Distance { bits, within } => format!(
             "the fingerprints differ in {}{}",
             counted(*bits, "bit"),
             within.map_or_else(String::new, |within| format!(", at most {within}"))
         ),
-        Reason::Band => "they share a band; nothing was counted (--verify none)".to_owned(),
-        Reason::Chain => "one connected component: a chain of near pairs joins the two, and no pair of \
-                          them is listed"
-            .to_owned(),
     }
 }
 

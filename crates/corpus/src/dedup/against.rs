@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
+use super::Dedup;
 use super::dropped::{Dropped, MeasuredNearness};
 use super::layout::{INDEX, kept_files};
-use super::rules::{Clustering, NearMeasure};
 use super::run_file::RunFile;
 use super::score::ScoreKind;
-use super::{Dedup, Method};
 use crate::error::InvalidOptions;
 use crate::input::InputFormat;
+use crate::settings::Near;
 use crate::sketching::DocumentScratch;
 
 /// The histories of a run: texts that are read again, and indexes that are queried.
@@ -38,12 +38,11 @@ impl Dedup {
     /// Opens the histories that the options name.
     pub(super) fn past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let open = |question| -> anyhow::Result<Vec<ComparedIndex>> {
-            self.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
+            self.scope.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
         };
-        let indexes = match self.method {
-            _ if self.against.is_empty() => return Ok(EarlierResults::default()),
-            Method::Simhash => open(NearCondition::Within(self.within.unwrap_or(3).into()))?,
-            _ if !self.counts() => open(NearCondition::Resembling(self.threshold()))?,
+        let indexes = match self.near() {
+            _ if self.scope.against.is_empty() => return Ok(EarlierResults::default()),
+            Near::Within(within) => open(NearCondition::Within(within.into()))?,
             _ => return self.counted_past(params),
         };
         Ok(EarlierResults { history: None, indexes })
@@ -52,31 +51,29 @@ impl Dedup {
     /// Opens the histories for a run that computes exact resemblance.
     fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
-            let history = History::open(&self.against, &self.texts, self.input.format);
+            let history = History::open(&self.scope.against, &self.scope.texts, self.reading.format);
             let history = match (history, why) {
                 (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
                 (history, _) => history,
             };
             Ok(EarlierResults { history: Some(history?), indexes: Vec::new() })
         };
-        // Sets in an index can only answer queries for resemblance. Components and a limit of work need all documents.
-        let is_by_sets = self.method == Method::Minhash
-            && self.near == NearMeasure::Resemblance
-            && self.clusters == Clustering::Leaders
-            && self.max_work.is_none()
-            && self.texts.is_empty()
+        // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
+        let is_by_sets = matches!(self.near(), Near::Resemblance(_))
+            && self.rule.max_work.is_none()
+            && self.scope.texts.is_empty()
             // A document near one of an index is removed as soon as it is read, and is not stored, so it could not be
             // annotated.
-            && !self.annotations.all;
+            && !self.results.annotate;
         if !is_by_sets {
             return read(None);
         }
-        let inside = self.inside.as_deref();
+        let inside = self.scope.inside.as_deref();
         let open = |path: &PathBuf| {
             let against = ComparedIndex::open(path, NearCondition::Counted(self.threshold()), params)?;
             against.inside(path, inside)
         };
-        match self.against.iter().map(open).collect() {
+        match self.scope.against.iter().map(open).collect() {
             Ok(indexes) => Ok(EarlierResults { history: None, indexes }),
             Err(why) => read(Some(why)),
         }
@@ -108,7 +105,7 @@ impl History {
             let Some(kept) = kept else {
                 return Err(InvalidOptions::new(format!(
                     "--against {}: no folder of results, so there are no texts to count on: name the folder that \
-                     `dedup` made, or the texts with --texts, or estimate with --verify signature",
+                     `dedup` made, or the texts with --texts",
                     path.display()
                 ))
                 .into());
@@ -173,8 +170,6 @@ pub(super) struct ComparedIndex {
 pub(super) enum NearCondition {
     /// Exact resemblance of at least this value, computed from the sets in the index.
     Counted(f64),
-    /// Estimated resemblance of at least this value.
-    Resembling(f64),
     Within(u32),
 }
 
@@ -190,8 +185,8 @@ impl ComparedIndex {
         let index = if of_results { &inside } else { path };
         if of_results && !inside.is_dir() {
             return Err(InvalidOptions::new(format!(
-                "--against {}: has no index (its run was with --index none or --method exact), only texts, by which the \
-                 default --method minhash and --verify exact compare",
+                "--against {}: has no index (its run was with --index none or --near equal), only texts, by which distances \
+                 cannot be compared",
                 path.display()
             ))
             .into());
@@ -199,22 +194,11 @@ impl ComparedIndex {
         let snapshot = Index::open(index)?.snapshot();
         let same = match question {
             NearCondition::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),
-            NearCondition::Resembling(_) => snapshot.params().check_same_bands(params),
             NearCondition::Within(_) => snapshot.params().check_same_fingerprints(params),
         };
         same.with_context(|| {
             format!("--against {}: give the options with which it was made", path.display())
         })?;
-        let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
-        if matches!(question, NearCondition::Resembling(_)) && !keeps_minima {
-            // The index stores only bands, so it cannot verify whether documents that share a band are near.
-            return Err(InvalidOptions::new(format!(
-                "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
-                 are; build it with them",
-                path.display()
-            ))
-            .into());
-        }
         Ok(Self { snapshot, question, is_inside: false })
     }
 
@@ -224,7 +208,7 @@ impl ComparedIndex {
         let kept = snapshot.params();
         let Some(min) = kept.near().threshold.filter(|_| kept.sets) else {
             return Err(InvalidOptions::new(format!(
-                "--against {path}: its index keeps no sets (--sets none) to count resemblance by"
+                "--against {path}: its index keeps no sets to count resemblance by"
             ))
             .into());
         };
@@ -293,19 +277,14 @@ impl ComparedIndex {
                     Some(Dropped { near: MeasuredNearness::Counted { intersection, union }, other: hit.key })
                 }));
             }
-            NearCondition::Resembling(threshold) => self.snapshot.resembling(sketch, threshold).estimated(),
             NearCondition::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
                 self.snapshot.within(fingerprint, within)
             }
         };
         let near = |hit: Hit| {
-            let near = match (self.question, hit.distance, hit.resemblance) {
-                (NearCondition::Within(_), Some(distance), _) => Some(MeasuredNearness::Distance(distance)),
-                (_, _, Some(resemblance)) => Some(MeasuredNearness::Resemblance(resemblance)),
-                _ => None, // nearness is unknown, so the document is kept
-            };
-            near.map(|near| Dropped { near, other: hit.key })
+            let distance = hit.distance?;
+            Some(Dropped { near: MeasuredNearness::Distance(distance), other: hit.key })
         };
         Ok(query.unmarked().limit(1).run()?.hits.into_iter().next().and_then(near))
     }
@@ -314,7 +293,6 @@ impl ComparedIndex {
     pub(super) fn columns(&self) -> &'static str {
         match self.question {
             NearCondition::Counted(_) => ScoreKind::Resemblance.columns(),
-            NearCondition::Resembling(_) => "resemblance\tstandard_error",
             NearCondition::Within(_) => ScoreKind::Distance.columns(),
         }
     }

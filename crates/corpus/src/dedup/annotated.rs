@@ -8,18 +8,6 @@ use super::keys::ByKey;
 use super::out::write_documents;
 use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT};
 
-/// The fields that are added to written documents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Annotations {
-    /// Whether all documents are written, each in its input format, with these fields: its cluster, the size of the
-    /// cluster, whether it is kept, its score against the kept document, and the key of the kept document.
-    pub all: bool,
-    /// Whether kept documents get a field with the number of documents in their cluster.
-    pub cluster_size: bool,
-    /// The prefix of the names of added fields: letters, digits, `_` and `-`.
-    pub prefix: String,
-}
-
 /// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
     let grouped = &corpus.grouped;
@@ -28,15 +16,12 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     let is_kept = clusters.is_kept(grouped, document);
     let number = numbers.map_or(0, |numbers| numbers[kept as usize]);
     let mut score = Vec::new();
-    if let Some(measured) = clusters.score(grouped, group) {
-        // Writing to memory does not fail.
-        let _ = measured.write_short(&mut score);
-    }
+    // Writing to memory does not fail.
+    let _ = clusters.score(grouped, group).write_short(&mut score);
     DocumentNote {
         cluster: (kept >= corpus.history).then(|| (number, clusters.size(kept))),
         is_kept,
-        // Tables show an unknown value as `-`; the field is empty instead.
-        score: if score == b"-" { Vec::new() } else { score },
+        score,
         near_key: (!is_kept).then(|| corpus.keys.get(kept).to_vec()),
         spans: Vec::new(),
     }

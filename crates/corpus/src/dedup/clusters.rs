@@ -1,14 +1,12 @@
 //! Clusters formed by the verified pairs, and the kept document of each cluster.
 
-use rayon::prelude::*;
 use twindex::sys::Column;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::keys::ByKey;
-use super::near::{GroupDecision, NearGroups};
-use super::rules::{Clustering, KeepRules};
+use super::near::NearGroups;
+use super::rules::KeepRules;
 use super::score::{Score, ScoreKind};
 use crate::page::{ClusterFigures, KEYS_SHOWN};
 
@@ -29,78 +27,24 @@ pub(super) struct Clusters {
     classes: Vec<u64>,
     /// Number of documents in the largest cluster.
     pub largest: u32,
-    /// Number of documents whose score against the kept document is below the threshold.
-    pub chained: u64,
-    /// Number of components that were split.
-    pub cut: u64,
-    /// The pair with the lowest resemblance found inside a cluster, with the resemblance; `None` if none was measured.
+    /// The pair of a removed and a kept document with the lowest resemblance; `None` if there is none.
     pub lowest: Option<(u32, u32, f64)>,
 }
 
-/// Marks a score that was not measured. No score packs to this value or to [`ITSELF`].
-const NOT_MEASURED: u64 = u64::MAX - 1;
-/// Marks the score of a group against itself.
-const ITSELF: u64 = u64::MAX - 2;
-/// Number of groups that are scored before their scores are stored.
+/// Marks the score of a group against itself. No score packs to this value.
+const ITSELF: u64 = u64::MAX;
+/// Number of keys that are collected before they are sorted, for a cluster on the page.
 const TOGETHER: usize = 1 << 16;
 
-/// Computes the score of two groups; `None` if it cannot be computed.
-pub(super) type ClusterMeasure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
-
 impl Clusters {
-    /// Computes the clusters. If a kept group was decided for each group, each cluster keeps the first document of that
-    /// group. Otherwise the clusters are the connected components of the pairs, split if they are too large, and each
-    /// keeps its first document.
+    /// Computes the clusters from the kept group of each group. Each cluster keeps the first document of its kept group.
     pub(super) fn of(
         grouped: &Grouped,
         near: &mut NearGroups,
         rules: &KeepRules<'_>,
-        measure: &ClusterMeasure<'_>,
         history: u32,
     ) -> twindex::Result<Self> {
-        let mut clusters = match &mut near.decided {
-            GroupDecision::Components(forest) => {
-                let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group));
-                let roots = Column::of(&grouped.budget, roots)?;
-                Self::of_components(grouped, near, roots, rules, measure)?
-            }
-            GroupDecision::Leaders { by, scores } => {
-                let (by, scores) = (by.take(), scores.take());
-                Self::of_leaders(grouped, near.kind, by, scores, rules, history)
-            }
-        };
-        clusters.history = history;
-        clusters.count_sizes(grouped)?;
-        if rules.clustering == Clustering::Components {
-            clusters.count_chained(grouped, rules.threshold);
-        }
-        Ok(clusters)
-    }
-
-    fn new(grouped: &Grouped, kept_of_group: Column<u32>, scores: Column<u64>, kind: ScoreKind) -> Self {
-        Self {
-            kept_of_group,
-            scores,
-            kind,
-            history: 0,
-            sizes: Column::new(&grouped.budget),
-            count: 0,
-            classes: Vec::new(),
-            largest: 0,
-            chained: 0,
-            cut: 0,
-            lowest: None,
-        }
-    }
-
-    fn of_leaders(
-        grouped: &Grouped,
-        kind: ScoreKind,
-        mut by: Column<u32>,
-        mut scores: Column<u64>,
-        rules: &KeepRules<'_>,
-        history: u32,
-    ) -> Self {
+        let (mut by, mut scores, kind) = (near.by.take(), near.scores.take(), near.kind);
         let (of_groups, firsts) = (&mut by[..], rules.firsts);
         let mut lowest: Option<(f64, u32, u32)> = None;
         for (group, (by, score)) in (0..).zip(of_groups.iter_mut().zip(&mut scores[..])) {
@@ -117,67 +61,26 @@ impl Clusters {
             *by = firsts[*by as usize];
         }
         let lowest = lowest.map(|(value, kept, first)| (kept.min(first), kept.max(first), value));
-        Self { lowest, ..Self::new(grouped, by, scores, kind) }
-    }
-
-    fn of_components(
-        grouped: &Grouped,
-        near: &NearGroups,
-        roots: Column<u32>,
-        rules: &KeepRules<'_>,
-        measure: &ClusterMeasure<'_>,
-    ) -> twindex::Result<Self> {
-        let groups = grouped.groups.len() as u32;
-        let (roots, cut) = cut_large(grouped, near, roots, rules.max_cluster)?;
-        // The first group of each component, by its root.
-        let mut first_of = Column::filled(&grouped.budget, groups as usize, u32::MAX)?;
-        for rank in 0..groups {
-            let group = rules.order.map_or(rank, |order| order[rank as usize]) as usize;
-            let first = &mut first_of[roots[group] as usize];
-            if *first == u32::MAX {
-                *first = rules.firsts[group];
-            }
-        }
-        let mut kept_of_group = roots;
-        for root in &mut kept_of_group[..] {
-            *root = first_of[*root as usize];
-        }
-        // Most groups are in a pair with the group of the kept document. The score of that pair is used again.
-        let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
-        let mut scores = Column::filled(&grouped.budget, groups as usize, NOT_MEASURED)?;
-        near.for_each(|a, b, score| {
-            for (group, other) in [(a, b), (b, a)] {
-                // An unverified candidate pair has no score.
-                if kept_group(group) == other && !matches!(score, Score::Candidate) {
-                    scores[group as usize] = score.pack();
-                }
-            }
-            Ok(())
-        })?;
-        for start in (0..groups).step_by(TOGETHER) {
-            let end = (start as usize + TOGETHER).min(groups as usize);
-            let measured: Vec<u64> = (start..end as u32)
-                .into_par_iter()
-                .map(|group| match (kept_group(group), scores[group as usize]) {
-                    (other, _) if other == group => Ok(ITSELF),
-                    (other, NOT_MEASURED) => Ok(measure(group, other)?.map_or(NOT_MEASURED, Score::pack)),
-                    (_, score) => Ok(score),
-                })
-                .collect::<twindex::Result<_>>()?;
-            scores[start as usize..end].copy_from_slice(&measured);
-        }
-        let mut clusters = Self::new(grouped, kept_of_group, scores, near.kind);
-        clusters.cut = cut;
-        clusters.lowest = clusters.find_lowest(grouped, rules.threshold, measure)?;
+        let mut clusters = Self {
+            kept_of_group: by,
+            scores,
+            kind,
+            history,
+            sizes: Column::new(&grouped.budget),
+            count: 0,
+            classes: Vec::new(),
+            largest: 0,
+            lowest,
+        };
+        clusters.count_sizes(grouped)?;
         Ok(clusters)
     }
 
-    /// Returns the score of a group against its kept group; `None` if it was not measured.
-    pub(super) fn score(&self, grouped: &Grouped, group: u32) -> Option<Score> {
+    /// Returns the score of a group against its kept group.
+    pub(super) fn score(&self, grouped: &Grouped, group: u32) -> Score {
         match self.scores[group as usize] {
-            NOT_MEASURED => None,
-            ITSELF => Some(grouped.itself(group, self.kind)),
-            packed => Some(self.kind.unpack(packed)),
+            ITSELF => grouped.itself(group, self.kind),
+            packed => self.kind.unpack(packed),
         }
     }
 
@@ -197,20 +100,6 @@ impl Clusters {
             self.classes[class] += 1;
         }
         Ok(())
-    }
-
-    fn count_chained(&mut self, grouped: &Grouped, threshold: f64) {
-        let mut chained = 0;
-        for (document, &group) in (0..).zip(&grouped.group_of[..]) {
-            let near = match self.score(grouped, group) {
-                Some(Score::Distance(_)) => true,
-                Some(Score::Candidate) => false,
-                Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
-                None => self.kind == ScoreKind::Candidate, // no measure was requested
-            };
-            chained += u64::from(!near && document >= self.history);
-        }
-        self.chained = chained;
     }
 
     /// Returns the keys of the pair with the lowest resemblance inside a cluster.
@@ -298,134 +187,5 @@ impl Clusters {
     /// clusters in it.
     pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
         (0..).map(|class| 1 << class).zip(self.classes.iter().copied()).collect()
-    }
-
-    /// Finds a pair of low resemblance inside a cluster with two sweeps. The first sweep finds the document of each
-    /// cluster with the lowest resemblance to the kept document. For components, the second sweep finds the document
-    /// with the lowest resemblance to the document that the first sweep found. The pair with the lowest resemblance of
-    /// all may be missed.
-    fn find_lowest(
-        &self,
-        grouped: &Grouped,
-        threshold: f64,
-        measure: &ClusterMeasure<'_>,
-    ) -> twindex::Result<Option<(u32, u32, f64)>> {
-        let value = |score: Option<Score>| Some(score?.resemblance()?.value());
-        let kept_of_group = &self.kept_of_group[..];
-        // Indexed by the kept document. Of equal values, the first is taken, so that the result is deterministic.
-        let mut farthest =
-            Column::filled(&grouped.budget, grouped.len(), FarthestGroup { value: NONE, group: 0 })?;
-        for (group, &kept) in (0..).zip(kept_of_group) {
-            let value = value(self.score(grouped, group));
-            if let Some(value) = value.filter(|_| grouped.group_of[kept as usize] != group) {
-                let far = &mut farthest[kept as usize];
-                if value < far.value {
-                    *far = FarthestGroup { value, group: group.into() };
-                }
-            }
-        }
-        let first = |group: u32| grouped.groups[group as usize].first;
-        let swept = |group: u32| -> Option<twindex::Result<(f64, u32, u32)>> {
-            let kept = kept_of_group[group as usize];
-            let FarthestGroup { value: value_of_kept, group: far } = farthest[kept as usize];
-            let far = far as u32;
-            if value_of_kept >= NONE {
-                return None;
-            }
-            if group == far || value_of_kept >= threshold {
-                return Some(Ok((value_of_kept, kept, first(far))));
-            }
-            let measured = measure(group.min(far), group.max(far));
-            measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
-        };
-        // On ties, takes the left value, which has the lower index, so that the result is deterministic.
-        let min = (0..kept_of_group.len() as u32)
-            .into_par_iter()
-            .filter_map(swept)
-            .try_reduce_with(|x, y| Ok(if y.0.total_cmp(&x.0).is_lt() { y } else { x }))
-            .transpose()?;
-        Ok(min.map(|(value, a, b)| (a.min(b), a.max(b), value)))
-    }
-}
-
-/// The group of a cluster whose resemblance to the kept document is lowest.
-#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
-#[repr(C)]
-struct FarthestGroup {
-    value: f64,
-    group: u64,
-}
-
-/// Marks a cluster for which no group was found; above any resemblance.
-const NONE: f64 = 2.0;
-
-/// Splits components of more than `max` documents. Scans the groups in input order: a group that is not yet in a
-/// cluster starts one and adds the free groups that it is paired with, up to the limit. So every member is near the
-/// first member. A group of equal texts is never split, even if it exceeds the limit.
-///
-/// Returns the first group of each group's cluster, and the number of components that were split.
-fn cut_large(
-    grouped: &Grouped,
-    near: &NearGroups,
-    mut roots: Column<u32>,
-    max: u32,
-) -> twindex::Result<(Column<u32>, u64)> {
-    if max == u32::MAX {
-        return Ok((roots, 0)); // no component can be larger
-    }
-    let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
-    // Number of documents and of groups under each root.
-    let mut sizes = Column::filled(&grouped.budget, roots.len(), [0_u64; 2])?;
-    for (group, &root) in (0..).zip(&roots[..]) {
-        let [documents, groups] = &mut sizes[root as usize];
-        *documents += members(group);
-        *groups += 1;
-    }
-    let mut is_large = Column::new(&grouped.budget);
-    let mut cut = 0;
-    for (group, &root) in (0..).zip(&roots[..]) {
-        let [documents, groups] = sizes[root as usize];
-        let large = documents > u64::from(max) && groups > 1;
-        is_large.push(u8::from(large))?;
-        cut += u64::from(large && group == root);
-    }
-    if cut == 0 {
-        return Ok((roots, 0));
-    }
-    for (group, root) in (0..).zip(&mut roots[..]) {
-        if is_large[group as usize] != 0 {
-            *root = group;
-            sizes[group as usize][0] = members(group);
-        }
-    }
-    // Pairs are in ascending order: all pairs by which earlier groups could add a group precede the pairs that begin
-    // with it.
-    near.for_each(|a, b, _| {
-        let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
-        if is_free && sizes[a as usize][0] + members(b) <= u64::from(max) {
-            roots[b as usize] = a;
-            sizes[a as usize][0] += members(b);
-        }
-        Ok(())
-    })?;
-    Ok((roots, cut))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::score::{Estimate, Sampled};
-    use super::*;
-
-    #[test]
-    fn packed_scores_differ_from_reserved_values() {
-        let estimate = Estimate { matches: u32::MAX, minima: u32::MAX, bits: 32 };
-        let counted = Score::Resemblance { intersection: u32::MAX, union: u32::MAX };
-        let sampled = Score::Sampled(Sampled::from(twindex_join::Common {
-            both: 1 << 20,
-            either: 1 << 20,
-            share: 1.0,
-        }));
-        let all = [counted, Score::Estimate(estimate), sampled, Score::Distance(u32::MAX), Score::Candidate];
-        assert!(all.iter().all(|score| ![NOT_MEASURED, ITSELF].contains(&score.pack())));
     }
 }

@@ -51,7 +51,12 @@ impl Contained {
         };
         let threads = rayon::current_num_threads();
         let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-        let covered = cover_sets(&grouped.sets, Nearness::Containment(rules.threshold), priority, resources)?;
+        let covered = cover_sets(
+            &grouped.sets,
+            Nearness::Containment(rules.near.threshold().unwrap_or(1.0)),
+            priority,
+            resources,
+        )?;
         let found = (0..rules.fixed).filter_map(|group| {
             let by = covered.by[group as usize];
             let shared = covered.shared[group as usize];

@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use twindex::Key;
 use twindex::sys::{Column, MemoryBudget};
-use twindex_join::SampledBy;
 
 use super::dropped::{Dropped, DroppedDocuments};
 use super::groups::{Grouped, NewDocument, NewSet};
@@ -50,10 +49,9 @@ impl Corpus {
         (folder, sets): (&Path, Option<&Path>),
         memory: usize,
         parser: Parser,
-        sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
         let budget = &MemoryBudget::new(folder, memory);
-        let mut grouped = Grouped::new(budget, memory, sampled_by)?;
+        let mut grouped = Grouped::new(budget, memory)?;
         if let Some(path) = sets {
             grouped.sets = grouped.sets.with_file(path);
         }

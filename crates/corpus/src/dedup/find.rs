@@ -5,31 +5,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use twindex::sketch::IdfTable;
+use twindex::sketch::{IdfTable, Nearness};
 use twindex::sys::UncachedVfs;
 use twindex::{Index, Params, Snapshot};
-use twindex_join::{Agreement, JoinResources, SetReader};
+use twindex_join::{JoinResources, SetReader};
 
 use super::against::ComparedIndex;
 use super::annotated::{write_annotated, write_kept};
-use super::clusters::{ClusterMeasure, Clusters};
+use super::clusters::Clusters;
 use super::contained::Contained;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::hosts::Hosts;
 use super::inside::take_outside;
 use super::keys::ByKey;
-use super::near::{BandSearch, Join, JoinLimits, NearGroups, Verify};
+use super::near::{JoinLimits, NearGroups};
 use super::priority::{OrderedBy, Priority};
 use super::revisits::{Revisits, write_revisits};
-use super::rules::{Clustering, KeepRules, NearMeasure};
+use super::rules::KeepRules;
 use super::score::Score;
-use super::signatures::Signatures;
 use super::sketches::{IndexMembership, Sketched};
-use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
+use super::{Dedup, KeepOrder, layout, out};
 use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, VerifyOptions};
+use crate::settings::{IndexOf, Near};
 use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
@@ -131,12 +131,13 @@ impl Dedup {
         limits: &JoinLimits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<SearchOutcome> {
-        let by_key = self.keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
+        let keep = KeepOrder::from(&self.rule.keep);
+        let by_key = keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
         let history_keys =
             (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
         let by = OrderedBy {
-            keep: self.keep,
-            near: self.near,
+            keep,
+            near: self.near(),
             keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
             numbers: &corpus.numbers,
             history: corpus.history,
@@ -150,11 +151,12 @@ impl Dedup {
         // The index or the figures use the other half of the memory budget at the same time.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let history = corpus.history;
-        let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
-            (true, _) => IndexMembership::Kept,
-            (false, IndexOf::All) => IndexMembership::AsDuplicate,
-            (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
-        };
+        let wanted =
+            |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.results.index) {
+                (true, _) => IndexMembership::Kept,
+                (false, IndexOf::All) => IndexMembership::AsDuplicate,
+                (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
+            };
         let written = indexed.filter(|_| self.writes_index());
         if written.is_none() {
             // Only an index needs the sets after the decision.
@@ -177,15 +179,15 @@ impl Dedup {
             };
             let tables = || {
                 let watch = Stopwatch::of_thread();
-                let has_history = !self.against.is_empty();
+                let has_history = !self.scope.against.is_empty();
                 let noted = self.annotated();
-                let found = (&near, &clusters, noted.as_ref().map(|noted| (noted, self.compression)));
+                let found = (&near, &clusters, noted.as_ref().map(|noted| (noted, self.results.compress)));
                 let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
                     let revisits =
-                        self.write_revisits.then(|| write_revisits(corpus, &clusters, half.folder));
+                        self.results.write_revisits.then(|| write_revisits(corpus, &clusters, half.folder));
                     Ok((pairs, out::write_hosts(corpus, &clusters, &half)?, revisits.transpose()?))
                 });
                 (pairs, watch.cpu_seconds())
@@ -216,9 +218,15 @@ impl Dedup {
         limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Vec<String>> {
         // After this pass no line is read, unless `annotated` files or revisit records are written, too.
-        let last = !self.annotations.all && !self.write_revisits;
-        let write =
-            || write_kept(corpus, clusters, (self.sized().as_ref(), last), (limits.folder, self.compression));
+        let last = !self.results.annotate && !self.results.write_revisits;
+        let write = || {
+            write_kept(
+                corpus,
+                clusters,
+                (self.sized().as_ref(), last),
+                (limits.folder, self.results.compress),
+            )
+        };
         let Some(journal) = limits.journal else { return write() };
         let with_keys = |names: &[String]| {
             let keys = names.iter().map(|name| format!("{name}{SUFFIX_OF_KEYS}"));
@@ -244,7 +252,7 @@ impl Dedup {
         limits: &JoinLimits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Option<Vec<(u32, u32, Score)>>> {
-        if self.near != NearMeasure::Containment || self.against.is_empty() {
+        if !matches!(self.near(), Near::Containment(_)) || self.scope.against.is_empty() {
             return Ok(None);
         }
         let watch = Stopwatch::start();
@@ -265,11 +273,11 @@ impl Dedup {
         limits: &JoinLimits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<(NearGroups, Clusters, Option<Snapshot>)> {
-        let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir_in(limits.folder)
             .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
-        let is_result = self.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
+        let is_result =
+            self.results.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
         let saved = load(&corpus.grouped, limits)?;
         let whole = match indexed.filter(|_| self.searches_index() && (saved.is_none() || is_result)) {
             None => None,
@@ -285,18 +293,17 @@ impl Dedup {
         let is_saved = saved.is_some();
         let mut near = match saved {
             Some(near) => near,
-            None if is_by_sets => NearGroups::by_sets(&corpus.grouped, self.join(), rules, limits)?,
-            None => self.near(corpus, whole.as_ref(), rules, limits, stages)?,
+            None => self.near_groups(corpus, whole.as_ref(), rules, limits)?,
         };
-        if let Some(journal) = limits.journal.filter(|_| !is_saved && near.is_decided_only()) {
+        if let Some(journal) = limits.journal.filter(|_| !is_saved) {
             journal.seal(DECIDED, |out| near.save(out))?;
         }
-        if self.method != Method::Exact {
+        if self.near() != Near::Equal {
             stages.insert("candidates", near.seconds.0);
             stages.insert("verify", near.seconds.1);
         }
         let watch = Stopwatch::start();
-        let clusters = self.clusters(corpus, &mut near, rules, whole.as_ref())?;
+        let clusters = Clusters::of(&corpus.grouped, &mut near, rules, corpus.history)?;
         stages.add("cluster", watch);
         Ok((near, clusters, whole.filter(|_| is_result)))
     }
@@ -304,7 +311,7 @@ impl Dedup {
     /// Computes the figures about the index for the HTML report, if there is an index.
     fn look(&self, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
         let looking = Stopwatch::of_thread();
-        let look = VerifyOptions { threshold: self.threshold(), max_bucket: limits.max_bucket };
+        let look = VerifyOptions { threshold: self.threshold(), max_bucket: PAGE_BUCKET };
         // The index is still in the temporary folder.
         let path = limits.folder.join(layout::INDEX);
         // The other threads write the tables at the same time.
@@ -327,100 +334,52 @@ impl Dedup {
         clusters: &Clusters,
         folder: &Path,
     ) -> anyhow::Result<()> {
-        let near = match (self.method, self.verify()) {
-            (Method::Simhash, _) => format!("fingerprints within {} bits", self.within.unwrap_or(3)),
-            _ if self.near == NearMeasure::Containment => {
-                format!("{} or more of a document in a larger one, counted", self.threshold())
-            }
-            (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
-            (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
-            (_, Verify::None) => "a band in common".to_owned(),
+        let near = match self.near() {
+            Near::Within(within) => format!("fingerprints within {within} bits"),
+            Near::Containment(share) => format!("{share} or more of a document in a larger one, counted"),
+            near => format!("a resemblance of {near} or more, counted"),
         };
-        let near = match &self.inside {
+        let near = match &self.scope.inside {
             Some(field) => format!("{near}, inside a value of {field}"),
             None => near,
         };
-        let figures = figures.named(&self.out).with_clusters(clusters.for_a_page(corpus, near)?);
+        let figures = figures.named(&self.results.out).with_clusters(clusters.for_a_page(corpus, near)?);
         page::write(&folder.join(layout::REPORT), &figures)
     }
 
-    /// Finds the near groups by the method of the options.
-    fn near(
+    /// Decides which groups are kept, by the rule. `snapshot` is an index of all documents, for distances.
+    fn near_groups(
         &self,
         corpus: &Corpus,
         snapshot: Option<&Snapshot>,
         rules: &KeepRules<'_>,
         limits: &JoinLimits<'_>,
-        stages: &mut Stages,
     ) -> anyhow::Result<NearGroups> {
-        Ok(match (snapshot, self.method) {
-            (Some(snapshot), Method::Simhash) => {
-                NearGroups::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), rules, limits)?
+        let by_sets = |near| NearGroups::by_sets(&corpus.grouped, near, rules, limits);
+        Ok(match (rules.near, snapshot) {
+            (Near::Resemblance(threshold), _) => by_sets(Nearness::Resemblance(threshold))?,
+            (Near::Containment(threshold), _) => by_sets(Nearness::Containment(threshold))?,
+            (Near::Within(within), Some(snapshot)) => {
+                NearGroups::by_fingerprints(corpus, snapshot, within.into(), rules, limits)?
             }
-            (_, Method::Shingles) => {
-                NearGroups::by_sketches(&corpus.grouped, self.verify(), rules, limits, stages)?
-            }
-            (Some(snapshot), Method::Minhash) => {
-                let agreement = match snapshot.params().minhash {
-                    Some(minhash) => self.sharing.agreement(minhash, corpus.keys.len() as u64)?,
-                    None => Agreement::in_one(snapshot.params()),
-                };
-                let how = BandSearch { corpus, snapshot, agreement, verify: self.verify() };
-                NearGroups::by_bands(how, rules, limits)?
-            }
-            (None, _) | (_, Method::Exact) => NearGroups::none(&corpus.grouped, rules, limits)?,
+            (Near::Within(_), None) | (Near::Equal, _) => NearGroups::none(&corpus.grouped)?,
         })
-    }
-
-    /// Computes the clusters, and the score of each group against its kept group.
-    fn clusters(
-        &self,
-        corpus: &Corpus,
-        near: &mut NearGroups,
-        rules: &KeepRules<'_>,
-        snapshot: Option<&Snapshot>,
-    ) -> anyhow::Result<Clusters> {
-        // With leaders, the score of each removed document is already known.
-        let is_measured = rules.clustering == Clustering::Components;
-        let signatures = match (snapshot, self.method, self.verify()) {
-            (Some(snapshot), Method::Minhash, Verify::Signature) if is_measured => {
-                Some(Signatures::of(corpus, snapshot)?)
-            }
-            _ => None,
-        };
-        let within = u32::from(self.within.unwrap_or(3));
-        let distance = |a: u32, b: u32| {
-            let of = |group: u32| corpus.grouped.fingerprint(group);
-            let distance = of(a).zip(of(b)).map(|(a, b)| (a.0 ^ b.0).count_ones());
-            distance.filter(|&distance| distance <= within).map(Score::Distance)
-        };
-        let measure: &ClusterMeasure<'_> = &|a, b| {
-            Ok(match (self.method, self.verify(), &signatures) {
-                (Method::Simhash, ..) => distance(a, b),
-                (Method::Shingles, Verify::Signature, _) => corpus.grouped.sampled(a, b)?,
-                (_, _, Some(signatures)) => Some(signatures.estimate(a, b)?),
-                (_, Verify::Exact, _) => Some(Score::counted(corpus.grouped.sets.resemblance(a, b)?)),
-                _ => None,
-            })
-        };
-        Ok(Clusters::of(&corpus.grouped, near, rules, measure, corpus.history)?)
     }
 
     /// Returns the rules that decide which groups are kept; `priority` gives the order of the groups.
     fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
         KeepRules {
-            clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts[..],
             fixed: corpus.history_groups,
-            near: self.near,
-            threshold: self.threshold(),
-            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
-            all_pairs: self.pairs == ListedPairs::All,
-            most_comparisons: self.max_work,
+            near: self.near(),
+            most_comparisons: self.rule.max_work,
         }
     }
 }
+
+/// Size of a bucket above which the page does not compare all of its documents with each other.
+const PAGE_BUCKET: usize = 10_000;
 
 /// Name of the sealed journal file with the decision, from which a resumed run continues.
 const DECIDED: &str = "decided";
@@ -473,7 +432,7 @@ fn write_tables(
         Some(by_key) => by_key,
         None => corpus.by_key(limits.memory)?,
     };
-    let listed = out::ListedResults { near, clusters };
+    let listed = (near.kind, clusters);
     let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if corpus.has_urls() {

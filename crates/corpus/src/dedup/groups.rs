@@ -1,13 +1,13 @@
-//! Groups of documents with equal texts, and the sets and sketches by which groups are compared.
+//! Groups of documents with equal texts, and the sets by which groups are compared.
 
 use anyhow::{Context, anyhow};
+use twindex::Sketch;
 use twindex::sys::{Column, MemoryBudget};
-use twindex::{Fingerprint, Sketch};
-use twindex_join::{Common, DeltaHeader, EqualGroups, SampledBy, ShingleSets, StoredSet};
+use twindex_join::{DeltaHeader, EqualGroups, ShingleSets, StoredSet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inside::{InsideValues, put_inside};
-use super::score::{Sampled, Score, ScoreKind};
+use super::score::{Score, ScoreKind};
 
 /// A group of documents with the same text.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
@@ -23,50 +23,22 @@ pub(super) struct DocumentGroup {
     pub documents: u32,
     /// Number of distinct shingles; 0 if the text has no words.
     pub shingles: u32,
-    /// Flags: [`EMPTY`] and [`HAS_FINGERPRINT`].
-    flags: u32,
-    /// Explicit padding, since a row must have no uninitialized bytes.
-    unused: u32,
 }
 
-/// Flag: the document has no words, or no features.
-const EMPTY: u32 = 1;
-/// Flag: the method uses fingerprints, and the document has words.
-const HAS_FINGERPRINT: u32 = 2;
-
-/// The groups of equal documents, with their sets and sketches.
+/// The groups of equal documents, with their sets.
 pub(super) struct Grouped {
     /// The group of each document, in input order.
     pub group_of: Column<u32>,
     /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
-    /// The fingerprint of each group that has [`HAS_FINGERPRINT`], indexed by group.
-    fingerprints: Column<u64>,
     /// Finds the group of an equal text; `None` after all documents were added.
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
     /// The shingle set of each group, indexed by group.
     pub sets: ShingleSets,
-    /// The sampling method of the sketches, and the sketch of each group; `None` if the method does not join sketches.
-    pub sketches: Option<(SampledBy, ShingleSets)>,
     /// The memory budget of the columns.
     pub budget: MemoryBudget,
-}
-
-/// The documents of each group, in one array.
-pub(super) struct GroupMembers {
-    /// The start of each group in `documents`, followed by the end of the last group.
-    starts: Column<u32>,
-    documents: Column<u32>,
-}
-
-impl GroupMembers {
-    /// Returns the documents of a group, in input order.
-    pub(super) fn of(&self, group: u32) -> &[u32] {
-        let (group, starts) = (group as usize, &self.starts[..]);
-        &self.documents[starts[group] as usize..starts[group + 1] as usize]
-    }
 }
 
 /// Maximum number of anchors of a document.
@@ -126,14 +98,6 @@ impl<'s> NewSet<'s> {
     }
 }
 
-impl DocumentGroup {
-    /// Returns whether the group exceeds the cap, so that only its first document is paired with documents of other
-    /// groups.
-    pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
-        self.documents as usize > max_bucket
-    }
-}
-
 /// A document to add to the group of its text.
 pub(super) struct NewDocument<'n> {
     /// The xxh3-128 hash of the bytes that are compared for equality.
@@ -150,20 +114,14 @@ pub(super) struct NewDocument<'n> {
 
 impl Grouped {
     /// Creates an empty list of groups. Up to `memory` bytes of sets are kept in memory, the rest in scratch files. A
-    /// document takes 4 bytes of memory or scratch files. A group takes 70 to 90 bytes, or more with longer sketches.
-    pub(super) fn new(
-        budget: &MemoryBudget,
-        memory: usize,
-        sampled_by: Option<SampledBy>,
-    ) -> anyhow::Result<Self> {
+    /// document takes 4 bytes of memory or scratch files. A group takes 60 to 80 bytes.
+    pub(super) fn new(budget: &MemoryBudget, memory: usize) -> anyhow::Result<Self> {
         Ok(Self {
             group_of: Column::new(budget),
             groups: Column::new(budget),
-            fingerprints: Column::new(budget),
             values: InsideValues::new(budget)?,
             equal: Some(EqualGroups::new(budget)?),
             sets: ShingleSets::within(budget, memory),
-            sketches: sampled_by.map(|by| (by, ShingleSets::within(budget, memory / 2))),
             budget: budget.clone(),
         })
     }
@@ -231,20 +189,8 @@ impl Grouped {
                 self.push(&set)?
             }
         };
-        if let Some((by, sketches)) = &mut self.sketches {
-            sketches.push(match by {
-                SampledBy::Bottom(_) => one.sketch.bottom(),
-                SampledBy::Modulus(_) => one.sketch.modular(),
-            })?;
-        }
-        let mut flags = if one.sketch.is_empty() { EMPTY } else { 0 };
-        if let Some(Fingerprint(fingerprint)) = one.sketch.fingerprint() {
-            flags |= HAS_FINGERPRINT;
-            self.fingerprints.resize(self.groups.len(), 0)?;
-            self.fingerprints.push(fingerprint)?;
-        }
         let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
-        self.groups.push(DocumentGroup { tokens, inside, first, documents: 1, shingles, flags, unused: 0 })
+        self.groups.push(DocumentGroup { tokens, inside, first, documents: 1, shingles })
     }
 
     fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
@@ -269,56 +215,6 @@ impl Grouped {
 
     pub(super) fn group(&self, document: u32) -> &DocumentGroup {
         &self.groups[self.group_of[document as usize] as usize]
-    }
-
-    /// Returns the fingerprint of a group's text; `None` if the method uses none, or if the text has no words.
-    pub(super) fn fingerprint(&self, group: u32) -> Option<Fingerprint> {
-        let has_one = self.groups[group as usize].flags & HAS_FINGERPRINT != 0;
-        has_one.then(|| Fingerprint(self.fingerprints[group as usize]))
-    }
-
-    /// Returns the documents of each group.
-    pub(super) fn members(&self) -> twindex::Result<GroupMembers> {
-        let mut starts = Column::new(&self.budget);
-        let mut end = 0;
-        for group in &self.groups[..] {
-            starts.push(end)?;
-            end += group.documents;
-        }
-        starts.push(end)?;
-        // A counting sort: each document is written at the start of its group, and the start advances past it.
-        let mut documents = Column::filled(&self.budget, self.group_of.len(), 0)?;
-        let (places, all) = (&mut starts[..], &mut documents[..]);
-        for (document, &group) in (0..).zip(&self.group_of[..]) {
-            let place = &mut places[group as usize];
-            all[*place as usize] = document;
-            *place += 1;
-        }
-        places.rotate_right(1);
-        if let Some(first) = places.first_mut() {
-            *first = 0;
-        }
-        Ok(GroupMembers { starts, documents })
-    }
-
-    /// Returns the score of two groups from the common elements of their sketches; `None` if sketches are not joined,
-    /// or if the sketches give no estimate.
-    pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
-        let Some((by, sketches)) = &self.sketches else { return Ok(None) };
-        let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-        let (a, b) = (sketches.set(a, &mut of_a)?, sketches.set(b, &mut of_b)?);
-        let common = Common::of(&by.sample(a), &by.sample(b));
-        Ok(common.map(|common| Score::Sampled(Sampled::from(common))))
-    }
-
-    /// Returns the number of documents that have words but no element in their sketch.
-    pub(super) fn without_elements(&self) -> u64 {
-        let Some((_, sketches)) = &self.sketches else { return 0 };
-        let groups = (0..).zip(&self.groups[..]).filter(|(_, group)| group.flags & EMPTY == 0);
-        groups
-            .filter(|&(number, _)| sketches.size(number) == 0)
-            .map(|(_, group)| u64::from(group.documents))
-            .sum()
     }
 
     /// Returns the score of a group against itself.

@@ -10,14 +10,15 @@ use twindex::Params;
 use twindex::sketch::{IdfTable, LeftOut, Sketcher};
 use twindex_passages::Boilerplate;
 
+use super::Dedup;
 use super::layout::kept_files;
 use super::out::{MadeFolders, OutputFolder, temporary_folder};
-use super::{Dedup, Method};
-use crate::boilerplate::{self, BOILERPLATE, BOILERPLATE_WORDS, SpanCriteria, digest};
+use crate::boilerplate::{self, BOILERPLATE, SpanCriteria, digest};
 use crate::error::InvalidOptions;
 use crate::input::Documents;
 use crate::numbers::count;
 use crate::observer::Observer;
+use crate::settings::{BoilerplateSpans, Near};
 use crate::sketching::Sketched;
 use crate::watch::{Stages, Stopwatch};
 
@@ -105,54 +106,7 @@ impl Spans {
     }
 }
 
-/// Returns an error if a number is out of its range.
-fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
-    if more_than == Some(0) {
-        let why = "--without-boilerplate 0: expected a number of documents, 1 or more";
-        return Err(InvalidOptions::new(why));
-    }
-    if words.is_some_and(|words| !(1..=65_535).contains(&words)) {
-        return Err(InvalidOptions::new("--boilerplate-words: expected 1 to 65535"));
-    }
-    Ok(())
-}
-
-/// Returns an error if the options for the boilerplate of texts in memory are out of range or have no effect.
-pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
-    if words.is_some() && more_than.is_none() {
-        return Err(InvalidOptions::new(WORDS_ALONE));
-    }
-    check_numbers(more_than, words)
-}
-
-/// The error for a span length without an option that uses it.
-const WORDS_ALONE: &str = "--boilerplate-words goes with --without-boilerplate";
-
 impl Dedup {
-    /// Returns an error if an option for boilerplate has no effect.
-    pub(super) fn check_left_out(&self) -> Result<(), InvalidOptions> {
-        let refuse = |why: String| Err(InvalidOptions::new(why));
-        let given = [
-            ("--without-boilerplate", self.without_boilerplate.is_some()),
-            ("--boilerplate", self.boilerplate.is_some()),
-        ];
-        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else {
-            if self.boilerplate_words.is_some() {
-                return refuse(WORDS_ALONE.into());
-            }
-            return Ok(());
-        };
-        if self.input.features || self.input.fingerprint.is_some() {
-            return refuse(format!("{option} leaves spans out of texts, and there are none: leave it out"));
-        }
-        if self.method == Method::Exact {
-            return refuse(format!(
-                "{option} says which words do not count for resemblance, and --method exact compares whole texts"
-            ));
-        }
-        check_numbers(self.without_boilerplate, self.boilerplate_words)
-    }
-
     /// Returns the list of ignored spans: the given list, the list of the history, or a new one built from the input
     /// documents.
     pub(super) fn spans(
@@ -162,13 +116,18 @@ impl Dedup {
         out: &OutputFolder<'_>,
         observer: &dyn Observer,
     ) -> anyhow::Result<Option<Spans>> {
-        let known = match &self.boilerplate {
-            Some(path) => Some(boilerplate::open(path)?),
-            None => self.spans_of_history()?,
+        let asked = self.rule.without_boilerplate.as_ref();
+        let known = match asked {
+            Some(BoilerplateSpans::List(path)) => Some(boilerplate::open(path)?),
+            _ => self.spans_of_history()?,
         };
         if let Some(list) = known {
-            boilerplate::check(&list, self.boilerplate_words, self.without_boilerplate)?;
-            if self.without_boilerplate.is_none() {
+            let (more_than, words) = match asked {
+                Some(BoilerplateSpans::SharedBy { more_than, words }) => (Some(*more_than), *words),
+                _ => (None, None),
+            };
+            boilerplate::check(&list, words, more_than)?;
+            if more_than.is_none() {
                 observer.note(&format!(
                     "{} spans that more than {} documents share do not count, by the list {}",
                     count(list.len() as u64),
@@ -178,17 +137,17 @@ impl Dedup {
             }
             return Ok(Some(Spans::of(list)));
         }
-        let Some(more_than) = self.without_boilerplate else { return Ok(None) };
+        let Some((more_than, words)) = asked.and_then(BoilerplateSpans::shared) else { return Ok(None) };
         let watch = Stopwatch::start();
         let made = out.make_parents()?;
         made.sync()?;
         let folder = temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
         let asked = SpanCriteria {
-            words: self.boilerplate_words.unwrap_or(BOILERPLATE_WORDS),
+            words,
             more_than,
-            repeated_keys: self.repeated_keys,
-            memory: self.memory,
+            repeated_keys: self.scope.repeated_keys,
+            memory: self.resources.memory,
         };
         let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
         let list = list.map_err(|error| self.with_memory_advice(error))?;
@@ -197,11 +156,11 @@ impl Dedup {
 
     /// Returns the list that was ignored when the history was built; `None` if there was none.
     fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
-        if self.method == Method::Exact {
+        if self.near() == Near::Equal {
             return Ok(None);
         }
         let mut found: Option<Arc<Boilerplate>> = None;
-        for (number, path) in self.against.iter().enumerate() {
+        for (number, path) in self.scope.against.iter().enumerate() {
             let is_results = kept_files(path).is_ok_and(|kept| kept.is_some());
             let of_this = if is_results { boilerplate::of_results(path) } else { made_without(path) };
             let list = of_this.as_deref().map(boilerplate::open).transpose()?;
@@ -209,19 +168,19 @@ impl Dedup {
                 return Err(InvalidOptions::new(format!(
                     "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
                     path.display(),
-                    self.against[0].display()
+                    self.scope.against[0].display()
                 ))
                 .into());
             }
             found = list;
         }
         if found.is_none()
-            && let (Some(more_than), Some(path)) = (self.without_boilerplate, self.against.first())
+            && let (Some(spans), Some(path)) = (&self.rule.without_boilerplate, self.scope.against.first())
         {
             path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
             return Err(InvalidOptions::new(format!(
-                "--without-boilerplate {more_than}: {} has no list of spans, so that all of its words count; leave it out, \
-                 or name the list with which it was made: --boilerplate FILE",
+                "--without-boilerplate {spans}: {} has no list of spans, so that all of its words count; leave it out, \
+                 or name the list with which it was made: --without-boilerplate @FILE",
                 path.display()
             ))
             .into());

@@ -3,22 +3,17 @@
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
 //!    text is equal, byte for byte, to the text of an earlier document joins its group; equal hashes are confirmed by
 //!    comparing the texts.
-//! 2. *candidates*: finds pairs of groups that may be near. Comparing sketches, or prefixes of the rarest shingles of
-//!    each text, finds all near pairs. Alternatives are bands of minima, or common elements of sketches in
-//!    `AltaVista`'s stages ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
-//! 3. *verify*: the resemblance of each candidate pair is computed from the shingles, or estimated.
-//! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. With exact
-//!    resemblance of sets, steps 2 to 4 are one step that compares each document only with kept ones
-//!    ([`twindex_join::cover`]). Alternatively, one document of each connected component of the verified pairs is kept.
-//! 5. *write*: writes the results, and an index of the kept documents, `OUT/index`, unless it is not wanted.
+//! 2. *decide*: a document is removed if and only if an earlier document that is kept is near it. Each document is
+//!    compared only with kept ones ([`twindex_join::cover`]); distances of fingerprints are looked up in an index of all
+//!    documents.
+//! 3. *write*: writes the results, and an index of the kept documents, `OUT/index`, unless it is not wanted.
 //!
-//! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With [`Dedup::resume`],
-//! that folder is inside a `journal`, from which the run can be continued after it was killed. [`DedupTexts`] applies
-//! the same rule to texts in memory and writes no results.
+//! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With
+//! [`Results::resume`], that folder is inside a `journal`, from which the run can be continued after it was killed.
+//! [`DedupTexts`] applies the same rule to texts in memory and writes no results.
 
 mod against;
 mod annotated;
-mod capped;
 mod choices;
 mod clusters;
 mod contained;
@@ -37,7 +32,6 @@ mod line_blocks;
 mod lines;
 mod near;
 mod near_file;
-mod near_kept;
 mod out;
 mod priority;
 mod report;
@@ -47,7 +41,6 @@ mod rules;
 mod run_file;
 mod score;
 mod set_maker;
-mod signatures;
 mod sketches;
 mod texts;
 mod weights;
@@ -60,7 +53,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
@@ -74,47 +66,32 @@ use self::journal::{JobDescription, Journal};
 use self::left_out::Spans;
 use self::near::JoinLimits;
 use self::out::OutputFolder;
-use self::report::common_shingles;
 use self::resume::{JournaledChunks, words_taker};
 use self::run_file::RunFile;
 use self::sketches::Sketches;
 use crate::boilerplate::digest;
 use crate::error::InvalidOptions;
 use crate::idf;
-use crate::input::{Compression, Documents, InputOptions};
+use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
-use crate::sharing::Sharing;
+use crate::settings::{AnySettings, Fingerprints, Reading, Resources, Results, Rule, Scope};
 use crate::sketching::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
-pub use self::annotated::Annotations;
 pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::left_out::LeftOutReport;
-pub use self::near::{Join, Verify};
-pub use self::priority::Keep;
-pub use self::report::{CommonShingle, Report};
+pub(crate) use self::priority::KeepOrder;
+pub use self::report::Report;
 pub use self::revisits::Revisits;
-pub use self::rules::{Clustering, NearMeasure};
 pub use self::set_maker::{SetMaker, SetWork};
 pub use self::texts::{DedupTexts, TextAttributes, TextsResult};
 pub use self::weights::Weights;
 pub use self::why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
 pub use self::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 
-/// Default memory budget in bytes. Data that exceeds it is written to scratch files.
-pub const MEMORY: usize = 1 << 30;
-/// The smallest memory budget in bytes: a smaller one would write a scratch file for every few documents.
-pub const MEMORY_MIN: usize = 1 << 16;
-/// The smallest threshold. Below it, the available minima cannot form bands with the recall that the documentation
-/// promises.
-pub const THRESHOLD_MIN: f64 = 0.05;
-/// Default bucket size above which not all pairs of members are compared.
-pub const MAX_BUCKET: u32 = 10_000;
-
-/// A deduplication job: its inputs, the definition of near documents, and its outputs. [`new`](Self::new) sets the
-/// defaults; every field is public.
+/// A deduplication job: its settings. [`new`](Self::new) gives each its default.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -123,10 +100,10 @@ pub const MAX_BUCKET: u32 = 10_000;
 /// # let text = "the quick brown fox jumps over the lazy dog and sleeps in the sun until the evening";
 /// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
 /// # std::fs::write(&pages, [line("a", text), line("b", text), line("c", "another text")].concat())?;
-/// use twindex_corpus::Dedup;
+/// use twindex_corpus::{Dedup, Near};
 ///
 /// let mut dedup = Dedup::new([pages], &out);
-/// dedup.threshold = Some(0.9);
+/// dedup.rule.near = Some(Near::Resemblance(0.9));
 /// let report = dedup.run()?;
 /// assert_eq!((report.kept, report.removed), (2, 1));
 /// let kept = std::fs::read_to_string(out.join("kept.jsonl"))?;
@@ -134,210 +111,56 @@ pub const MAX_BUCKET: u32 = 10_000;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is an option by itself")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dedup {
-    /// Files and folders of documents; `-` is standard input.
-    pub inputs: Vec<PathBuf>,
-    /// Options for reading the inputs.
-    pub input: InputOptions,
-    /// The treatment of documents with the same key. Default: [`RepeatedKeys::Number`], which keeps all of them.
-    pub repeated_keys: RepeatedKeys,
-    /// The results folder; the run creates it.
-    pub out: PathBuf,
-    /// Whether `out` is replaced if it has the results of an earlier run. Without [`resume`](Self::resume), also
-    /// removes the journal of a stopped run.
-    pub force: bool,
-    /// Whether the run keeps a journal. If a run is killed, the next run with the same options and inputs continues it,
-    /// with the same results, byte for byte. The journal is a folder next to `out`, `.OUT.twindex-resume`, which is
-    /// removed once the results are at `out`. Inputs must be files and folders, since a pipe cannot be read again.
-    pub resume: bool,
-    /// The algorithm that finds near-duplicates.
-    pub method: Method,
-    /// The similarity measure of two documents. Default: [`NearMeasure::Resemblance`].
-    pub near: NearMeasure,
-    /// The threshold: the smallest resemblance, or containment, of near documents, 0.05 to 1. Default: 0.8.
-    pub threshold: Option<f64>,
-    /// The largest Hamming distance of near documents with [`Method::Simhash`], 0 to 10. Default: 3.
-    pub within: Option<u8>,
-    /// Histories: documents near a document of a history are removed before the others are compared. Each is a results
-    /// folder; or an index, if resemblance is not computed exactly or `texts` are given.
-    pub against: Vec<PathBuf>,
-    /// The texts of the indexes in `against`, needed if resemblance is computed exactly: files and folders of
-    /// documents.
-    pub texts: Vec<PathBuf>,
-    /// The documents that are added to the index `OUT/index`. Default: [`IndexOf::Kept`].
-    pub index: IndexOf,
-    /// With [`Method::Shingles`]: the sketch of a document consists of the shingle hashes that are divisible by this
-    /// number, 1 or more.
-    pub modulus: Option<u32>,
-    /// With [`Method::Shingles`]: the sketch of a document consists of at most this number of its smallest shingle
-    /// hashes, 1 to 4096. Default: 128.
-    pub bottom: Option<u16>,
-    /// A named banding scheme. Default: bands that find 99.5 % of the pairs at the threshold.
-    pub preset: Option<Preset>,
-    /// Number of minima in a signature, from which bands for the threshold are formed, 120 to 1024. Default: 120, or
-    /// 512 if candidates are verified by signatures.
-    pub minima: Option<u16>,
-    /// The method that finds candidate pairs. Default: [`Join::Auto`], or [`Join::Bands`] if candidates are not verified
-    /// exactly.
-    pub join: Option<Join>,
-    /// Number of bands in which two documents must agree to be candidates, with [`Join::Bands`].
-    pub sharing: Sharing,
-    /// The method that verifies candidate pairs. Default: [`Verify::Exact`], or [`Verify::Signature`] with
-    /// [`Method::Shingles`].
-    pub verify: Option<Verify>,
-    /// Number of bits of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima. Default: 8.
-    pub signature_bits: Option<u8>,
-    /// Whether the index stores the set of shingle hashes of each document, if resemblance is computed exactly. Default:
-    /// true. Must be `None` with [`IndexOf::None`].
-    pub sets: Option<bool>,
-    /// Options for splitting texts into tokens and shingles.
+    /// What is read.
+    pub reading: Reading,
+    /// Fingerprints that are read instead of texts.
+    pub fingerprints: Fingerprints,
+    /// How texts are cut.
     pub text: TextOptions,
-    /// Ignores spans of words that occur in more than this number of input documents: they do not contribute to the
-    /// similarity of documents. Default: ignores none. With [`against`](Self::against), the history must have a list of
-    /// such spans, which is used instead of a new one.
-    pub without_boilerplate: Option<u32>,
-    /// Length of an ignored span in words, 1 to 65,535. Default: [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS).
-    pub boilerplate_words: Option<u32>,
-    /// A list of spans to ignore, `OUT/boilerplate` of an earlier run, which is used instead of a new one.
-    pub boilerplate: Option<PathBuf>,
-    /// The weights of shingles, if resemblance is computed exactly. Default: [`Weights::Distinct`].
-    pub weights: Weights,
-    /// The unit to which fractional weights, of [`Weights::Idf`] or of feature vectors, are rounded. Default: 1.
-    pub weight_unit: Option<WeightUnit>,
-    /// An IDF table for the weights of shingles with [`Method::Simhash`] or [`Weights::Idf`].
-    pub idf: Option<PathBuf>,
-    /// The rule that determines which of several near documents is kept.
-    pub keep: Keep,
-    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] use.
-    pub keep_field: Option<String>,
-    /// A field, or column, such as a source or a language. Only documents with the same value are compared, so each
-    /// value has its own kept documents. A document without the field is a bad record. `host` and `domain` are the
-    /// host and the registrable domain of the document's URL; `field:NAME` is the field NAME, even if it is named `host`
-    /// or `domain`.
-    pub inside: Option<String>,
-    /// The field, or column, with the URL of a document. Default: the key, if it is a URL.
-    pub url_field: Option<String>,
-    /// The rule that forms clusters and determines which documents are removed. Default: [`Clustering::Leaders`].
-    pub clusters: Clustering,
-    /// The pairs to list. Default: [`ListedPairs::Covering`].
-    pub pairs: ListedPairs,
-    /// The maximum number of comparisons with kept documents; exceeding it is an error. Default: unlimited.
-    pub max_work: Option<u64>,
-    /// With [`Clustering::Components`]: components of more documents than this number, 2 or more, are split into
-    /// clusters in which all members are near the first. Default: unlimited.
-    pub max_cluster: Option<u32>,
-    /// The cap on pairing, 2 or more. If a bucket, or the texts that share a shingle, have more members, each member is
-    /// paired only with the first and the previous member. In a group of more identical documents, each document is
-    /// paired only with the first document. The cap applies to [`ListedPairs::All`] and [`Clustering::Components`];
-    /// with [`Clustering::Leaders`] the kept documents do not depend on it. Default: 10,000; with
-    /// [`Clustering::Components`] it is then an error if the cap leaves out pairs.
-    pub max_bucket: Option<u32>,
-    /// The fields that are added to the written documents.
-    pub annotations: Annotations,
-    /// Writes `OUT/revisits.warc`: a WARC/1.1 revisit record for each removed page of a WARC file whose payload equals,
-    /// byte for byte, the payload of the kept page.
-    pub write_revisits: bool,
-    /// The compression of the written JSON Lines and tables. Parquet files and archives are not affected. Default: none.
-    pub compression: Option<Compression>,
-    /// Memory budget in bytes, [`MEMORY_MIN`] or more. Data that exceeds it is written to scratch files.
-    pub memory: usize,
+    /// What is near, and which of several near documents stays.
+    pub rule: Rule,
+    /// Which documents are compared with which.
+    pub scope: Scope,
+    /// What is written.
+    pub results: Results,
+    /// What the job may use.
+    pub resources: Resources,
 }
-
-/// The pairs of documents to list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListedPairs {
-    /// Each removed document with the kept document that is near it.
-    Covering,
-    /// All pairs of near documents. Their number may grow quadratically; [`Dedup::max_bucket`] bounds it.
-    All,
-}
-
-/// The documents that the index of the results contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexOf {
-    /// The kept documents.
-    Kept,
-    /// All documents that were read, except documents near a document of a history.
-    All,
-    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
-    None,
-}
-
-/// The algorithm that finds near-duplicates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// `MinHash`: finds candidate pairs by shared features or rare shingles, and verifies their resemblance.
-    Minhash,
-    /// Joins sketches: finds the documents whose sketches share shingle hashes, and counts the shared hashes.
-    Shingles,
-    /// Compares fingerprints by Hamming distance.
-    Simhash,
-    /// Compares texts for equality only.
-    Exact,
-}
-
-/// Default number of elements in a sketch of [`Method::Shingles`].
-const BOTTOM: u16 = 128;
 
 impl Dedup {
-    /// Creates a job with the defaults: documents with an exact resemblance of at least 0.8 are near, and the first
-    /// document of each cluster is kept.
+    /// Creates a job with the defaults: documents with a resemblance of at least 0.8 are near, and the first document
+    /// of each cluster is kept.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
+        let inputs = inputs.into_iter().map(Into::into).collect();
         Self {
-            inputs: inputs.into_iter().map(Into::into).collect(),
-            input: InputOptions::default(),
-            repeated_keys: RepeatedKeys::Number,
-            out: out.into(),
-            force: false,
-            resume: false,
-            method: Method::Minhash,
-            near: NearMeasure::Resemblance,
-            threshold: None,
-            within: None,
-            against: Vec::new(),
-            texts: Vec::new(),
-            index: IndexOf::Kept,
-            modulus: None,
-            bottom: None,
-            preset: None,
-            minima: None,
-            join: None,
-            sharing: Sharing::default(),
-            verify: None,
-            signature_bits: None,
-            sets: None,
-            text: TextOptions::default(),
-            without_boilerplate: None,
-            boilerplate_words: None,
-            boilerplate: None,
-            weights: Weights::Distinct,
-            weight_unit: None,
-            idf: None,
-            keep: Keep::First,
-            keep_field: None,
-            inside: None,
-            url_field: None,
-            clusters: Clustering::Leaders,
-            pairs: ListedPairs::Covering,
-            max_work: None,
-            max_cluster: None,
-            max_bucket: None,
-            annotations: Annotations::default(),
-            write_revisits: false,
-            compression: None,
-            memory: MEMORY,
+            reading: Reading { inputs, ..Reading::default() },
+            results: Results { out: out.into(), ..Results::default() },
+            ..Self::default()
         }
     }
 
+    /// Returns all settings, in the order of help.
+    #[must_use]
+    pub fn settings(&self) -> [&dyn AnySettings; 7] {
+        let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
+        [results, reading, rule, scope, text, fingerprints, resources]
+    }
+
+    /// Returns all settings as [`settings`](Self::settings) does, to change them.
+    pub fn settings_mut(&mut self) -> [&mut dyn AnySettings; 7] {
+        let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
+        [results, reading, rule, scope, text, fingerprints, resources]
+    }
+
     /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no results
-    /// except the journal of [`resume`](Self::resume), and an earlier `out` is unchanged.
+    /// except the journal of [`Results::resume`], and an earlier `out` is unchanged.
     ///
     /// # Errors
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and reason; I/O errors
-    /// and errors of `twindex`. With [`resume`](Self::resume), also a journal that is damaged, or that belongs to a run
+    /// and errors of `twindex`. With [`Results::resume`], also a journal that is damaged, or that belongs to a run
     /// with other options or inputs; the message names the difference.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())
@@ -350,13 +173,14 @@ impl Dedup {
     /// The errors of [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<Report> {
         self.check()?;
-        let out = OutputFolder::resolve(&self.out)?;
-        out.check_inputs(&self.inputs)?;
-        if !self.resume {
-            out.check(self.force)?;
+        let out = OutputFolder::resolve(&self.results.out)?;
+        out.check_inputs(&self.reading.inputs)?;
+        if !self.results.resume {
+            out.check(self.results.force)?;
         }
-        let features = self.input.features;
-        let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
+        let features = self.reading.features_field.is_some();
+        let table =
+            self.scope.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
         let mut params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
@@ -372,13 +196,13 @@ impl Dedup {
         }
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
-        self.note_recall(&params, observer)?;
+        self.note_equality(&params, observer);
         self.note_weights(observer);
-        if self.resume {
+        if self.results.resume {
             let read = (documents, &past, (table.as_ref(), spans.as_mut()));
             return self.run_resumed(&out, &params, read, observer);
         }
-        journal::check_none(out.path(), self.force)?;
+        journal::check_none(out.path(), self.results.force)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
@@ -388,7 +212,7 @@ impl Dedup {
         let report = self.work(&params, documents, &past, leaving, place)?;
         drop(half_done);
         crate::lost::check()?;
-        out.put_in_place(folder.path(), self.force)?;
+        out.put_in_place(folder.path(), self.results.force)?;
         let _ = folder.keep(); // it was renamed, so drop must not remove it
         made.sync()?;
         Ok(report)
@@ -404,13 +228,13 @@ impl Dedup {
     ) -> anyhow::Result<Report> {
         let asked = JobDescription::of(self.deciding_options(params), &documents, &self.other_files())?;
         if !journal::folder_of(out.path()).exists() {
-            out.check(self.force)?;
+            out.check(self.results.force)?;
         }
         let made = out.make_parents()?;
-        let journal = Journal::open(out.path(), &asked, self.memory, observer)?;
+        let journal = Journal::open(out.path(), &asked, self.resources.memory, observer)?;
         drop(asked);
         // The stopped run may already have published its results. This run replaces them with the same results.
-        let force = self.force || journal.is_published(out.path())?;
+        let force = self.results.force || journal.is_published(out.path())?;
         out.check(force)?;
         let folder = journal.results()?;
 
@@ -434,7 +258,6 @@ impl Dedup {
     ) -> anyhow::Result<Report> {
         // The list of boilerplate spans is built before, by two passes over the documents.
         let whole = spans.as_ref().and_then(|spans| spans.started()).unwrap_or_else(Stopwatch::start);
-        let max_bucket = self.max_bucket.unwrap_or(MAX_BUCKET) as usize;
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
@@ -454,7 +277,7 @@ impl Dedup {
         let mut left_out = spans.map(|spans| spans.report());
         // The corpus stores the sets of documents with words; the sketcher only needs the sets of documents without words.
         let sketcher = sketcher.with_sets_of_wordless_only();
-        let sketcher = sketcher.with_elements_max(elements_max(self.memory));
+        let sketcher = sketcher.with_elements_max(elements_max(self.resources.memory));
         // Sketches are stored only for an index, of the results or for the search.
         let is_indexed = self.writes_index() || self.searches_index();
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
@@ -475,26 +298,19 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = JoinLimits {
-            folder,
-            journal,
-            observer,
-            memory: self.memory / 2,
-            max_bucket,
-            may_cap: self.max_bucket.is_some(),
-            watched: None,
-        };
+        let limits =
+            JoinLimits { folder, journal, observer, memory: self.resources.memory / 2, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
-        RunFile::of(self, params, corpus.has_pages()).write(folder)?;
+        RunFile::of(self, params, corpus.has_pages())?.write(folder)?;
 
         let input = documents.counts().clone();
         let report = Report {
             boilerplate: left_out,
             empty,
             identical: clusters.identical(&corpus),
-            dropped: (!self.against.is_empty())
+            dropped: (!self.scope.against.is_empty())
                 .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
             contained,
             candidates: near.candidates,
@@ -504,24 +320,14 @@ impl Dedup {
             revisits_written: revisits,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
-            inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
+            inside_values: self.scope.inside.is_some().then(|| corpus.grouped.values.len() as u64),
             removed: input.documents - clusters.count,
             kept: clusters.count,
             kept_files,
             annotated_files,
-            chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
             lowest_pair: clusters.lowest_keys(&corpus),
-            cut_components: clusters.cut,
-            capped_buckets: near.capped.buckets,
-            capped_shingles: near.capped.shingles,
-            common_shingles: common_shingles(&near, &corpus),
-            without_elements: corpus.grouped.sketches.is_some().then(|| corpus.grouped.without_elements()),
-            bucket_cap: near.capped.cap,
-            largest_bucket: near.capped.largest,
-            starred_groups: corpus.grouped.groups.iter().filter(|group| group.is_starred(max_bucket)).count()
-                as u64,
             input,
             cpu_seconds: whole.cpu_seconds(),
             seconds: whole.seconds(),
@@ -540,7 +346,7 @@ impl Dedup {
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
-        let mut options = InputOptions { format: history.format, ..self.input_options() };
+        let mut options = InputOptions { format: history.format, ..self.input_options()? };
         options.attached.deciding.is_history = true;
         // Kept documents of an earlier run may have fields with the names of added fields.
         options.reserved.clear();
@@ -548,7 +354,7 @@ impl Dedup {
         let progress = observer.begin("reading the history", texts.total_bytes());
         // Named texts get the keys that they had when they were indexed; keys in results folders are used unchanged.
         let repeated_keys =
-            if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
+            if self.scope.texts.is_empty() { RepeatedKeys::Any } else { self.scope.repeated_keys.or_any() };
         let budget = Some(corpus.grouped.budget.clone());
         let wanted = SketchOptions { repeated_keys, budget, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
@@ -558,7 +364,7 @@ impl Dedup {
         let mut found = Vec::new();
         let corpus = &RefCell::new(corpus);
         let open = |journal| JournaledChunks::open(journal, "history", corpus, self.holds_sets());
-        let taking = |journal| words_taker(journal, elements_max(self.memory));
+        let taking = |journal| words_taker(journal, elements_max(self.resources.memory));
         let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
         // Sketches of the history are not indexed.
         let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
@@ -592,11 +398,10 @@ impl Dedup {
     ) -> anyhow::Result<(u64, Duration)> {
         let progress = observer.begin("reading", documents.total_bytes());
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
-        let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
-        let shingles = self.method != Method::Simhash && counted;
+        let shingles = self.near().within().is_none();
         // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles must be counted.
         let wanted = SketchOptions {
-            repeated_keys: match self.repeated_keys {
+            repeated_keys: match self.scope.repeated_keys {
                 RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
                 other => other,
             },
@@ -613,7 +418,7 @@ impl Dedup {
         };
         let corpus = &RefCell::new(corpus);
         let open = |journal| JournaledChunks::open(journal, "reading", corpus, self.holds_sets());
-        let taking = |journal| words_taker(journal, elements_max(self.memory));
+        let taking = |journal| words_taker(journal, elements_max(self.resources.memory));
         let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
         let is_short = sketches.is_none();
         let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
@@ -651,12 +456,17 @@ impl Dedup {
 
     /// Returns the data to compute for each document; with `shingles`, also its distinct shingles.
     fn wanted(&self, shingles: bool) -> SketchOptions {
-        SketchOptions { shingles, whole: true, memory: Some(self.memory), ..SketchOptions::default() }
+        SketchOptions {
+            shingles,
+            whole: true,
+            memory: Some(self.resources.memory),
+            ..SketchOptions::default()
+        }
     }
 
     /// Returns whether near documents are found from sets alone, without an index.
     fn is_by_sets(&self) -> bool {
-        self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
+        self.near().within().is_none()
     }
 
     /// Creates the corpus for the data of the documents.
@@ -665,19 +475,19 @@ impl Dedup {
         (folder, journal): (&Path, Option<&Journal<'_>>),
         documents: &Documents,
     ) -> anyhow::Result<Corpus> {
-        let (parser, memory) = (documents.parser().clone(), self.memory / 4);
+        let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
         let sets = journal.map(Journal::sets);
-        Corpus::new((folder, sets.as_deref()), memory, parser, self.sampled_by())
+        Corpus::new((folder, sets.as_deref()), memory, parser)
     }
 
     /// Returns whether the method compares sets of shingles.
     fn holds_sets(&self) -> bool {
-        self.resembles() && self.verify() == Verify::Exact
+        self.near().threshold().is_some()
     }
 
-    /// Returns whether near documents are found by comparing texts, not by estimates or fingerprints.
+    /// Returns whether near documents are found by comparing texts, not fingerprints.
     pub(super) fn counts(&self) -> bool {
-        self.method == Method::Exact || self.holds_sets()
+        self.near().within().is_none()
     }
 }
 

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use twindex::sys::Column;
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::capped::Capped;
 use super::groups::Grouped;
-use super::near::{GroupDecision, NearGroups};
+use super::near::NearGroups;
 use super::score::ScoreKind;
 
 /// The first line of the journal file: the size of the columns that follow, and statistics of the search.
@@ -19,29 +18,20 @@ struct NearFileHeader {
     kind: ScoreKind,
     candidates: u64,
     counted: Option<u64>,
-    capped: Capped,
-    most_common: Vec<(u64, u64, u32)>,
 }
 
 /// Number of values of a column that are read at a time.
 const TOGETHER: usize = 1 << 16;
 
 impl NearGroups {
-    /// Returns whether the result consists only of the decision: the kept group of each group, without pairs.
-    pub(super) fn is_decided_only(&self) -> bool {
-        self.pairs.is_none() && matches!(self.decided, GroupDecision::Leaders { .. })
-    }
-
-    /// Writes the decision. Writes nothing unless the result is [only the decision](Self::is_decided_only).
+    /// Writes the decision.
     pub(super) fn save(&self, out: &mut impl Write) -> io::Result<()> {
-        let GroupDecision::Leaders { by, scores } = &self.decided else { return Ok(()) };
+        let Self { by, scores, .. } = self;
         let head = NearFileHeader {
             groups: by.len(),
             kind: self.kind,
             candidates: self.candidates,
             counted: self.counted,
-            capped: self.capped,
-            most_common: self.most_common.clone(),
         };
         serde_json::to_writer(&mut *out, &head)?;
         out.write_all(b"\n")?;
@@ -53,24 +43,14 @@ impl NearGroups {
     pub(super) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;
-        let NearFileHeader { groups, kind, candidates, counted, capped, most_common } =
-            serde_json::from_slice(&head)?;
+        let NearFileHeader { groups, kind, candidates, counted } = serde_json::from_slice(&head)?;
         let expected = grouped.groups.len();
         ensure!(groups == expected, "expected {expected} groups, found {groups}");
         let by = column(input, grouped, 0_u32)?;
         let scores = column(input, grouped, 0_u64)?;
         let is_there = by.iter().all(|&by| (by as usize) < groups);
         ensure!(is_there && input.read(&mut [0])? == 0, "expected {groups} groups, found others");
-        Ok(Self {
-            pairs: None,
-            decided: GroupDecision::Leaders { by, scores },
-            kind,
-            candidates,
-            counted,
-            capped,
-            most_common,
-            seconds: (0.0, 0.0),
-        })
+        Ok(Self { by, scores, kind, candidates, counted, seconds: (0.0, 0.0) })
     }
 }
 

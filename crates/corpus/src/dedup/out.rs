@@ -17,15 +17,13 @@ use super::groups::Grouped;
 use super::hosts::{HostCounter, Hosts};
 use super::keys::ByKey;
 use super::layout::{INDEX, PROOF, is_ours};
-use super::near::{JoinLimits, NearGroups};
+use super::near::JoinLimits;
 use super::score::{Score, ScoreKind};
 use crate::error::InvalidOptions;
 use crate::input::{Annotation, Compression, KeptBlock, KeptWriter};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
-/// The first columns of pairs.tsv if it lists removed documents.
-const COVERING: &str = "document\tkept";
 /// The results folder, which is written under a temporary name and then renamed.
 pub(super) struct OutputFolder<'a> {
     /// The path as the user specified it, for messages.
@@ -239,49 +237,22 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
 }
 
-/// The pairs of documents to list.
-#[derive(Clone, Copy)]
-pub(super) struct ListedResults<'a> {
-    pub(super) near: &'a NearGroups,
-    pub(super) clusters: &'a Clusters,
-}
-
-impl ListedResults<'_> {
-    /// Returns whether the list has each removed document with its kept document, instead of all pairs.
-    pub(super) fn is_covering(self) -> bool {
-        self.near.pairs.is_none()
-    }
-
-    /// Passes all near pairs to `each` with their packed scores or, if all pairs were not requested, each removed
-    /// document with its kept document. Skips pairs with one of the first `history` documents: the documents of
-    /// the history.
-    pub(super) fn for_each(
-        self,
-        grouped: &Grouped,
-        history: u32,
-        max_bucket: usize,
-        each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
-    ) -> twindex::Result<()> {
-        let Self { near, clusters } = self;
-        if !self.is_covering() {
-            return near.for_each_of_documents(grouped, max_bucket, &mut |a, b, score| {
-                if a.min(b) >= history { each(a, b, score) } else { Ok(()) }
-            });
+/// Passes each removed document with its kept document and their packed score to `each`, except documents near one of
+/// the first `history` documents.
+pub(super) fn for_each_removed(
+    grouped: &Grouped,
+    clusters: &Clusters,
+    history: u32,
+    each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
+) -> twindex::Result<()> {
+    for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+        let kept = clusters.kept_of_group[group as usize];
+        if kept < history || kept == document {
+            continue;
         }
-        for (document, &group) in (0..).zip(&grouped.group_of[..]) {
-            let kept = clusters.kept_of_group[group as usize];
-            if kept < history || kept == document {
-                continue;
-            }
-            let score = if grouped.group_of[kept as usize] == group {
-                near.kind.pack_itself(grouped.itself(group, near.kind))
-            } else {
-                clusters.score(grouped, group).map_or(0, Score::pack)
-            };
-            each(document, kept, score)?;
-        }
-        Ok(())
+        each(document, kept, clusters.score(grouped, group).pack())?;
     }
+    Ok(())
 }
 
 /// Writes the pairs of documents in sorted order, and returns their number. Uses `memory` bytes; data beyond that is
@@ -289,27 +260,22 @@ impl ListedResults<'_> {
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &ByKey,
-    listed: ListedResults<'_>,
+    (kind, clusters): (ScoreKind, &Clusters),
     limits: &JoinLimits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    // Pairs are sorted by the ranks of their keys, the smaller first unless the pair is a removed and a kept document.
-    // Each pair is listed once.
+    // Pairs are sorted by the ranks of their keys.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
-    let is_directed = listed.is_covering();
     let mut push = |a: u32, b: u32, score: u64| {
         let (a, b) = (by_key.place(a), by_key.place(b));
-        let (a, b) = if is_directed { (a, b) } else { (a.min(b), a.max(b)) };
         sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
     };
-    listed.for_each(&corpus.grouped, corpus.history, limits.max_bucket, &mut push)?;
-    let near = listed.near;
+    for_each_removed(&corpus.grouped, clusters, corpus.history, &mut push)?;
     let pairs = sorter.finish()?;
     let mut written = 0;
     let mut failure = None;
     write_file(path, |out| {
-        let pair = if is_directed { COVERING } else { "a\tb" };
-        writeln!(out, "{pair}\t{}", near.kind.columns())?;
+        writeln!(out, "document\tkept\t{}", kind.columns())?;
         let all = pairs.for_each(|pair| {
             let key = |at: u32| corpus.keys.get(by_key.documents[at as usize]);
             written += 1;
@@ -317,7 +283,7 @@ pub(super) fn write_pairs(
             out.write_all(b"\t")?;
             tsv::write_field(out, key((pair >> 64) as u32))?;
             out.write_all(b"\t")?;
-            near.kind.unpack(pair as u64).write(near.kind, out)?;
+            kind.unpack(pair as u64).write(kind, out)?;
             out.write_all(b"\n").map_err(Stop::Write)
         });
         match all {
@@ -393,10 +359,7 @@ pub(super) fn write_covered_by_history(
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             out.write_all(b"\t")?;
-            match clusters.score(&corpus.grouped, group) {
-                Some(score) => score.write(kind, out)?,
-                None => out.write_all(b"-")?,
-            }
+            clusters.score(&corpus.grouped, group).write(kind, out)?;
             out.write_all(b"\n")?;
         }
         Ok(())
@@ -427,15 +390,14 @@ pub(super) fn write_clusters(
             tsv::write_field(out, corpus.keys.get(kept))?;
             match clusters.score(grouped, group) {
                 // The most frequent case: most clusters have one document.
-                Some(Score::Resemblance { intersection, union }) if intersection == union => {
+                Score::Resemblance { intersection, union } if intersection == union => {
                     out.write_all(b"\t1.000000\n")?;
                 }
-                Some(score) => {
+                score => {
                     out.write_all(b"\t")?;
                     score.write_short(out)?;
                     out.write_all(b"\n")?;
                 }
-                None => writeln!(out, "\t-")?, // not measured
             }
         }
         Ok(())

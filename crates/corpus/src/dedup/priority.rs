@@ -6,12 +6,11 @@ use twindex_join::Sorter;
 
 use super::groups::Grouped;
 use super::keys::{ByKey, DocumentKeys};
-use super::rules::NearMeasure;
-use crate::error::InvalidOptions;
+use crate::settings::{Keep, Near};
 
-/// The rule that determines which of several near documents is kept: the document that comes first in this order.
+/// The order of [`Keep`], without the field of its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub(crate) enum KeepOrder {
     /// The first document of the input.
     First,
     /// The document with the most tokens; of several, the first.
@@ -27,29 +26,22 @@ pub enum Keep {
     Min,
 }
 
-impl Keep {
-    /// Returns whether the order depends on a number of each document.
-    #[must_use]
-    pub fn by_number(self) -> bool {
-        matches!(self, Self::Max | Self::Min)
-    }
-
-    /// Returns an error if a field is given and the rule needs none, or the reverse.
-    pub(crate) fn check_field(self, field: Option<&str>) -> Result<(), InvalidOptions> {
-        match (self.by_number(), field) {
-            (true, None) => {
-                let why = "--keep max and min need the field of a number: --keep max:FIELD";
-                Err(InvalidOptions::new(why))
-            }
-            (false, Some(field)) => Err(InvalidOptions::new(format!(
-                "the field {field:?} of a number goes with --keep max and min"
-            ))),
-            _ => Ok(()),
+impl From<&Keep> for KeepOrder {
+    fn from(keep: &Keep) -> Self {
+        match keep {
+            Keep::First => Self::First,
+            Keep::Longest => Self::Longest,
+            Keep::SmallestKey => Self::SmallestKey,
+            Keep::KeyHash => Self::KeyHash,
+            Keep::Max(_) => Self::Max,
+            Keep::Min(_) => Self::Min,
         }
     }
+}
 
+impl KeepOrder {
     /// Returns the number by which documents are sorted in ascending order. Documents with equal numbers are sorted by
-    /// [place](Self::place), then in input order. `number` is used only if [`by_number`](Self::by_number) is true.
+    /// [place](Self::place), then in input order. `number` is used only by [`Max`](Self::Max) and [`Min`](Self::Min).
     pub(crate) fn choice(
         self,
         tokens: impl FnOnce() -> u64,
@@ -93,13 +85,13 @@ pub(super) struct Priority {
 /// The data that determine the order of documents.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedBy<'o> {
-    pub keep: Keep,
+    pub keep: KeepOrder,
     /// The similarity measure. With containment, larger documents come before smaller ones.
-    pub near: NearMeasure,
-    /// The keys of all documents and their order. Present if [`Keep::by_key`] is true and the documents have keys;
+    pub near: Near,
+    /// The keys of all documents and their order. Present if [`KeepOrder::by_key`] is true and the documents have keys;
     /// texts without keys are in input order.
     pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
-    /// The number of each document after the history, as bits, if [`Keep::by_number`] is true.
+    /// The number of each document after the history, as bits, for [`KeepOrder::Max`] and [`KeepOrder::Min`].
     pub numbers: &'o [u128],
     /// Number of documents of the history. They come before all others, in the order of their keys.
     pub history: u32,
@@ -115,7 +107,7 @@ impl Priority {
     /// Sorts all documents. Uses about `memory` bytes.
     pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
         let mut firsts = Column::of(&grouped.budget, grouped.groups.iter().map(|group| group.first))?;
-        if by.keep == Keep::First && by.near == NearMeasure::Resemblance && by.history == 0 {
+        if by.keep == KeepOrder::First && !matches!(by.near, Near::Containment(_)) && by.history == 0 {
             return Ok(Self { firsts, order: None });
         }
         let of_groups = &mut firsts[..];
@@ -138,8 +130,8 @@ impl OrderedBy<'_> {
     fn rank(self, grouped: &Grouped, document: u32) -> Rank {
         let is_history = document < self.history;
         let by_size = match self.near {
-            NearMeasure::Resemblance => 0,
-            NearMeasure::Containment => u32::MAX - grouped.group(document).shingles,
+            Near::Containment(_) => u32::MAX - grouped.group(document).shingles,
+            _ => 0,
         };
         let (by_choice, by_key) = if is_history {
             (0, self.history_keys.map_or(0, |by_key| by_key.place(document)))

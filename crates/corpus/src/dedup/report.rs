@@ -2,24 +2,11 @@
 
 use serde::Serialize;
 
-use super::corpus::Corpus;
 use super::hosts::Hosts;
 use super::left_out::LeftOutReport;
-use super::near::NearGroups;
 use super::revisits::Revisits;
 use crate::input::Counts;
 use crate::watch::Stages;
-
-/// A shingle that occurs in more texts than the cap on pairing.
-#[derive(Clone, Debug, Serialize)]
-pub struct CommonShingle {
-    /// The hash of the shingle, in hexadecimal.
-    pub hash: String,
-    /// Number of texts that contain the shingle.
-    pub texts: u64,
-    /// Key of the first document that contains the shingle.
-    pub first: String,
-}
 
 /// The counts and times of a run; `--json` prints them as JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +33,7 @@ pub struct Report {
     /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
-    /// Number of lines in pairs.tsv: removed documents or, if all pairs were requested, pairs of near documents.
+    /// Number of lines in pairs.tsv: removed documents, except those near a document of a history.
     pub pairs: u64,
     /// Number of clusters of two or more documents.
     pub clusters: u64,
@@ -70,8 +57,6 @@ pub struct Report {
     /// Names of the files of annotated documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
-    /// Number of documents whose score against their kept document is below the threshold.
-    pub chained: u64,
     /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
     /// and at most s documents.
     pub cluster_sizes: Vec<(u64, u64)>,
@@ -80,42 +65,12 @@ pub struct Report {
     /// The keys of the pair whose resemblance is `lowest_resemblance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest_pair: Option<(String, String)>,
-    /// Number of components that were split because they exceeded the maximum size.
-    pub cut_components: u64,
-    /// Number of band buckets with more members than the cap. Not all pairs of their members were compared.
-    pub capped_buckets: u64,
-    /// Number of shingles that occur in the prefixes, or sketches, of more texts than the cap. Not all pairs of these texts
-    /// were compared.
-    pub capped_shingles: u64,
-    /// The most frequent capped shingles. Only filled with `--method shingles`, which counts shingles one by one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub common_shingles: Vec<CommonShingle>,
-    /// Number of documents that have words but no element in their sketch; `None` unless the run used `--method
-    /// shingles`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub without_elements: Option<u64>,
-    /// The cap on pairing: `--max-bucket`, or a smaller number that bounds the work.
-    pub bucket_cap: u64,
-    /// Number of members of the largest bucket, or number of texts that contain the most frequent shingle.
-    pub largest_bucket: u64,
-    /// Number of groups of identical documents that exceed `--max-bucket`.
-    pub starred_groups: u64,
     /// CPU time of the process in seconds.
     pub cpu_seconds: f64,
     /// Wall-clock time in seconds.
     pub seconds: f64,
     /// Peak resident memory of the process in bytes; 0 if the system does not report it.
     pub peak_rss_bytes: u64,
-    /// CPU seconds of each stage. `read` is the sum of `sketch` and `exact`. With `--method shingles`, `candidates` is
-    /// the sum of `shingle_merge`, `pair_formation` and `pair_merge`.
+    /// CPU seconds of each stage. `read` is the sum of `sketch` and `exact`.
     pub stages: Stages,
-}
-
-/// Returns the most frequent of the capped shingles.
-pub(super) fn common_shingles(near: &NearGroups, corpus: &Corpus) -> Vec<CommonShingle> {
-    let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
-        let first = corpus.keys.shown(corpus.grouped.groups[first as usize].first);
-        CommonShingle { hash: format!("{hash:012x}"), texts, first }
-    });
-    shingles.collect()
 }

@@ -16,6 +16,7 @@ use super::journal::{ChunkParts, JobOptions, Journal, is_missing};
 use crate::remembered::{
     ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
 };
+use crate::settings::{AnySettings, BoilerplateSpans, spelled};
 use crate::text::StopList;
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
@@ -214,104 +215,26 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     Some((near, None))
 }
 
+/// Settings in which a resumed run may differ from the stopped one: they change neither what was read nor the results.
+/// A run that a bad record stopped goes on with a larger `skip_bad`.
+const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
+
 impl Dedup {
-    /// Returns the options that affect the results or the content of the journal. The pattern names every field, so
-    /// that the compiler reports a new field that is not handled.
+    /// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
     pub(super) fn deciding_options(&self, params: &Params) -> JobOptions {
-        let Self {
-            inputs: _, // compared as the list of input files
-            input: _,  // its fields are listed below
-            repeated_keys,
-            out: _,
-            force: _,
-            resume: _,
-            method,
-            near,
-            threshold: _,
-            within,
-            against,
-            texts,
-            index,
-            modulus,
-            bottom,
-            preset,
-            minima,
-            join: _,
-            sharing,
-            verify: _,
-            signature_bits: _, // included in the parameters
-            sets,
-            text,
-            without_boilerplate,
-            boilerplate_words,
-            boilerplate,
-            weights,
-            weight_unit,
-            idf,
-            keep,
-            keep_field,
-            inside,
-            url_field,
-            clusters,
-            pairs,
-            max_work,
-            max_cluster,
-            max_bucket,
-            annotations,
-            write_revisits,
-            compression,
-            memory,
-        } = self;
-        let input = self.input_options();
-        let fields = params.fields();
-        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let text = match &text.stop_words {
-            // A built-in list is identified by its name. The content of a stop word file is checked with the other
-            // input files.
-            Some(StopList::Words { name, .. }) => format!("{name:?}"),
-            other => format!("{other:?}"),
-        };
-        vec![
-            ("the version of twindex", env!("CARGO_PKG_VERSION").to_owned()),
-            ("--memory", memory.to_string()),
-            ("--method", format!("{method:?}")),
-            ("--near", format!("{near:?}")),
-            ("--threshold", self.threshold().to_string()),
-            ("--within", format!("{within:?}")),
-            ("--join", format!("{:?}", self.join())),
-            ("--verify", format!("{:?}", self.verify())),
-            ("--repeated-keys", format!("{repeated_keys:?}")),
-            ("--against", format!("{against:?}")),
-            ("--texts", format!("{texts:?}")),
-            ("--index", format!("{index:?}")),
-            ("--modulus", format!("{modulus:?}")),
-            ("--bottom", format!("{bottom:?}")),
-            ("--preset", format!("{preset:?}")),
-            ("--minima", format!("{minima:?}")),
-            ("--sharing", format!("{sharing:?}")),
-            ("--sets", sets.unwrap_or(true).to_string()),
-            ("--stop-words", text),
-            ("--without-boilerplate", format!("{without_boilerplate:?}")),
-            ("--boilerplate-words", format!("{boilerplate_words:?}")),
-            ("--boilerplate", format!("{boilerplate:?}")),
-            ("--weights", format!("{weights:?}")),
-            ("--weight-unit", format!("{weight_unit:?}")),
-            ("--idf", format!("{idf:?}")),
-            ("--keep", format!("{keep:?}")),
-            ("the field of --keep", format!("{keep_field:?}")),
-            ("--inside", format!("{inside:?}")),
-            ("--url-field", format!("{url_field:?}")),
-            ("--clusters", format!("{clusters:?}")),
-            ("--pairs", format!("{pairs:?}")),
-            ("--max-work", format!("{max_work:?}")),
-            ("--max-cluster", format!("{max_cluster:?}")),
-            ("--max-bucket", format!("{max_bucket:?}")),
-            ("--annotate, --cluster-size or --annotation-prefix", format!("{annotations:?}")),
-            ("--write-revisits", write_revisits.to_string()),
-            ("--compress", format!("{compression:?}")),
-            ("the reading of inputs", format!("{input:?}")),
-            ("the parameters of the index", fields.join(" ")),
-        ]
+        let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let settings = self.settings().into_iter().flat_map(AnySettings::texts);
+        let settings = settings.filter(|(name, ..)| !MAY_DIFFER.contains(name) && *name != "inputs");
+        let settings = settings.map(|(name, _, texts)| {
+            let value = if texts.is_empty() { "not given".to_owned() } else { texts.join(", ") };
+            (spelled(name), value)
+        });
+        // The contents of tables and lists are part of the parameters.
+        let fields = params
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (format!("the parameter {name} of the index"), value.to_string()));
+        std::iter::once(version).chain(settings).chain(fields).collect()
     }
 
     /// Returns the files and folders that a run reads in addition to the inputs.
@@ -320,11 +243,16 @@ impl Dedup {
             Some(StopList::File(path)) => Some(path.clone()),
             _ => None,
         };
-        self.against
+        let spans = match &self.rule.without_boilerplate {
+            Some(BoilerplateSpans::List(path)) => Some(path),
+            _ => None,
+        };
+        self.scope
+            .against
             .iter()
-            .chain(&self.texts)
-            .chain(&self.idf)
-            .chain(&self.boilerplate)
+            .chain(&self.scope.texts)
+            .chain(&self.scope.idf)
+            .chain(spans)
             .cloned()
             .chain(stop_words)
             .collect()

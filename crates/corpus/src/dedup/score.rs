@@ -4,46 +4,15 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use twindex::Resemblance;
-use twindex_join::Common;
 
 /// The score of two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Score {
     /// Exact resemblance, from the sets of both groups.
     Resemblance { intersection: u32, union: u32 },
-    /// Resemblance estimated from the equal minima of two signatures.
-    Estimate(Estimate),
-    /// Resemblance estimated from the common elements of two sketches.
-    Sampled(Sampled),
     /// Hamming distance: the number of bits in which the fingerprints differ.
     Distance(u32),
-    /// The groups agree in a band, and the pair was not verified.
-    Candidate,
 }
-
-/// The number of equal minima, the number of all minima, and the number of bits of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Estimate {
-    pub matches: u32,
-    pub minima: u32,
-    pub bits: u8,
-}
-
-/// The number of common elements in a sample of the shingles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sampled {
-    both: u32,
-    either: u32,
-    /// The sampled share of all shingles, in units of 1 / [`WHOLE`]. It is rounded down, so that the error of the
-    /// estimate is over-estimated rather than under-estimated.
-    share: u32,
-}
-
-/// Value of [`Sampled::share`] for a sample that contains all shingles. A packed score consists of a share and two
-/// counts of [`COUNT_BITS`] bits each, enough for the number of elements in two sketches.
-const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
-/// Number of bits of each count in a packed score.
-const COUNT_BITS: u32 = 20;
 
 /// The kind of score that a run computes; all scores of a run are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -51,13 +20,7 @@ pub(super) enum ScoreKind {
     Resemblance,
     /// The share of the removed document's shingles that the kept document contains.
     Containment,
-    Estimate {
-        minima: u32,
-        bits: u8,
-    },
-    Sampled,
     Distance,
-    Candidate,
 }
 
 impl ScoreKind {
@@ -66,68 +29,38 @@ impl ScoreKind {
         match self {
             Self::Resemblance => "resemblance\tintersection\tunion",
             Self::Containment => "containment\tintersection\tshingles",
-            Self::Estimate { .. } | Self::Sampled => "resemblance\tstandard_error",
             Self::Distance => "distance",
-            Self::Candidate => "resemblance",
         }
     }
 
     /// Returns the score of a text against itself; `shingles` is its number of distinct shingles.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
-            Self::Resemblance
-            | Self::Containment
-            | Self::Estimate { .. }
-            | Self::Sampled
-            | Self::Candidate => Score::Resemblance { intersection: shingles, union: shingles },
+            Self::Resemblance | Self::Containment => {
+                Score::Resemblance { intersection: shingles, union: shingles }
+            }
             Self::Distance => Score::Distance(0),
         }
     }
 
-    /// Unpacks a score. The score of identical texts is the score of a text against itself.
+    /// Unpacks a score.
     pub(super) fn unpack(self, packed: u64) -> Score {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {
-            _ if packed == u64::MAX => Score::Resemblance { intersection: 1, union: 1 },
             Self::Resemblance | Self::Containment => {
                 Score::Resemblance { intersection: first, union: second }
             }
-            Self::Estimate { minima, bits } => Score::Estimate(Estimate { matches: first, minima, bits }),
-            Self::Sampled => Score::Sampled(Sampled::unpack(packed)),
             Self::Distance => Score::Distance(first),
-            Self::Candidate => Score::Candidate,
-        }
-    }
-
-    /// Returns the packed score of identical texts. It differs from the scores of near texts unless scores are exact.
-    pub(super) fn pack_itself(self, itself: Score) -> u64 {
-        match self {
-            Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
-            Self::Resemblance | Self::Containment | Self::Distance => itself.pack(),
         }
     }
 }
 
 impl Score {
-    /// Returns the score for an exact resemblance.
-    pub(super) fn counted(resemblance: Resemblance) -> Self {
-        match resemblance {
-            // The counts fit in 32 bits: a text of 2^32 shingles would exceed the longest line that can be read.
-            Resemblance::Exact { intersection, union } => {
-                Self::Resemblance { intersection: intersection as u32, union: union as u32 }
-            }
-            Resemblance::Estimate { .. } => unreachable!("sets are counted, not estimated"),
-        }
-    }
-
     /// Packs the score into 64 bits; [`ScoreKind::unpack`] reverses it.
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
-            Self::Estimate(Estimate { matches, .. }) => u64::from(matches) << 32,
-            Self::Sampled(sampled) => sampled.pack(),
             Self::Distance(distance) => u64::from(distance) << 32,
-            Self::Candidate => 0,
         }
     }
 
@@ -139,9 +72,7 @@ impl Score {
             Self::Resemblance { intersection, union } => {
                 Some(Resemblance::Exact { intersection: intersection as usize, union: union as usize })
             }
-            Self::Estimate(estimate) => Some(estimate.resemblance()),
-            Self::Sampled(sampled) => Some(sampled.resemblance()),
-            Self::Distance(_) | Self::Candidate => None,
+            Self::Distance(_) => None,
         }
     }
 
@@ -172,13 +103,6 @@ impl Score {
                 out.write_all(b"\t")?;
                 out.write_all(second.format(union).as_bytes())
             }
-            (Self::Resemblance { .. }, ScoreKind::Estimate { .. } | ScoreKind::Sampled) => {
-                out.write_all(b"1.000000\t0.000000")
-            }
-            (Self::Estimate(_) | Self::Sampled(_), _) => {
-                let Some(resemblance) = self.resemblance() else { return Ok(()) };
-                write!(out, "{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
-            }
             _ => self.write_short(out),
         }
     }
@@ -202,39 +126,6 @@ fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Re
         left /= 10;
     }
     out.write_all(&shown)
-}
-
-impl Estimate {
-    fn resemblance(self) -> Resemblance {
-        Resemblance::from_matches(self.matches as usize, self.minima as usize, self.bits)
-    }
-}
-
-impl From<Common> for Sampled {
-    fn from(common: Common) -> Self {
-        #[allow(clippy::cast_sign_loss, reason = "a share is 0 to 1")]
-        let share = (common.share * f64::from(WHOLE)) as u32;
-        Self { both: common.both, either: common.either, share }
-    }
-}
-
-impl Sampled {
-    fn resemblance(self) -> Resemblance {
-        let share = f64::from(self.share) / f64::from(WHOLE);
-        Common { both: self.both, either: self.either, share }.resemblance()
-    }
-
-    fn pack(self) -> u64 {
-        let counts = u64::from(self.both) << COUNT_BITS | u64::from(self.either);
-        counts << (u64::BITS - 2 * COUNT_BITS) | u64::from(self.share)
-    }
-
-    fn unpack(packed: u64) -> Self {
-        let counts = packed >> (u64::BITS - 2 * COUNT_BITS);
-        let mask = (1 << COUNT_BITS) - 1;
-        let (both, either) = ((counts >> COUNT_BITS) as u32, counts as u32 & mask);
-        Self { both, either, share: packed as u32 & WHOLE }
-    }
 }
 
 #[cfg(test)]
@@ -266,37 +157,17 @@ mod tests {
 
     #[test]
     fn scores_round_trip_through_packing() {
-        let estimate = |matches| Score::Estimate(Estimate { matches, minima: 120, bits: 8 });
-        let estimates = ScoreKind::Estimate { minima: 120, bits: 8 };
-        let sampled = |both, either, share| Score::Sampled(Sampled::from(Common { both, either, share }));
         for (kind, score) in [
             (ScoreKind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
             (ScoreKind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
             (ScoreKind::Containment, Score::Resemblance { intersection: 8, union: 9 }),
-            (estimates, estimate(0)),
-            (estimates, estimate(120)),
-            (ScoreKind::Sampled, sampled(0, 1, 0.0)),
-            (ScoreKind::Sampled, sampled(65_535, 131_070, 0.04)),
-            (ScoreKind::Sampled, sampled(4096, 8192, 1.0)),
             (ScoreKind::Distance, Score::Distance(64)),
-            (ScoreKind::Candidate, Score::Candidate),
         ] {
             assert_eq!(kind.unpack(score.pack()), score);
         }
-        let exact = sampled(3, 4, 1.0).resemblance().unwrap();
-        assert_eq!(exact, Resemblance::Exact { intersection: 3, union: 4 });
-        assert!(sampled(3, 4, 1.0 - f64::EPSILON).resemblance().unwrap().standard_error() > 0.0);
-        for kind in [
-            ScoreKind::Resemblance,
-            ScoreKind::Containment,
-            estimates,
-            ScoreKind::Sampled,
-            ScoreKind::Distance,
-            ScoreKind::Candidate,
-        ] {
-            let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
+        for kind in [ScoreKind::Resemblance, ScoreKind::Containment, ScoreKind::Distance] {
+            let itself = kind.unpack(kind.itself(7).pack());
             assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
-            assert_ne!(itself, Score::Candidate);
             let mut columns = Vec::new();
             itself.write(kind, &mut columns).unwrap();
             let columns = String::from_utf8(columns).unwrap();

@@ -6,31 +6,29 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use twindex::Error;
-use twindex::params::{Shingling, Tokens, WeightUnit};
-use twindex::sketch::{IdfTable, Sketch};
+use twindex::params::{Shingling, Tokens};
+use twindex::sketch::{IdfTable, Nearness, Sketch};
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::SharedProgress;
 use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::choices::{check_clusters, check_common, check_containment, check_cut};
+use super::choices::check_rule;
 use super::clusters::Clusters;
 use super::contained::Contained;
 use super::groups::{Grouped, NewDocument, NewSet};
 use super::inside::put_inside;
 use super::keys::{ByKey, DocumentKeys};
-use super::left_out::check_spans;
-use super::near::{Join, JoinLimits, NearGroups};
-use super::out::ListedResults;
-use super::priority::{Keep, OrderedBy, Priority};
-use super::rules::{Clustering, KeepRules, NearMeasure};
+use super::near::{JoinLimits, NearGroups};
+use super::out::for_each_removed;
+use super::priority::{KeepOrder, OrderedBy, Priority};
+use super::rules::KeepRules;
 use super::score::Score;
 use super::set_maker::{SetMaker, SetWork};
-use super::weights::Weights;
-use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
 use crate::boilerplate::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::input::FieldNumber;
+use crate::settings::{AnySettings, BoilerplateSpans, Keep, Near, Resources, Rule};
 
 /// Number of texts that one thread shingles at a time.
 const CHUNK: usize = 256;
@@ -53,64 +51,31 @@ type Shingled = (Vec<u64>, u64);
 /// ```
 #[derive(Clone, Debug)]
 pub struct DedupTexts {
-    /// The threshold: the smallest resemblance of near texts, 0.05 to 1. Default: 0.8.
-    pub threshold: f64,
-    /// The similarity measure of two texts. Default: resemblance.
-    pub near: NearMeasure,
-    /// The weights of the shingles in a text. Default: all equal.
-    pub weights: Weights,
-    /// The table of [`Weights::Idf`]. Its documents must have the same [`shingling`](Self::shingling).
+    /// What is near, and which text stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`];
+    /// without keys, the first text has the smallest key, and [`Keep::KeyHash`] is an error. [`Keep::Max`] and
+    /// [`Keep::Min`] use [`TextAttributes::numbers`], whatever the field; of equal numbers, the text with the smallest
+    /// key is kept. [`Near::Within`] is an error. Texts of a history count for [`Rule::without_boilerplate`], too, which
+    /// cannot be a list.
+    pub rule: Rule,
+    /// The table of [`Weights::Idf`](super::Weights::Idf). Its documents must have the same
+    /// [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
-    /// The unit to which weights of [`Weights::Idf`] are rounded. Default: 1.
-    pub weight_unit: Option<WeightUnit>,
     /// The rules for splitting texts into shingles. Default: five words. With
     /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
     /// [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
-    /// Ignores spans that occur in more than this number of texts, as
-    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate) does. Texts of a history are counted,
-    /// too.
-    pub without_boilerplate: Option<u32>,
-    /// Like [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
-    pub boilerplate_words: Option<u32>,
-    /// The rule that determines which of several near texts is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use
-    /// [`TextAttributes::keys`]; without keys, the first text has the smallest key, and [`Keep::KeyHash`] is an error.
-    /// [`Keep::Max`] and [`Keep::Min`] use [`TextAttributes::numbers`]; of equal numbers, the text with the smallest
-    /// key is kept.
-    pub keep: Keep,
-    /// Like [`Dedup::clusters`](field@super::Dedup::clusters).
-    pub clusters: Clustering,
-    /// Like [`Dedup::pairs`](field@super::Dedup::pairs).
-    pub pairs: ListedPairs,
-    /// Like [`Dedup::max_work`](super::Dedup::max_work).
-    pub max_work: Option<u64>,
-    /// Like [`Dedup::max_cluster`](super::Dedup::max_cluster).
-    pub max_cluster: Option<u32>,
-    /// Like [`Dedup::max_bucket`](super::Dedup::max_bucket).
-    pub max_bucket: Option<u32>,
-    /// Memory budget in bytes, [`MEMORY_MIN`](super::MEMORY_MIN) or more, in addition to the texts and the results.
-    /// Data that exceeds it is written to scratch files.
-    pub memory: usize,
+    /// What the job may use, in addition to the texts and the results. The number of threads is that of the current
+    /// rayon thread pool.
+    pub resources: Resources,
 }
 
 impl Default for DedupTexts {
     fn default() -> Self {
         Self {
-            threshold: 0.8,
-            near: NearMeasure::Resemblance,
-            weights: Weights::Distinct,
+            rule: Rule::default(),
             idf: None,
-            weight_unit: None,
             shingling: Shingling::words(5, 0),
-            without_boilerplate: None,
-            boilerplate_words: None,
-            keep: Keep::First,
-            clusters: Clustering::Leaders,
-            pairs: ListedPairs::Covering,
-            max_work: None,
-            max_cluster: None,
-            max_bucket: None,
-            memory: MEMORY,
+            resources: Resources::default(),
         }
     }
 }
@@ -118,7 +83,7 @@ impl Default for DedupTexts {
 /// Attributes of texts in memory. Each list has one entry for each text, in the order of the texts.
 ///
 /// The first texts may be a history: texts that an earlier run kept. They are always kept and come before all others,
-/// independent of [`DedupTexts::keep`].
+/// independent of [`Rule::keep`].
 ///
 /// ```
 /// use twindex_corpus::{TextAttributes, DedupTexts, FieldNumber, Keep};
@@ -126,7 +91,8 @@ impl Default for DedupTexts {
 /// let texts = ["a rose is a rose is a rose"; 4].map(str::as_bytes);
 /// let numbers = [7, 9, 9, 8].map(|number| FieldNumber::integer(number).expect("of few bits"));
 /// let inside = [&b"en"[..], b"en", b"en", b"de"];
-/// let job = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
+/// let mut job = DedupTexts::default();
+/// job.rule.keep = Keep::Max("score".into());
 /// let beside = TextAttributes { numbers: Some(&numbers), inside: Some(&inside), ..TextAttributes::default() };
 /// assert_eq!(job.run_with_attributes(&texts, beside)?.kept_of, [1, 1, 1, 3]);
 /// # Ok::<(), anyhow::Error>(())
@@ -146,7 +112,7 @@ pub struct TextAttributes<'b> {
 
 impl<'b> TextAttributes<'b> {
     /// Returns an error if a list does not have one entry for each text, or if the options do not use it.
-    pub(crate) fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
+    pub(crate) fn check(self, keep: &Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
             return Err(InvalidOptions::new(format!("history: expected at most {texts}, found {history}")));
@@ -163,10 +129,10 @@ impl<'b> TextAttributes<'b> {
                 )));
             }
         }
-        if keep == Keep::KeyHash && self.keys.is_none() {
+        if *keep == Keep::KeyHash && self.keys.is_none() {
             return Err(InvalidOptions::new("keep: texts have no keys to be hashed"));
         }
-        if keep.by_number() != self.numbers.is_some() {
+        if keep.field().is_some() != self.numbers.is_some() {
             return Err(InvalidOptions::new(
                 "keep: max and min go with numbers, one a text, and only they do",
             ));
@@ -205,22 +171,15 @@ impl<'b> TextAttributes<'b> {
 pub struct TextsResult {
     /// For each text, the index of the text that is kept for it: its own index if it is kept.
     pub kept_of: Vec<u32>,
-    /// For each text, its resemblance to the text that is kept for it or, with [`NearMeasure::Containment`], the contained
+    /// For each text, its resemblance to the text that is kept for it or, with [`Near::Containment`], the contained
     /// share.
     pub scores: Vec<f64>,
-    /// In sorted order, each removed text with its kept text and their resemblance; or, if requested, all pairs of near
-    /// texts, the smaller index first, with their resemblance.
+    /// In sorted order, each removed text with its kept text and their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// Number of shingles whose posting list in the prefix filter exceeds `cap` texts. If it is above 0, near pairs may be
-    /// missing.
-    pub capped_shingles: u64,
-    /// The cap on posting lists: if a shingle is in the prefixes of more than this number of texts, not all pairs of these
-    /// texts are compared.
-    pub cap: u64,
-    /// With [`NearMeasure::Containment`]: the texts of the history that a later, kept text contains, each with that
+    /// With [`Near::Containment`]: the texts of the history that a later, kept text contains, each with that
     /// text and the contained share.
     pub contained: Vec<(u32, u32, f64)>,
-    /// Number of ignored spans; `None` unless [`DedupTexts::without_boilerplate`] is set.
+    /// Number of ignored spans; `None` unless [`Rule::without_boilerplate`] is set.
     pub spans_left_out: Option<u64>,
 }
 
@@ -262,13 +221,22 @@ impl DedupTexts {
         beside: TextAttributes<'_>,
         watched: &SharedProgress,
     ) -> anyhow::Result<TextsResult> {
-        check_common(self.threshold, self.max_bucket, self.memory)?;
-        check_clusters(self.clusters, self.max_cluster)?;
-        check_cut(self.keep, self.max_cluster)?;
-        check_containment(self.near, self.clusters, self.pairs)?;
-        beside.check(self.keep, texts.len())?;
-        check_spans(self.without_boilerplate, self.boilerplate_words)?;
-        let sets = SetMaker::new(&self.shingling, self.weights, self.idf.clone(), self.weight_unit)?;
+        self.rule.check()?;
+        self.resources.check()?;
+        check_rule(&self.rule)?;
+        let near = self.rule.near.unwrap_or_default();
+        let measure = match near {
+            Near::Resemblance(threshold) => Some(Nearness::Resemblance(threshold)),
+            Near::Containment(threshold) => Some(Nearness::Containment(threshold)),
+            Near::Equal => None,
+            Near::Within(_) => {
+                let why = "--near within:K compares fingerprints; texts in memory are compared by what they have in common";
+                return Err(InvalidOptions::new(why).into());
+            }
+        };
+        beside.check(&self.rule.keep, texts.len())?;
+        let (weights, unit) = (self.rule.weights, self.rule.weight_unit);
+        let sets = SetMaker::new(&self.shingling, weights, self.idf.clone(), unit)?;
         if u32::try_from(texts.len()).is_err() {
             return Err(
                 Error::Limit { what: "texts", limit: u32::MAX.into(), found: texts.len() as u64 }.into()
@@ -284,17 +252,15 @@ impl DedupTexts {
             folder: scratch.path(),
             journal: None,
             observer: &(),
-            memory: self.memory / 2,
-            max_bucket: self.max_bucket.unwrap_or(MAX_BUCKET) as usize,
-            may_cap: self.max_bucket.is_some(),
+            memory: self.resources.memory / 2,
             watched: Some(watched),
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
         let numbers = Column::of(&grouped.budget, numbers)?;
         let keys = beside.sorted_keys(&grouped.budget, limits.memory / 2)?;
         let by = OrderedBy {
-            keep: self.keep,
-            near: self.near,
+            keep: KeepOrder::from(&self.rule.keep),
+            near,
             keys: keys.as_ref().map(|(keys, by_key)| (keys, by_key)),
             numbers: &numbers,
             history,
@@ -302,39 +268,29 @@ impl DedupTexts {
         };
         let priority = Priority::of(&grouped, by, limits.memory / 2)?;
         let rules = KeepRules {
-            clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts[..],
             fixed: history_groups,
-            near: self.near,
-            threshold: self.threshold,
-            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
-            all_pairs: self.pairs == ListedPairs::All,
-            most_comparisons: self.max_work,
+            near,
+            most_comparisons: self.rule.max_work,
         };
-        let mut near = NearGroups::by_sets(&grouped, Join::Auto, &rules, &limits)?;
-        let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
-        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, history)?;
+        let mut found = match measure {
+            Some(measure) => NearGroups::by_sets(&grouped, measure, &rules, &limits)?,
+            None => NearGroups::none(&grouped)?,
+        };
+        let clusters = Clusters::of(&grouped, &mut found, &rules, history)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
-        let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
+        let score_of = |group: u32| value(clusters.score(&grouped, group));
         let mut pairs = Vec::new();
-        let listed = ListedResults { near: &near, clusters: &clusters };
-        // Texts that were removed for a text of the history are listed. Other pairs with texts of the history are not.
-        listed.for_each(
-            &grouped,
-            if listed.is_covering() { 0 } else { history },
-            limits.max_bucket,
-            &mut |a, b, score| {
-                if a < history {
-                    return Ok(());
-                }
-                let (a, b) = if listed.is_covering() { (a, b) } else { (a.min(b), a.max(b)) };
-                pairs.push((a, b, value(near.kind.unpack(score))));
-                Ok(())
-            },
-        )?;
+        // Texts that were removed for a text of the history are listed, too.
+        for_each_removed(&grouped, &clusters, 0, &mut |a, b, score| {
+            if a >= history {
+                pairs.push((a, b, value(found.kind.unpack(score))));
+            }
+            Ok(())
+        })?;
         pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
-        let contained = if self.near == NearMeasure::Containment && history > 0 {
+        let contained = if matches!(near, Near::Containment(_)) && history > 0 {
             let contained = Contained::of(&grouped, &clusters, &rules, &limits)?.found;
             let of = |document: u32| {
                 let group = grouped.group_of[document as usize];
@@ -352,8 +308,6 @@ impl DedupTexts {
             kept_of: grouped.group_of.iter().map(|&group| clusters.kept_of_group[group as usize]).collect(),
             scores: grouped.group_of.iter().map(|&group| score_of(group)).collect(),
             pairs,
-            capped_shingles: near.capped.shingles,
-            cap: near.capped.cap,
         })
     }
 
@@ -363,14 +317,23 @@ impl DedupTexts {
         texts: &[&[u8]],
         (folder, watched): (&Path, &SharedProgress),
     ) -> anyhow::Result<Option<Arc<Boilerplate>>> {
-        let Some(more_than) = self.without_boilerplate else { return Ok(None) };
+        let (more_than, words) = match &self.rule.without_boilerplate {
+            None => return Ok(None),
+            Some(BoilerplateSpans::List(_)) => {
+                let why =
+                    "--without-boilerplate @FILE is for files; give the number of texts that share a span";
+                return Err(InvalidOptions::new(why).into());
+            }
+            Some(BoilerplateSpans::SharedBy { more_than, words }) => {
+                (*more_than, words.unwrap_or(BOILERPLATE_WORDS))
+            }
+        };
         if self.shingling.tokens == Tokens::Features {
-            let why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out";
+            let why = "--without-boilerplate leaves spans out of texts, and features are none: leave it out";
             return Err(InvalidOptions::new(why).into());
         }
-        let words = self.boilerplate_words.unwrap_or(BOILERPLATE_WORDS);
         let spans = SpanWords::new(&self.shingling, words)?;
-        boilerplate::count_texts(texts, &spans, more_than, self.memory, (folder, watched)).map(Some)
+        boilerplate::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
     }
 
     /// Groups equal texts, and shingles one text of each group. Also returns the number of groups with texts of the
@@ -383,8 +346,8 @@ impl DedupTexts {
         (folder, watched): (&Path, &SharedProgress),
     ) -> anyhow::Result<(Grouped, u32)> {
         watched.begin("shingling", texts.len() as u64);
-        let budget = MemoryBudget::new(folder, self.memory / 4);
-        let mut grouped = Grouped::new(&budget, self.memory / 4, None)?;
+        let budget = MemoryBudget::new(folder, self.resources.memory / 4);
+        let mut grouped = Grouped::new(&budget, self.resources.memory / 4)?;
         let shingles = |text: &[u8], inside: &[u8], work: &mut SetWork| {
             let mut set = sets.set(text, work)?;
             if !inside.is_empty() {

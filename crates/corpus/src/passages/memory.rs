@@ -10,8 +10,9 @@ use twindex_passages::{Exact, FinderScratch, Gram, Grams, Hashed, Line, Recurrin
 
 use super::options::{CutSettings, Passages};
 use super::texts::Hashing;
-use crate::dedup::{Keep, TextAttributes};
+use crate::dedup::{KeepOrder, TextAttributes};
 use crate::error::InvalidOptions;
+use crate::settings::Keep;
 use crate::text::TextOptions;
 
 /// Number of texts per batch.
@@ -48,7 +49,7 @@ pub struct PassagesOfTexts {
 
 impl Default for PassagesOfTexts {
     fn default() -> Self {
-        let memory = crate::dedup::MEMORY;
+        let memory = crate::settings::MEMORY;
         let (exact, keep, text) = (Exact::Tokens, Keep::First, TextOptions::default());
         Self { min_words: 50, exact, within: false, keep, text, memory }
     }
@@ -73,7 +74,7 @@ impl PassagesOfTexts {
     ///
     /// let texts = ["x all rights are reserved y", "All rights are reserved!"];
     /// let numbers = [1, 2].map(|number| FieldNumber::integer(number).expect("of few bits"));
-    /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max, ..PassagesOfTexts::default() };
+    /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max("score".into()), ..PassagesOfTexts::default() };
     /// let lines = job.run_with_attributes(&texts, TextAttributes { numbers: Some(&numbers), ..TextAttributes::default() })?;
     /// assert_eq!((lines[0].document, lines[0].first_document), (0, 1));
     /// # Ok::<(), anyhow::Error>(())
@@ -104,7 +105,7 @@ impl PassagesOfTexts {
         watched: &SharedProgress,
     ) -> anyhow::Result<Vec<Line>> {
         let how = self.how()?;
-        beside.check(self.keep, texts.len())?;
+        beside.check(&self.keep, texts.len())?;
         if beside.history > 0 || beside.inside.is_some() {
             let why = "passages of texts have no history, and no values beside them to compare inside";
             return Err(InvalidOptions::new(why).into());
@@ -189,7 +190,8 @@ impl PassagesOfTexts {
         beside: TextAttributes<'_>,
         folder: &Path,
     ) -> anyhow::Result<Option<Order>> {
-        if self.keep == Keep::First {
+        let keep = KeepOrder::from(&self.keep);
+        if keep == KeepOrder::First {
             return Ok(None);
         }
         let keys = beside.sorted_keys(&MemoryBudget::new(folder, self.memory / 4), self.memory / 4)?;
@@ -197,8 +199,8 @@ impl PassagesOfTexts {
         let numbers = beside.numbers.unwrap_or_default();
         let choice = |&document: &u32| {
             let at = document as usize;
-            let choice = self.keep.choice(|| words[at].into(), || numbers[at].bits(), document, keys);
-            (choice, self.keep.place(document, keys), document)
+            let choice = keep.choice(|| words[at].into(), || numbers[at].bits(), document, keys);
+            (choice, keep.place(document, keys), document)
         };
         let mut documents: Vec<u32> = (0..words.len() as u32).collect();
         documents.sort_by_cached_key(choice);

@@ -168,7 +168,7 @@ impl Passages {
 
         let watch = Stopwatch::start();
         let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
-        let mut corpus = PassageCorpus::new(folder, self.memory / 8, self.keep, history);
+        let mut corpus = PassageCorpus::new(folder, self.memory / 8, (&self.keep).into(), history);
         corpus.count(self, how, &mut documents, &recurring, observer)?;
         stages.add("count", watch);
 

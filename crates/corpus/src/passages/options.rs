@@ -10,10 +10,10 @@ use twindex::sketch::Cutter;
 use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
 use super::out::SETTINGS;
-use crate::dedup::Keep;
 use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, Compression, Documents, InputOptions};
 use crate::repeated::RepeatedKeys;
+use crate::settings::Keep;
 use crate::text::TextOptions;
 use twindex::sys::DurableFile;
 
@@ -88,8 +88,6 @@ pub struct Passages {
     /// The order of documents. Of equal passages, the one in the first document is kept. Default: [`Keep::First`], the
     /// input order. Documents of an index always come first.
     pub keep: Keep,
-    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] use.
-    pub keep_field: Option<String>,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
     /// Whether documents are written with the positions of their repeated passages in a field `repeated_spans`.
@@ -179,7 +177,6 @@ impl Passages {
             exact: Exact::Tokens,
             within: false,
             keep: Keep::First,
-            keep_field: None,
             cut: false,
             mark: false,
             annotation_prefix: String::new(),
@@ -188,7 +185,7 @@ impl Passages {
             against: None,
             index: None,
             text: TextOptions::default(),
-            memory: crate::dedup::MEMORY,
+            memory: crate::settings::MEMORY,
         }
     }
 
@@ -205,7 +202,6 @@ impl Passages {
                 return refuse(format!("--{option} goes with shingles; passages have --min-words"));
             }
         }
-        self.keep.check_field(self.keep_field.as_deref())?;
         AnnotationOptions::check_prefix(&self.annotation_prefix)?;
         if self.compression.is_some() && !self.cut && !self.mark {
             return refuse("--compress goes with --cut or --mark, which write documents".into());
@@ -240,7 +236,7 @@ impl Passages {
             "unit": self.unit.name(),
             "exact": exact,
             "within": self.within,
-            "keep": self.keep_name(),
+            "keep": self.keep.to_string(),
             "cut": self.cut,
             "mark": self.mark,
             "against": self.against,
@@ -250,19 +246,6 @@ impl Passages {
         });
         let (hasher, seed) = (Hasher::new(shingling.seed), shingling.seed);
         Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
-    }
-
-    /// Returns the order of documents as the value of the command-line option.
-    fn keep_name(&self) -> String {
-        let field = self.keep_field.as_deref().unwrap_or_default();
-        match self.keep {
-            Keep::First => "first".to_owned(),
-            Keep::Longest => "longest".to_owned(),
-            Keep::SmallestKey => "smallest-key".to_owned(),
-            Keep::KeyHash => "key-hash".to_owned(),
-            Keep::Max => format!("max:{field}"),
-            Keep::Min => format!("min:{field}"),
-        }
     }
 
     /// Returns the field for the positions of repeated passages; `None` if it is not written.
@@ -276,7 +259,7 @@ impl Passages {
     /// Returns the options for reading the inputs, including the number that determines the order of documents.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = self.input.clone();
-        options.attached.deciding.number.clone_from(&self.keep_field);
+        options.attached.deciding.number = self.keep.field().map(str::to_owned);
         if let Some(noted) = self.marked() {
             options.reserved = noted.names();
         }

@@ -5,27 +5,27 @@ use std::path::Path;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 
-use crate::dedup::Keep;
+use crate::dedup::KeepOrder;
 use crate::dedup::keys::{ByKey, DocumentKeys};
 
 /// The numbers by which documents are ordered: numbers of words, or numbers in a field. Empty if `keep` uses neither.
 pub(super) struct SourceOrder {
-    keep: Keep,
+    keep: KeepOrder,
     tokens: Column<u64>,
     numbers: Column<u128>,
 }
 
 impl SourceOrder {
-    pub(super) fn new(keep: Keep, budget: &MemoryBudget) -> Self {
+    pub(super) fn new(keep: KeepOrder, budget: &MemoryBudget) -> Self {
         Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
     }
 
     /// Adds the next document, given its number of words and the number in its field.
     pub(super) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
         match self.keep {
-            Keep::Longest => self.tokens.push(tokens),
-            Keep::Max | Keep::Min => self.numbers.push(number),
-            Keep::First | Keep::SmallestKey | Keep::KeyHash => Ok(()),
+            KeepOrder::Longest => self.tokens.push(tokens),
+            KeepOrder::Max | KeepOrder::Min => self.numbers.push(number),
+            KeepOrder::First | KeepOrder::SmallestKey | KeepOrder::KeyHash => Ok(()),
         }
     }
 }
@@ -46,7 +46,7 @@ impl Order {
         memory: usize,
     ) -> twindex::Result<Option<Self>> {
         let SourceOrder { keep, tokens, numbers } = standing;
-        if *keep == Keep::First {
+        if *keep == KeepOrder::First {
             return Ok(None);
         }
         let count = keys.len() as u32;

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::options::{CutSettings, Passages, Unit};
 use super::order::{Order, SourceOrder};
 use super::texts::Hashing;
-use crate::dedup::Keep;
+use crate::dedup::KeepOrder;
 use crate::dedup::keys::DocumentKeys;
 use crate::input::{Content, Documents, Parser, Place, Record};
 use crate::observer::Observer;
@@ -71,7 +71,12 @@ struct PassageGrams {
 }
 
 impl<'h> PassageCorpus<'h> {
-    pub(super) fn new(folder: &Path, memory: usize, keep: Keep, history: Option<&'h PassageIndex>) -> Self {
+    pub(super) fn new(
+        folder: &Path,
+        memory: usize,
+        keep: KeepOrder,
+        history: Option<&'h PassageIndex>,
+    ) -> Self {
         let budget = MemoryBudget::new(folder, memory);
         Self {
             history,

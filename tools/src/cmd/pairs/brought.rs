@@ -37,7 +37,7 @@ impl PairsArgs {
 
     /// Creates an index at `made` with the fingerprints of the file at `path`.
     fn index_of(&self, path: &Path, params: &Params, made: &Path) -> anyhow::Result<Index> {
-        let options = self.fingerprint.apply(self.text_options());
+        let options = self.text_options()?;
         let mut documents = Documents::open(&[path.to_owned()], &options)?;
         let index = Index::create_from(Arc::new(RealVfs), made, params.clone(), None)?;
         let mut writer = index.writer()?;

@@ -321,7 +321,7 @@ fn texts(
     })?;
     let mut needed: Vec<u32> = needed.into_iter().collect();
     needed.sort_unstable();
-    let options = args.text_options();
+    let options = args.text_options()?;
     let mut texts = Texts::new(scratch, args.work.memory / 4);
     let mut numbers = HashMap::new();
     for (side, inputs) in [(Some(&sides.left), &args.texts), (sides.right.as_ref(), &args.with_texts)] {

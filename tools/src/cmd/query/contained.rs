@@ -38,7 +38,7 @@ impl QueryArgs {
         let queries = ContainmentQueries::new(snapshot.params(), threshold, self.work.memory / 2)
             .with_context(|| format!("{}: --near containment", self.index().display()))?;
         let sketcher = self.boilerplate.sketcher(index)?;
-        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let has_numbers_as_keys = snapshot.params().key == KeyKind::U64;
         let mut out = self.hits(Some(VerifiedBy::Exact), true, has_numbers_as_keys)?;
         let watch = Stopwatch::start();

@@ -23,7 +23,7 @@ const LAST: usize = "hash 0123456789abcdef\n".len();
 const MANIFEST_MOST: u64 = 16 << 20;
 
 /// The name and value of each option that affects the results.
-pub(in super::super) type JobOptions = Vec<(&'static str, String)>;
+pub(in super::super) type JobOptions = Vec<(String, String)>;
 
 /// The options and inputs of a run. A resumed run must have the same options and inputs as the stopped run.
 pub(in super::super) struct JobDescription<'a> {
@@ -113,7 +113,7 @@ impl<'a> JobDescription<'a> {
     pub(super) fn check(&self, folder: &Path) -> anyhow::Result<u128> {
         let path = folder.join(MANIFEST);
         let (run, options) = read_manifest(&path)?;
-        let now = self.options.iter().map(|(name, value)| (*name, value.as_str()));
+        let now = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let was = |name: &str| options.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str());
         for (name, value) in now.clone() {
             let before = was(name).unwrap_or("not there");

@@ -1,11 +1,10 @@
 //! The table columns that show how near two documents are, and their recomputation from the texts.
 
 use anyhow::{Context, bail};
-use twindex::sketch::{LeftOut, jaccard, matches, pack};
+use twindex::sketch::{LeftOut, jaccard};
 use twindex::{Sketch, Sketcher};
-use twindex_join::{Common, SampledBy};
 
-use super::super::score::{Estimate, Sampled, Score, ScoreKind};
+use super::super::score::{Score, ScoreKind};
 use super::texts::DocumentContent;
 use super::{Explanation, Reason, RunDescription, TableLine};
 use crate::sketching::Sketching;
@@ -31,11 +30,7 @@ pub(super) enum Equal {
 pub(super) enum WhyColumns {
     Counted,
     Contained,
-    Estimated,
-    /// Estimated from signatures in an index that stores this number of bits per minimum.
-    EstimatedBy(u8),
     Distance,
-    Band,
 }
 
 impl WhyColumns {
@@ -44,24 +39,15 @@ impl WhyColumns {
         Ok(match &names[..] {
             ["resemblance", "intersection", "union"] => Self::Counted,
             ["containment", "intersection", "shingles"] => Self::Contained,
-            ["resemblance", "standard_error"] => Self::Estimated,
             ["distance"] => Self::Distance,
-            ["resemblance"] => Self::Band,
             _ => bail!("the columns {} are none that `dedup` writes", names.join(", ")),
         })
     }
 
     /// Computes the score columns for two documents.
-    pub(super) fn columns(
-        self,
-        known: &RunDescription,
-        a: &SetAndSketch,
-        b: &SetAndSketch,
-        is_identical: bool,
-    ) -> anyhow::Result<Vec<(String, String)>> {
+    pub(super) fn columns(self, a: &SetAndSketch, b: &SetAndSketch) -> anyhow::Result<Vec<(String, String)>> {
         let (both, union) = jaccard(&a.set, &b.set);
         let counted = Score::Resemblance { intersection: both as u32, union: union as u32 };
-        let minhash = known.params.minhash;
         let (score, kind) = match self {
             Self::Counted => (counted, ScoreKind::Resemblance),
             // `a` is the removed document, whose shingles are counted.
@@ -69,45 +55,11 @@ impl WhyColumns {
                 let union = a.set.len() as u32;
                 (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
             }
-            Self::Estimated if is_identical => (counted, ScoreKind::Sampled),
-            // Only `--method shingles` stores such sketches.
-            Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
-                let by = match known.params.modulus {
-                    0 => SampledBy::Bottom(known.params.bottom),
-                    modulus => SampledBy::Modulus(modulus),
-                };
-                let elements = |one: &SetAndSketch| match by {
-                    SampledBy::Bottom(_) => one.sketch.bottom().to_vec(),
-                    SampledBy::Modulus(_) => one.sketch.modular().to_vec(),
-                };
-                let (a, b) = (elements(a), elements(b));
-                let common = Common::of(&by.sample(&a), &by.sample(&b));
-                (
-                    common.map_or(Score::Candidate, |common| Score::Sampled(Sampled::from(common))),
-                    ScoreKind::Sampled,
-                )
-            }
-            Self::Estimated | Self::EstimatedBy(_) => {
-                let own = minhash.map_or(0, |minhash| minhash.signature_bits);
-                let bits = if let Self::EstimatedBy(bits) = self { bits } else { own };
-                let minima = minhash.map_or(0, |minhash| minhash.minima());
-                let packed = |one: &SetAndSketch| {
-                    let mut packed = Vec::new();
-                    pack(one.sketch.signature(), bits, &mut packed);
-                    packed
-                };
-                let matches = matches(&packed(a), &packed(b), minima, bits) as u32;
-                let minima = minima as u32;
-                let estimate = Score::Estimate(Estimate { matches, minima, bits });
-                (estimate, ScoreKind::Estimate { minima, bits })
-            }
             Self::Distance => {
                 let prints = a.sketch.fingerprint().zip(b.sketch.fingerprint());
                 let distance = prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones());
                 (Score::Distance(distance), ScoreKind::Distance)
             }
-            Self::Band if is_identical => (counted, ScoreKind::Candidate),
-            Self::Band => (Score::Candidate, ScoreKind::Candidate),
         };
         let mut written = Vec::new();
         score.write(kind, &mut written)?;
@@ -130,9 +82,6 @@ impl WhyColumns {
         let TableLine { file, line, columns } = &explanation.listed;
         // The score is from clusters.tsv, so pairs.tsv does not list this pair.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
-        if is_score && known.by_components()? {
-            return Ok(Some(Reason::Chain));
-        }
         let columns = match &explanation.recomputed {
             Some(recomputed) if is_score => recomputed,
             None if is_score => return Ok(None),
@@ -154,13 +103,7 @@ impl WhyColumns {
             Self::Contained => {
                 Reason::Contained { intersection: number(1)?, shingles: number(2)?, threshold }
             }
-            Self::Estimated | Self::EstimatedBy(_) => Reason::Estimated {
-                resemblance: columns[0].1.clone(),
-                standard_error: columns[1].1.clone(),
-                threshold,
-            },
             Self::Distance => Reason::Distance { bits: number(0)?, within: known.within() },
-            Self::Band => Reason::Band,
         }))
     }
 }

@@ -18,11 +18,9 @@ use twindex::{Index, Params, Sketcher};
 use self::basis::{Equal, SetAndSketch, WhyColumns, agrees};
 use self::rows::{Row, find_rows, for_each_row, unescaped};
 use self::texts::{DocumentContent, DocumentRead, KeysToFind, alias, find};
-use super::Method;
+use super::Dedup;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::left_out::sketcher_of_results;
-use super::priority::Keep;
-use super::rules::Clustering;
 use super::run_file::{RunFile, RunInput};
 use super::word_diff::{self, Extent, WordDiff};
 use crate::boilerplate::{self, BOILERPLATE};
@@ -31,6 +29,7 @@ use crate::idf;
 use crate::input::{DecidingValues, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
+use crate::settings::{Keep, Near};
 use crate::tsv;
 
 /// A query about one document of a results folder. [`new`](Self::new) sets the defaults.
@@ -101,8 +100,8 @@ pub struct Explanation {
     pub differences: Option<WordDiff>,
     /// The number of documents that were removed for a kept document; `None` for a removed document.
     pub removed_for_it: Option<u64>,
-    /// For a kept document, the keys of the first documents that were removed for it. With connected components, the keys
-    /// of the first documents that are listed in a pair with it.
+    /// For a kept document, the keys of the first documents that were removed for it. If
+    /// pairs.tsv does not list a removed document with it, the keys that it lists with that document.
     pub others: Vec<String>,
     /// Notes, for example that a text was not found or that scores differ.
     pub notes: Vec<String>,
@@ -147,15 +146,6 @@ pub enum Reason {
         /// The threshold for the share, if known.
         threshold: Option<f64>,
     },
-    /// The estimated resemblance of the documents is high enough.
-    Estimated {
-        /// The estimate, as in the table.
-        resemblance: String,
-        /// The standard error of the estimate, as in the table.
-        standard_error: String,
-        /// The threshold for the resemblance, if known.
-        threshold: Option<f64>,
-    },
     /// The fingerprints differ in few enough bits.
     Distance {
         /// Number of bits in which the fingerprints differ.
@@ -163,11 +153,6 @@ pub enum Reason {
         /// The largest number of differing bits of near documents, if known.
         within: Option<u8>,
     },
-    /// The documents agree in a band, and the pair was not verified.
-    Band,
-    /// The documents are in the same connected component. A chain of near pairs connects them; they are not a listed
-    /// pair themselves.
-    Chain,
 }
 
 /// A line of a table.
@@ -210,7 +195,6 @@ pub struct Sets {
 struct RunDescription {
     run: Option<RunFile>,
     params: Params,
-    method: Option<Method>,
     /// The options for reading the documents.
     input: InputOptions,
     /// The treatment of repeated keys in the run.
@@ -218,25 +202,27 @@ struct RunDescription {
 }
 
 impl RunDescription {
+    fn near(&self) -> Option<Near> {
+        self.run.as_ref().map(|run| run.job().near())
+    }
+
     fn threshold(&self) -> Option<f64> {
-        self.run.as_ref().and_then(|run| run.threshold)
+        self.near()?.threshold()
     }
 
     fn within(&self) -> Option<u8> {
-        self.run.as_ref().and_then(|run| run.within)
+        self.near()?.within()
     }
 
-    /// Returns the shingling whose normalization and folding define equality of texts; `None` unless the run used
-    /// `--method exact`.
+    /// Returns the shingling whose normalization and folding define equality of texts; `None` unless only equal texts
+    /// were near.
     fn normalised(&self) -> Option<&Shingling> {
-        (self.method == Some(Method::Exact)).then_some(&self.params.shingling)
+        (self.near() == Some(Near::Equal)).then_some(&self.params.shingling)
     }
 
-    fn by_components(&self) -> anyhow::Result<bool> {
-        Ok(match &self.run {
-            Some(run) => run.clustering()? == Clustering::Components,
-            None => false,
-        })
+    /// Returns paths that the run read, with their absolute paths.
+    fn paths(&self, of: impl Fn(&Dedup) -> &[PathBuf]) -> anyhow::Result<Vec<RunInput>> {
+        self.run.as_ref().map_or_else(|| Ok(Vec::new()), |run| run.inputs(of(run.job())))
     }
 }
 
@@ -272,7 +258,7 @@ impl Why {
         if let Some(Cluster { row, others, removed }) = cluster {
             let kept = unescaped(&clusters, &row, 2)?;
             if kept == self.key {
-                return self.stays(&known, &clusters, &row, others, removed);
+                return Ok(self.stays(&clusters, &row, others, removed));
             }
             return self.goes(&known, &clusters, &row, &kept, observer);
         }
@@ -295,21 +281,23 @@ impl Why {
     fn known(&self) -> anyhow::Result<RunDescription> {
         let run = RunFile::read(&self.out)?;
         let index = self.out.join(INDEX);
-        let (method, params) = match &run {
-            Some(run) => (Some(run.method()?), run.params()?),
-            None if index.is_dir() => (None, Index::open(&index)?.snapshot().params().clone()),
-            None => (None, Params::builder().minhash(1, 1).build()?),
+        let params = match &run {
+            Some(run) => run.params()?,
+            None if index.is_dir() => Index::open(&index)?.snapshot().params().clone(),
+            None => Params::builder().minhash(1, 1).build()?,
         };
         let mut input = match (&self.input, &run) {
             (Some(input), _) => input.clone(),
-            (None, Some(run)) => run.input_options()?,
+            (None, Some(run)) => run.job().input_options()?,
             (None, None) => InputOptions::default(),
         };
         if let Some(run) = &run {
-            input.attached.deciding = run.deciding();
+            input.attached.deciding = run.job().deciding();
+            // Documents that the run wrote may have fields with the names of added fields.
+            input.reserved.clear();
         }
-        let repeated = run.as_ref().map_or(Ok(RepeatedKeys::Error), RunFile::repeated_keys)?;
-        Ok(RunDescription { run, params, method, input, repeated })
+        let repeated = run.as_ref().map_or(RepeatedKeys::Error, |run| run.job().scope.repeated_keys);
+        Ok(RunDescription { run, params, input, repeated })
     }
 
     /// Finds the line of the document in clusters.tsv, and the documents that were removed for it.
@@ -331,24 +319,11 @@ impl Why {
     }
 
     /// Returns the explanation of a kept document.
-    fn stays(
-        &self,
-        known: &RunDescription,
-        clusters: &Path,
-        row: &Row,
-        others: Vec<String>,
-        removed: u64,
-    ) -> anyhow::Result<Explanation> {
+    fn stays(&self, clusters: &Path, row: &Row, others: Vec<String>, removed: u64) -> Explanation {
         let listed = TableLine::of(clusters, row, &["score".to_owned()], 3);
         let mut explanation = self.empty(DocumentStatus::Kept, &self.key, listed);
         (explanation.removed_for_it, explanation.others) = (Some(removed), others);
-        if known.by_components()? && removed > 0 {
-            explanation.notes.push(
-                "documents go with their connected component: one may be joined to it by a chain of pairs"
-                    .into(),
-            );
-        }
-        Ok(explanation)
+        explanation
     }
 
     /// Returns the explanation of a document that was removed for another document of the same run.
@@ -399,7 +374,7 @@ impl Why {
             read => read?,
         };
         let candidates = [of_results, of_inputs].into_iter().flatten().collect();
-        self.compare(known, &mut explanation, &[basis], key, candidates)?;
+        self.compare(known, &mut explanation, basis, key, candidates)?;
         Ok(explanation)
     }
 
@@ -416,9 +391,8 @@ impl Why {
             self.empty(DocumentStatus::Dropped, &kept, TableLine::of(against, row, columns, 2));
         let key = self.read_inputs(known, &[&self.key], observer)?.pop().flatten();
         let mut candidates = Vec::new();
-        let mut bits = Vec::new();
-        for input in known.run.iter().flat_map(|run| &run.against) {
-            let folder = input.path()?.map_or_else(|| input.given(), Ok)?;
+        for input in known.paths(|job| &job.scope.against)? {
+            let folder = input.path.unwrap_or(input.given);
             if !folder.exists() {
                 explanation.notes.push(format!("{}: is gone, which --against named", folder.display()));
                 continue;
@@ -426,16 +400,9 @@ impl Why {
             if kept_files(&folder)?.is_some() {
                 candidates.extend(read_kept(known, (&folder, &of_history(&known.input)), &kept, observer)?);
             }
-            for index in [folder.join(INDEX), folder] {
-                if index.join("CURRENT").is_file() {
-                    let snapshot = Index::open(&index)?.snapshot();
-                    bits.extend(snapshot.params().minhash.map(|minhash| minhash.signature_bits));
-                }
-            }
         }
-        let texts = known.run.iter().flat_map(|run| &run.texts);
-        let texts: Vec<PathBuf> =
-            texts.filter_map(|input| input.path().transpose()).collect::<anyhow::Result<_>>()?;
+        let texts = known.paths(|job| &job.scope.texts)?;
+        let texts: Vec<PathBuf> = texts.into_iter().filter_map(|input| input.path).collect();
         // The inputs may contain a different document with this key, so they are read only if no other text was found.
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
@@ -453,14 +420,7 @@ impl Why {
                 .flatten(),
             );
         }
-        // The queried indexes may store different numbers of bits per minimum.
-        let bases: Vec<WhyColumns> = match basis {
-            WhyColumns::Estimated if !bits.is_empty() => {
-                bits.into_iter().map(WhyColumns::EstimatedBy).collect()
-            }
-            basis => vec![basis],
-        };
-        self.compare(known, &mut explanation, &bases, key, candidates)?;
+        self.compare(known, &mut explanation, basis, key, candidates)?;
         Ok(explanation)
     }
 
@@ -498,22 +458,21 @@ impl Why {
         if !self.inputs.is_empty() {
             return find(&self.inputs, &known.input, known.normalised(), known.repeated, &sought, observer);
         }
-        let Some(file) = &known.run else {
+        if known.run.is_none() {
             return Err(InvalidOptions::new(format!(
                 "{}: has no {RUN}, which names the inputs, as an earlier version made it; name INPUT",
                 self.out.display()
             ))
             .into());
-        };
+        }
         let mut paths = Vec::new();
-        for input in &file.inputs {
-            let Some(path) = input.path()? else {
-                let given = input.given()?;
-                let is_stdin = given == Path::new("-");
+        for input in known.paths(|job| &job.reading.inputs)? {
+            let Some(path) = &input.path else {
+                let is_stdin = input.given == Path::new("-");
                 let name = if is_stdin {
                     "standard input".to_owned()
                 } else {
-                    format!("the pipe {}", given.display())
+                    format!("the pipe {}", input.given.display())
                 };
                 return Err(InvalidOptions::new(format!(
                     "{}: the documents came from {name}, which cannot be read again; name INPUT, a file that has them",
@@ -528,25 +487,24 @@ impl Why {
                 run.display()
             );
             for one in &mut sought {
-                let alias = alias(input, &path, &one.keys[0])?;
+                let alias = alias(&input, path, &one.keys[0]);
                 one.keys.extend(alias);
             }
-            paths.push(path);
+            paths.push(path.clone());
         }
         find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
     }
 
-    /// Recomputes the scores. Uses the first candidate text of the kept document, and the first of `bases`, with which the
-    /// recomputed scores equal the scores in the table.
+    /// Recomputes the scores. Uses the first candidate text of the kept document with which the recomputed scores equal
+    /// the scores in the table.
     fn compare(
         &self,
         known: &RunDescription,
         explanation: &mut Explanation,
-        bases: &[WhyColumns],
+        basis: WhyColumns,
         key: Option<DocumentRead>,
         candidates: Vec<DocumentRead>,
     ) -> anyhow::Result<()> {
-        let basis = bases[0];
         explanation.place = key.as_ref().map(|key| key.place.clone());
         if key.is_none() {
             explanation.notes.push(format!(
@@ -569,16 +527,8 @@ impl Why {
         let mut best: Option<Candidate> = None;
         for kept in candidates {
             let measured = SetAndSketch::of(&sketcher, &kept.content)?;
-            let is_identical = kept.identity == key.identity;
-            let mut columns = Vec::new();
-            let mut does_agree = None;
-            for basis in bases {
-                columns = basis.columns(known, &of_key, &measured, is_identical)?;
-                does_agree = agrees(&explanation.listed.columns, &columns);
-                if does_agree != Some(false) {
-                    break;
-                }
-            }
+            let columns = basis.columns(&of_key, &measured)?;
+            let does_agree = agrees(&explanation.listed.columns, &columns);
             let is_better =
                 best.as_ref().is_none_or(|best| best.agrees != Some(true) && does_agree == Some(true));
             if is_better {
@@ -686,8 +636,8 @@ impl Why {
     /// Opens the IDF table that the run read.
     fn table(&self, known: &RunDescription) -> anyhow::Result<Arc<IdfTable>> {
         let run = self.out.join(RUN);
-        let named = known.run.as_ref().and_then(|run| run.idf.as_ref());
-        let path = named.map(RunInput::path).transpose()?.flatten();
+        let named = known.paths(|job| job.scope.idf.as_slice())?;
+        let path = named.into_iter().find_map(|input| input.path);
         let path = path.with_context(|| {
             format!(
                 "{}: names no file with the table of --idf, and the folder has no index with it",
@@ -753,19 +703,19 @@ fn add_fields(
     key: &DocumentRead,
     kept: &DocumentRead,
 ) -> anyhow::Result<()> {
-    let keep = known.run.as_ref().map(RunFile::keep).transpose()?.flatten();
+    let keep = known.run.as_ref().map(|run| &run.job().rule.keep);
     let (of_key, of_kept) = (&key.deciding, &kept.deciding);
     let fields = &known.input.attached.deciding;
     if let (Some(name), Some(keep)) = (&fields.number, keep) {
         let is_history = explanation.fate == DocumentStatus::Dropped;
         explanation.fields.push(FieldOfBoth {
-            option: if keep == Keep::Max { "keep max" } else { "keep min" },
+            option: if matches!(keep, Keep::Max(_)) { "keep max" } else { "keep min" },
             name: name.clone(),
             key: of_key.number.to_string(),
             kept: (!is_history).then(|| of_kept.number.to_string()),
         });
         let is_before = match keep {
-            Keep::Max => of_kept.number >= of_key.number,
+            Keep::Max(_) => of_kept.number >= of_key.number,
             _ => of_kept.number <= of_key.number,
         };
         // With containment, the larger document is kept, whatever its number.

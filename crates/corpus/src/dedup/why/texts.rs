@@ -77,9 +77,8 @@ impl std::error::Error for AllFound {}
 
 /// Replaces, in a key that begins with the path of an input as specified by the user, this path with the absolute path.
 /// The keys of text files, and of records identified by file and row, begin with such a path. `None` for other keys.
-pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
-    let given = input.given()?;
-    let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
+pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>> {
+    let (given, path) = (input.given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
     let root = without_numbers(key);
     let packed = given.strip_prefix(root).filter(|packed| {
         let is_packing =
@@ -87,12 +86,12 @@ pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result
         is_packing && path.ends_with(packed)
     });
     if let Some(packed) = packed {
-        return Ok(Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat()));
+        return Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat());
     }
     // The key of a row in the specified file continues with a colon, the key of a file in the specified folder with a
     // slash.
     let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
-    Ok(below.map(|below| [path, below].concat()))
+    below.map(|below| [path, below].concat())
 }
 
 /// Finds documents by their keys. Stops reading when all are found.

@@ -1,0 +1,251 @@
+//! What is read.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::{Value, choices, settings};
+use crate::error::InvalidOptions;
+use crate::input::{
+    Charset, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+};
+
+settings! {
+    /// What is read, and how.
+    Reading, "What is read" {
+        /// Files of JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text, HTML; folders; - is JSONL on stdin
+        ///
+        /// Files but Parquet may be compressed, .gz or .zst. `-` is JSONL on standard input.
+        inputs: Vec<PathBuf> = Vec::new(), "INPUT";
+        /// Field of the text: a name, a path a.b, or several a,b
+        ///
+        /// A path is a.b or /a/b. In JSONL, a member of the object; in tables, a column. The texts of several fields are joined by newlines.
+        /// Null is an empty text. [default: text]
+        text_field: Option<String> = None, "FIELD";
+        /// Field of the key, or FILE:ROW for its place
+        ///
+        /// Written as --text-field. A string, a number, a UUID or a time, used as it is written; in archives, a header field. The literal
+        /// `FILE:ROW` takes the file's name and the number of the record in it, also if there is a field `id`. [default: id if there is
+        /// one, else FILE:ROW; in archives, WARC-Target-URI]
+        id_field: Option<String> = None, "FIELD";
+        /// Format of all inputs, if names do not tell it
+        ///
+        /// jsonl, csv, tsv, parquet, wet, warc, arc or text. In folders, only files with such names are read. `text` makes
+        /// each file a document. [default: auto, by file names]
+        format: InputFormat = InputFormat::Auto, "FORMAT";
+        /// In folders, read only files that match; may be repeated
+        ///
+        /// For example *.jsonl, a file name, or en/**, a path below the folder.
+        include: Vec<String> = Vec::new(), "GLOB";
+        /// In folders, skip files that match; may be repeated
+        exclude: Vec<String> = Vec::new(), "GLOB";
+        /// Skip and count up to N bad records
+        skip_bad: u64 = 0, "N";
+        /// Encoding of texts: a label such as gbk, or auto
+        ///
+        /// A label of the Encoding standard. `auto` uses a byte order mark, the page's own declaration, or a guess from the bytes. [default: UTF-8; for
+        /// HTML, auto]
+        encoding: Option<Charset> = None, "LABEL";
+        /// What to do with invalid bytes: error, replace or skip
+        ///
+        /// `error`: refuse the text; files in folders are skipped. `replace`: by U+FFFD; `dedup` then compares the text
+        /// only for equality of its bytes. `skip`: skip and count it. Bytes of keys are never replaced. [default: error; in
+        /// HTML and archives, replace]
+        invalid_utf8: InvalidUtf8 = InvalidUtf8::Usual, "ACTION";
+        /// Field of features instead of a text: a set or vector
+        ///
+        /// An array of strings and integers (a set), an array of [feature, weight] pairs, or an object of weights. The
+        /// simhash uses the weights. MinHash uses the set of features with a positive weight, which may be empty, unless
+        /// features are weighted for MinHash as well.
+        features_field: Option<String> = None, "FIELD";
+        /// Delimiter of CSV and TSV: a character, or tab
+        ///
+        /// [default: a comma in CSV, or that of a first line sep=; a tab in TSV]
+        delimiter: Option<Byte> = None, "CHAR";
+        /// Quote of CSV and TSV: a character, or none
+        ///
+        /// With none, each line is a row. [default: the double quote in CSV, none in TSV]
+        quote: Quote = Quote::Usual, "CHAR", rare true;
+        /// Character that escapes a quote in a quoted field
+        ///
+        /// For files that do not double such quotes.
+        escape: Option<Byte> = None, "CHAR", rare true;
+        /// The first row of CSV or TSV is no header
+        ///
+        /// Columns are named 1, 2 and so on.
+        no_header: bool = false, "", rare true;
+    }
+}
+
+settings! {
+    /// Fingerprints that are read instead of texts.
+    Fingerprints, "What is read" {
+        /// Field of a 64-bit fingerprint instead of a text
+        ///
+        /// A string or an integer. Only fingerprints are kept, and compared by Hamming distance.
+        fingerprint_field: Option<String> = None, "FIELD";
+        /// How fingerprints are written: hex, decimal, signed, bits or auto
+        ///
+        /// `hex`: 16 digits, or 0x and up to 16. `decimal`: without a sign. `signed`: as databases store 64-bit integers.
+        /// `bits`: 64 zeros and ones, the highest bit first. `auto`: any of these; a string of 16 decimal digits is
+        /// refused because it could be hex or decimal. A number is decimal or signed. [default: auto]
+        fingerprint_form: Option<FingerprintForm> = None, "FORM", rare true;
+    }
+}
+
+/// The value of `id_field` that takes the file's name and the record's number as key.
+const FILE_AND_ROW: &str = "FILE:ROW";
+
+impl Reading {
+    /// Returns the options of the readers.
+    ///
+    /// # Errors
+    ///
+    /// Several settings name what is compared.
+    pub fn options(&self, fingerprints: &Fingerprints) -> Result<InputOptions, InvalidOptions> {
+        let usual = InputOptions::default();
+        let fields = [
+            ("--features-field", &self.features_field),
+            ("--text-field", &self.text_field),
+            ("--fingerprint-field", &fingerprints.fingerprint_field),
+        ];
+        let mut named = fields.into_iter().filter_map(|(option, field)| Some((option, field.as_ref()?)));
+        let compared = named.next();
+        if let (Some((one, _)), Some((other, _))) = (compared, named.next()) {
+            return Err(InvalidOptions::new(format!(
+                "{one} and {other} both name what is compared; leave one out"
+            )));
+        }
+        if fingerprints.fingerprint_form.is_some() && fingerprints.fingerprint_field.is_none() {
+            return Err(InvalidOptions::new("--fingerprint-form goes with --fingerprint-field"));
+        }
+        let fingerprint = fingerprints
+            .fingerprint_field
+            .as_ref()
+            .map(|_| fingerprints.fingerprint_form.unwrap_or_default());
+        let is_by_row = self.id_field.as_deref() == Some(FILE_AND_ROW);
+        Ok(InputOptions {
+            text_field: compared.map_or(usual.text_field, |(_, field)| field.clone()),
+            features: self.features_field.is_some(),
+            fingerprint,
+            invalid_utf8: self.invalid_utf8,
+            encoding: self.encoding,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            dialect: Dialect {
+                delimiter: self.delimiter.map(|byte| byte.0),
+                quote: self.quote,
+                escape: self.escape.map(|byte| byte.0),
+                has_header: !self.no_header,
+            },
+            ids: match &self.id_field {
+                _ if is_by_row => Ids::Line,
+                Some(_) => Ids::Field,
+                None => usual.ids,
+            },
+            id_field: self.id_field.clone().filter(|_| !is_by_row).unwrap_or(usual.id_field),
+            format: self.format,
+            skip_bad: self.skip_bad,
+            ..InputOptions::default()
+        })
+    }
+}
+
+/// A character of ASCII in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Byte(pub u8);
+
+impl Value for Byte {
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        match text.as_encoded_bytes() {
+            b"tab" | b"\\t" => Ok(Self(b'\t')),
+            [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(Self(*byte)),
+            _ => Err("expected one character of ASCII, or tab".into()),
+        }
+    }
+
+    fn write(&self) -> Vec<String> {
+        vec![if self.0 == b'\t' { "tab".to_owned() } else { char::from(self.0).to_string() }]
+    }
+}
+
+impl Value for Quote {
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        if text == "none" { Ok(Self::None) } else { Byte::parse(text).map(|byte| Self::Byte(byte.0)) }
+    }
+
+    fn write(&self) -> Vec<String> {
+        match self {
+            Self::Usual => Vec::new(),
+            Self::None => vec!["none".to_owned()],
+            Self::Byte(byte) => Byte(*byte).write(),
+        }
+    }
+}
+
+impl Value for Charset {
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        text.to_str().and_then(Self::named).ok_or_else(|| {
+            "expected auto, or a label of the Encoding standard, for example windows-1251".to_owned()
+        })
+    }
+
+    fn write(&self) -> Vec<String> {
+        vec![self.name().to_owned()]
+    }
+}
+
+choices! {
+    FingerprintForm {
+        FingerprintForm::Auto => "auto",
+        FingerprintForm::Hex => "hex",
+        FingerprintForm::Decimal => "decimal",
+        FingerprintForm::Signed => "signed",
+        FingerprintForm::Bits => "bits",
+    }
+}
+
+choices! {
+    InvalidUtf8 {
+        InvalidUtf8::Error => "error",
+        InvalidUtf8::Replace => "replace",
+        InvalidUtf8::Skip => "skip",
+    }
+}
+
+impl Value for InputFormat {
+    const CHOICES: &'static [super::Choice] = &[
+        ("auto", ""),
+        ("jsonl", ""),
+        ("csv", ""),
+        ("tsv", ""),
+        ("parquet", ""),
+        ("wet", ""),
+        ("warc", ""),
+        ("arc", ""),
+        ("text", ""),
+    ];
+
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        FORMATS.iter().find(|(name, _)| text == *name).map(|&(_, format)| format).ok_or_else(|| {
+            let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
+            format!("expected one of {}, found {:?}", names.join(", "), text.display().to_string())
+        })
+    }
+
+    fn write(&self) -> Vec<String> {
+        let found = FORMATS.iter().find(|(_, format)| format == self && *format != Self::Auto);
+        found.map(|(name, _)| (*name).to_owned()).into_iter().collect()
+    }
+}
+
+const FORMATS: [(&str, InputFormat); 9] = [
+    ("auto", InputFormat::Auto),
+    ("jsonl", InputFormat::Records(Kind::Jsonl)),
+    ("csv", InputFormat::Records(Kind::Csv)),
+    ("tsv", InputFormat::Records(Kind::Tsv)),
+    ("parquet", InputFormat::Records(Kind::Parquet)),
+    ("wet", InputFormat::Records(Kind::Wet)),
+    ("warc", InputFormat::Records(Kind::Warc)),
+    ("arc", InputFormat::Records(Kind::Arc)),
+    ("text", InputFormat::Text),
+];

@@ -1,0 +1,75 @@
+//! What a job may use.
+
+use std::ffi::OsStr;
+
+use super::{Value, settings};
+
+/// Default memory budget in bytes. Data that exceeds it is written to scratch files.
+pub const MEMORY: usize = 1 << 30;
+/// The smallest memory budget in bytes: a smaller one would write a scratch file for every few documents.
+pub const MEMORY_MIN: usize = 1 << 16;
+
+settings! {
+    /// What a job may use. Results do not depend on it.
+    Resources, "Resources" {
+        /// Memory budget; data beyond it goes to scratch files
+        ///
+        /// 64K or more, for example 512M or 4G.
+        memory: usize = MEMORY, "SIZE";
+        /// Number of threads; all cores if not given
+        threads: Option<u16> = None, "N", in 1..=65_535;
+    }
+}
+
+/// A size in bytes, with K, M, G or T for powers of 1024.
+impl Value for usize {
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        let text = super::value::utf8(text)?;
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I')
+        {
+            "" => 1_u64,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            "G" => 1 << 30,
+            "T" => 1 << 40,
+            _ => return Err("expected a number and K, M, G or T, for example 512M".into()),
+        };
+        let number: u64 = digits.parse().map_err(|_| "expected a number, for example 512M".to_owned())?;
+        match number.checked_mul(unit) {
+            Some(size) if size < MEMORY_MIN as u64 => Err("expected at least 64K".into()),
+            Some(size) => usize::try_from(size).map_err(|_| "more than this machine can address".to_owned()),
+            None => Err("too large".into()),
+        }
+    }
+
+    fn write(&self) -> Vec<String> {
+        vec![match *self {
+            size if size > 0 && size.is_multiple_of(1 << 30) => format!("{}G", size >> 30),
+            size if size > 0 && size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
+            size => size.to_string(),
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_parsed_with_their_units() {
+        let parse = |text: &str| usize::parse(OsStr::new(text));
+        for (text, size) in [
+            ("1048576", 1 << 20),
+            ("2048k", 2 << 20),
+            ("512M", 512 << 20),
+            ("4GiB", 4 << 30),
+            ("1GB", 1 << 30),
+        ] {
+            assert_eq!(parse(text), Ok(size), "{text}");
+        }
+        for bad in ["", "M", "1", "63k", "1X", "-1", "1.5G", "99999999999T", "ü"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is written.
+
+use std::path::PathBuf;
+
+use super::{choices, settings};
+use crate::input::Compression;
+
+settings! {
+    /// What is written.
+    Results, "Results" {
+        /// Folder to create for the results
+        out: PathBuf = PathBuf::new(), "OUT", short 'o';
+        /// Replace OUT if an earlier run made all that lies in it
+        ///
+        /// Without --resume, also removes the journal of an interrupted run.
+        force: bool = false, "";
+        /// Keep a journal, so that the same command can continue
+        ///
+        /// The journal is the folder `.OUT.twindex-resume`. Documents are not sketched again, and finished stages are not
+        /// repeated; results are the same, byte for byte. --memory, --threads and --skip-bad may differ. Not with
+        /// standard input.
+        resume: bool = false, "";
+        /// Which documents OUT/index contains: kept, all or none
+        ///
+        /// `none` writes no index and no report.html, and saves their time and space.
+        index: IndexOf = IndexOf::Kept, "WHICH";
+        /// Also write all documents with the decision about each
+        ///
+        /// The fields, columns or header lines are `cluster_id`, `cluster_size`, `kept`, `score` and `near_key`, the key
+        /// of the document that is kept in its place.
+        annotate: bool = false, "";
+        /// Add the size of its cluster to each kept document
+        ///
+        /// The field or column is `cluster_size`.
+        cluster_size: bool = false, "";
+        /// Prefix of the names of added fields
+        annotation_prefix: Option<String> = None, "PREFIX", rare true;
+        /// Also write revisit records for removed pages of WARC files
+        ///
+        /// One for each page whose payload equals that of a kept page, byte for byte.
+        ///
+        /// OUT/revisits.warc has records of WARC/1.1 with the profile identical-payload-digest. Near pages get none.
+        write_revisits: bool = false, "", rare true;
+        /// Compress written JSON Lines, CSV and TSV: gzip or zstd
+        ///
+        /// File names then end in .gz or .zst. [default: not compressed]
+        compress: Option<Compression> = None, "HOW";
+    }
+}
+
+/// The documents that the index of the results contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexOf {
+    /// The kept documents.
+    Kept,
+    /// All documents that were read, except documents near a document of a history.
+    All,
+    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
+    None,
+}
+
+choices! {
+    IndexOf {
+        IndexOf::Kept => "kept",
+        IndexOf::All => "all",
+        IndexOf::None => "none",
+    }
+}
+
+choices! {
+    Compression {
+        Compression::Gzip => "gzip",
+        Compression::Zstd => "zstd",
+    }
+}

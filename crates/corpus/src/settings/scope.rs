@@ -1,0 +1,51 @@
+//! Which documents are compared with which.
+
+use std::path::PathBuf;
+
+use super::{choices, settings};
+use crate::repeated::RepeatedKeys;
+
+settings! {
+    /// Which documents are compared with which.
+    Scope, "What is compared with what" {
+        /// Earlier results, whose documents go first; may be repeated
+        ///
+        /// Documents near one of an earlier run are removed. PATH is the folder of results of an earlier run, or an index. The result is that of one run over all
+        /// documents. The sets of the index are queried, which costs about as much as processing the new documents; if
+        /// it cannot be used (no sets, a lower threshold than its own, other shingles, containment, --max-work), the
+        /// texts in the folder, or those of --texts, are read instead.
+        against: Vec<PathBuf> = Vec::new(), "PATH";
+        /// The texts of the documents in the index of --against
+        ///
+        /// Needed if the index alone is not enough; may be repeated.
+        texts: Vec<PathBuf> = Vec::new(), "INPUT", rare true;
+        /// Compare only documents with the same value in this field
+        ///
+        /// `host` and `domain` are those of the URL. Equal texts with different values are all kept. A document without the field is a bad record. `field:NAME` is
+        /// a field with any name, even `host`.
+        inside: Option<String> = None, "FIELD";
+        /// Field of the URL, from which hosts are taken
+        ///
+        /// [default: the key, if it is a URL]
+        url_field: Option<String> = None, "FIELD";
+        /// For a repeated key: number, first, last or error
+        ///
+        /// `number`: the second document with key K gets the key K#2, or the next free number. `first`: the first
+        /// document is used, later ones are skipped and counted. `last`: the last one is used; reads the inputs twice.
+        /// `error`: an error. Keys of --against count. `number` and `first` hold some 10 to 40 bytes for each document.
+        repeated_keys: RepeatedKeys = RepeatedKeys::Number, "HOW";
+        /// Table of document frequencies, for --weights idf
+        ///
+        /// `twindex idf` makes it. It also weights the shingles of the simhash with --near within:K.
+        idf: Option<PathBuf> = None, "FILE", rare true;
+    }
+}
+
+choices! {
+    RepeatedKeys {
+        RepeatedKeys::Number => "number",
+        RepeatedKeys::First => "first",
+        RepeatedKeys::Last => "last",
+        RepeatedKeys::Error => "error",
+    }
+}
