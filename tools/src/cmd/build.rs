@@ -396,7 +396,7 @@ impl BuildArgs {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys {
             RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last one
-            other => other.into(),
+            other => other,
         };
         let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };
         let sketcher = self.boilerplate.sketcher(index)?;

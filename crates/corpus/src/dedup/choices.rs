@@ -208,13 +208,13 @@ impl Dedup {
     /// Returns the fields to add to all documents; `None` if annotated documents are not requested.
     pub(super) fn annotated(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
-        self.results.annotate.then(|| AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
+        self.results.annotate.then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
     }
 
     /// Returns the fields to add to kept documents; `None` if none are requested.
     pub(super) fn sized(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
-        self.results.cluster_size.then(|| AnnotationOptions { prefix, notes: AnnotatedFields::Size })
+        self.results.cluster_size.then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
     }
 
     /// Returns an error if annotated documents are requested and indexes of histories are queried: documents that are

@@ -293,7 +293,7 @@ impl Dedup {
         let is_saved = saved.is_some();
         let mut near = match saved {
             Some(near) => near,
-            None => self.near_groups(corpus, whole.as_ref(), rules, limits)?,
+            None => near_groups(corpus, whole.as_ref(), rules, limits)?,
         };
         if let Some(journal) = limits.journal.filter(|_| !is_saved) {
             journal.seal(DECIDED, |out| near.save(out))?;
@@ -347,25 +347,6 @@ impl Dedup {
         page::write(&folder.join(layout::REPORT), &figures)
     }
 
-    /// Decides which groups are kept, by the rule. `snapshot` is an index of all documents, for distances.
-    fn near_groups(
-        &self,
-        corpus: &Corpus,
-        snapshot: Option<&Snapshot>,
-        rules: &KeepRules<'_>,
-        limits: &JoinLimits<'_>,
-    ) -> anyhow::Result<NearGroups> {
-        let by_sets = |near| NearGroups::by_sets(&corpus.grouped, near, rules, limits);
-        Ok(match (rules.near, snapshot) {
-            (Near::Resemblance(threshold), _) => by_sets(Nearness::Resemblance(threshold))?,
-            (Near::Containment(threshold), _) => by_sets(Nearness::Containment(threshold))?,
-            (Near::Within(within), Some(snapshot)) => {
-                NearGroups::by_fingerprints(corpus, snapshot, within.into(), rules, limits)?
-            }
-            (Near::Within(_), None) | (Near::Equal, _) => NearGroups::none(&corpus.grouped)?,
-        })
-    }
-
     /// Returns the rules that decide which groups are kept; `priority` gives the order of the groups.
     fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
         KeepRules {
@@ -376,6 +357,24 @@ impl Dedup {
             most_comparisons: self.rule.max_work,
         }
     }
+}
+
+/// Decides which groups are kept, by the rule. `snapshot` is an index of all documents, for distances.
+fn near_groups(
+    corpus: &Corpus,
+    snapshot: Option<&Snapshot>,
+    rules: &KeepRules<'_>,
+    limits: &JoinLimits<'_>,
+) -> anyhow::Result<NearGroups> {
+    let by_sets = |near| NearGroups::by_sets(&corpus.grouped, near, rules, limits);
+    Ok(match (rules.near, snapshot) {
+        (Near::Resemblance(threshold), _) => by_sets(Nearness::Resemblance(threshold))?,
+        (Near::Containment(threshold), _) => by_sets(Nearness::Containment(threshold))?,
+        (Near::Within(within), Some(snapshot)) => {
+            NearGroups::by_fingerprints(corpus, snapshot, within.into(), rules, limits)?
+        }
+        (Near::Within(_), None) | (Near::Equal, _) => NearGroups::none(&corpus.grouped)?,
+    })
 }
 
 /// Size of a bucket above which the page does not compare all of its documents with each other.

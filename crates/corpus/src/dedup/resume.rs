@@ -233,7 +233,7 @@ impl Dedup {
         let fields = params
             .fields()
             .into_iter()
-            .map(|(name, value)| (format!("the parameter {name} of the index"), value.to_string()));
+            .map(|(name, value)| (format!("the parameter {name} of the index"), value.clone()));
         std::iter::once(version).chain(settings).chain(fields).collect()
     }
 

@@ -143,8 +143,8 @@ impl Dedup {
             if let Some(directory) = file.directory {
                 let directory = PathBuf::parse(directory.as_ref()).map_err(anyhow::Error::msg)?;
                 let paths = job.reading.inputs.iter().chain(&job.scope.against).chain(&job.scope.texts);
-                let paths = paths.chain(&job.scope.idf).chain(std::iter::once(&job.results.out));
-                let relative = paths.filter(|path| path.is_relative() && path.as_os_str() != "-").next();
+                let mut paths = paths.chain(&job.scope.idf).chain(std::iter::once(&job.results.out));
+                let relative = paths.find(|path| path.is_relative() && path.as_os_str() != "-");
                 if let Some(relative) =
                     relative.filter(|_| std::env::current_dir().ok() != Some(directory.clone()))
                 {

@@ -87,7 +87,7 @@ impl<S> Setting<S> {
     pub fn short_help(&self) -> String {
         let first: Vec<&str> =
             self.help.iter().map(|line| line.trim()).take_while(|line| !line.is_empty()).collect();
-        first.join(" ").trim_end_matches('.').to_owned()
+        first.join(" ").trim_end_matches('.').replace('`', "")
     }
 
     /// Returns the whole help, one line for each paragraph.

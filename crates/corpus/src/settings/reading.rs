@@ -21,11 +21,11 @@ settings! {
         /// A path is a.b or /a/b. In JSONL, a member of the object; in tables, a column. The texts of several fields are joined by newlines.
         /// Null is an empty text. [default: text]
         text_field: Option<String> = None, "FIELD";
-        /// Field of the key, or FILE:ROW for its place
+        /// Field of the key, or `FILE:ROW` for its place
         ///
         /// Written as --text-field. A string, a number, a UUID or a time, used as it is written; in archives, a header field. The literal
         /// `FILE:ROW` takes the file's name and the number of the record in it, also if there is a field `id`. [default: id if there is
-        /// one, else FILE:ROW; in archives, WARC-Target-URI]
+        /// one, else `FILE:ROW`; in archives, WARC-Target-URI]
         id_field: Option<String> = None, "FIELD";
         /// Format of all inputs, if names do not tell it
         ///

@@ -557,7 +557,7 @@ impl Why {
             if agrees == Some(false) {
                 explanation.notes.push("the fingerprints are not those that the table was made of".into());
             }
-            add_fields(known, explanation, key, &kept)?;
+            add_fields(known, explanation, key, &kept);
             explanation.place_of_kept = Some(kept.place);
             return Ok(());
         }
@@ -596,7 +596,7 @@ impl Why {
             explanation.notes.push("no word differs: the texts differ in white space only".into());
         }
         explanation.differences = Some(differences);
-        add_fields(known, explanation, key, &kept)?;
+        add_fields(known, explanation, key, &kept);
         explanation.place_of_kept = Some(kept.place);
         Ok(())
     }
@@ -702,7 +702,7 @@ fn add_fields(
     explanation: &mut Explanation,
     key: &DocumentRead,
     kept: &DocumentRead,
-) -> anyhow::Result<()> {
+) {
     let keep = known.run.as_ref().map(|run| &run.job().rule.keep);
     let (of_key, of_kept) = (&key.deciding, &kept.deciding);
     let fields = &known.input.attached.deciding;
@@ -740,7 +740,6 @@ fn add_fields(
             explanation.notes.push(format!("the two documents have different values in `{name}`"));
         }
     }
-    Ok(())
 }
 
 /// Returns the options for reading documents of a history, which need no number field.
