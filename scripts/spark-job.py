@@ -656,10 +656,10 @@ def refuse_others(session, tw, documents, index, mine):
         refused("column id: expected tinyint, smallint, int or bigint", lambda: tw.build(some, mine / "kind.twx", numbers))
     with twindex.Index.create(mine / "large.twx", numbers) as large:
         large.put_many([1, 2**63], ["a rose is a rose is a rose"] * 2)
-    refused("2 documents are in the index's log", lambda: tw.pairs(session, mine / "large.twx"))
+    refused("2 documents are in the index's log", lambda: tw.pairs(session, mine / "large.twx", within=3))
     large.compact()
     large.close()
-    refused(f"b: expected keys up to 2^63 - 1, found {2**63}", lambda: tw.pairs(session, mine / "large.twx").collect())
+    refused(f"b: expected keys up to 2^63 - 1, found {2**63}", lambda: tw.pairs(session, mine / "large.twx", within=3).collect())
     # Sorts the rows, because a limit without an order takes arbitrary rows.
     first = documents.orderBy("id").limit(25)
     twice = first.unionByName(first.orderBy("id").limit(1))

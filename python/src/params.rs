@@ -23,8 +23,9 @@ use crate::idf::IdfTable;
 /// simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
 /// minhash: the numbers of bands and rows; None for no minima.
 /// feature_bits: number of bits kept of each feature; 8 for features of one byte.
-/// threshold: smallest resemblance of near documents; given alone, distance is not considered. near_within: largest
-///     distance of near documents. By default 0.8 and the radius of simhash.
+/// threshold: smallest resemblance of near documents, by default 0.8 with minhash.
+/// near_within: largest distance of documents that are near whatever their resemblance. By default, the distance is
+///     not considered; with minhash=None it is the radius of simhash.
 /// sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document is
 ///     missed. Without sets, resemblance is estimated.
 /// marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.

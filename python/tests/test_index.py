@@ -84,12 +84,27 @@ def test_admit_uses_the_stored_threshold_unless_one_is_given(path, threshold, is
         index.admit("c", PAIR[0], within=3, resembling=0.5)
 
 
-def test_default_near_relation_is_unchanged():
-    assert twindex.Params().near == (0.8, 3) and "threshold" not in twindex.Params().fields
+def test_distance_decides_only_if_it_is_given_or_nothing_else_is_kept():
+    assert twindex.Params().near == (0.8, None) and "threshold" not in twindex.Params().fields
+    assert twindex.Params(sets=True, marks=True, simhash=5).near == (0.8, None)
+    assert twindex.Params(near_within=3).text + "near-within=none\n" == twindex.Params().text
+    assert twindex.Params.parse(twindex.Params(near_within=3).text).near == (0.8, 3)
     assert twindex.Params(simhash=None).near == (0.8, None) and twindex.Params(minhash=None).near == (None, 3)
     assert twindex.Params(near_within=1).near == (0.8, 1) and twindex.Params(threshold=0.9, near_within=2).near == (0.9, 2)
     with pytest.raises(twindex.InvalidError, match="MinHash"):
         twindex.Params(minhash=None, threshold=0.9)
+
+
+@pytest.mark.parametrize("how, is_near", [({}, False), ({"near_within": 3}, True), ({"minhash": None, "sets": False}, True)])
+def test_texts_that_only_repeat_a_word_are_near_if_a_distance_was_asked_for(path, how, is_near):
+    texts = ["la " * 500 + " ".join(f"{name}{number}" for number in range(15)) for name in ("left", "right")]
+    with twindex.Index.create(path, twindex.Params(**{"sets": True, "marks": True, **how})) as index:
+        assert index.admit("a", texts[0]).outcome == "new"
+        assert index.admit("b", texts[1]).outcome == ("duplicate" if is_near else "new")
+        index.commit()
+        assert len(index.near(texts[0])) == len(index.group("a")) == 1 + is_near
+        assert len(index.near(texts[0], within=3)) == 2
+        assert len(index.pairs()) == is_near
 
 
 def test_without_signatures_shared_bands_are_near_only_if_unverified(path):
@@ -312,9 +327,9 @@ def test_right_segment_requires_a_left_segment(path):
     assert index.logged == 2 and len(index.uuid) == 32
     index.compact()
     assert index.logged == 0 and index.segments == [2]
-    assert sum(len(batch.__arrow_c_array__()) for batch in index.pairs_batches(left=0, right=0)) > 0
+    assert sum(len(batch.__arrow_c_array__()) for batch in index.pairs_batches(3, left=0, right=0)) > 0
     with pytest.raises(twindex.InvalidError, match="right: expected none without left, found 0"):
-        index.pairs_batches(right=0)
+        index.pairs_batches(3, right=0)
 
 
 def test_resemblance_pairs_are_counted_or_estimated_on_request(path, tmp_path):

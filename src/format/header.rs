@@ -48,7 +48,7 @@ pub const FEATURE_NARROW: u32 = 32;
 pub const FEATURE_TEXT: u32 = 64;
 
 /// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a near relation
-/// ([`Params::near`]) other than the default.
+/// ([`Params::near`]) other than the one that absent lines stand for.
 pub const FEATURE_NEAR: u32 = 128;
 
 /// Incompatible feature of segments, manifests and logs: documents can have [fields] (a set, a mark or a priority). In

@@ -46,8 +46,8 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The Hamming distance up to which documents are near; by default the radius of the tables. If `None`, the distance
-    /// does not decide whether documents are near.
+    /// The Hamming distance up to which documents are near. If `None`, the distance does not decide whether documents are
+    /// near. [`Near::usual`] says which it is by default.
     pub near: Option<u8>,
 }
 
@@ -307,7 +307,8 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores 64-bit fingerprints and permutation tables tuned for the Hamming radius `within`.
+    /// Stores 64-bit fingerprints and permutation tables tuned for the Hamming radius `within`. If minima are stored too, the
+    /// distance does not decide which documents are near, unless [`near`](Self::near) says so.
     pub fn simhash(self, within: u8) -> Self {
         self.simhash_weighted(within, SimhashWeights::Occurrences)
     }
@@ -327,10 +328,9 @@ impl ParamsBuilder {
     }
 
     /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit) use
-    /// by default. Without this call, documents are near if their fingerprints differ in at most the number of bits given to
-    /// [`simhash`](Self::simhash) (if fingerprints are stored), or if their resemblance is at least 0.8 (if minima are
-    /// stored). The near relation does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
-    /// computes bands for a threshold.
+    /// by default. Without this call it is [`Near::usual`]: a resemblance of at least 0.8 if minima are stored, otherwise the
+    /// distance given to [`simhash`](Self::simhash). The near relation does not change the bands:
+    /// [`Banding::for_threshold`](crate::Banding::for_threshold) computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
         self
@@ -510,12 +510,13 @@ impl ParamsBuilder {
         }
         if let Some(near) = self.near {
             near.check_kept(&self.params)?;
-            if let Some(simhash) = &mut self.params.simhash {
-                simhash.near = near.within;
-            }
-            if self.params.minhash.is_some() {
-                self.params.threshold = near.threshold;
-            }
+        }
+        let near = self.near.unwrap_or_else(|| Near::usual(&self.params));
+        if let Some(simhash) = &mut self.params.simhash {
+            simhash.near = near.within;
+        }
+        if self.params.minhash.is_some() {
+            self.params.threshold = near.threshold;
         }
         self.params.check()?;
         Ok(self.params)
@@ -530,18 +531,35 @@ mod tests {
         Params::builder().words(5).simhash(3).minhash(20, 6).build().unwrap()
     }
 
+    /// The near relation that needs no line in files.
+    fn either() -> Params {
+        let near = Near::resembling(0.8).unwrap().or_within(3);
+        Params::builder().words(5).simhash(3).minhash(20, 6).near(near).build().unwrap()
+    }
+
     #[test]
     fn encoding_equals_the_golden_text() {
         let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
                     shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=auto\ncodec=auto\n\
                     minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";
-        assert_eq!(both().encode(), text);
-        assert_eq!(Params::decode(text).unwrap(), both());
+        assert_eq!(either().encode(), text);
+        assert_eq!(Params::decode(text).unwrap(), either());
+        assert_eq!(both().encode(), text.to_owned() + "near-within=none\n");
+    }
+
+    #[test]
+    fn parameters_without_near_lines_are_read_as_either_condition() {
+        let stored = either().encode();
+        assert!(!stored.contains("threshold=") && !stored.contains("near-within="), "{stored}");
+        let read = Params::decode(&stored).unwrap();
+        assert_eq!(read.near(), Near::resembling(0.8).unwrap().or_within(3));
+        assert!(read.check_same_near(&both()).is_err());
+        read.check_same_sketch(&both()).unwrap();
     }
 
     #[test]
     fn non_canonical_encodings_are_refused_with_field_name() {
-        let text = both().encode();
+        let text = either().encode();
         for (from, to, named) in [
             ("width=5", "width=05", "canonical"),
             ("width=5", "width=+5", "width"),
@@ -668,11 +686,10 @@ mod tests {
     }
 
     #[test]
-    fn non_default_near_relation_is_encoded_without_changing_sketches() {
+    fn near_relation_is_encoded_without_changing_sketches() {
         let builder = || Params::builder().words(5).simhash(3).minhash(20, 6);
         let of = |near: Near| builder().near(near).build().unwrap();
-        let usual = Near::resembling(0.8).unwrap().or_within(3);
-        assert_eq!((of(usual), both().near()), (both(), usual));
+        assert_eq!(of(Near::resembling(0.8).unwrap()), both());
         for (near, lines) in [
             (Near::resembling(0.95).unwrap().or_within(3), "threshold=0.95\n"),
             (Near::resembling(1.0 / 3.0).unwrap().or_within(3), "threshold=0.3333333333333333\n"),
@@ -681,12 +698,12 @@ mod tests {
             (Near::within(10), "threshold=none\nnear-within=10\n"),
         ] {
             let params = of(near);
-            assert_eq!(params.encode(), both().encode() + lines);
+            assert_eq!(params.encode(), either().encode() + lines);
             assert_eq!((Params::decode(&params.encode()).unwrap(), params.near()), (params.clone(), near));
-            assert_ne!(params.digest(), both().digest());
-            both().check_same_sketch(&params).unwrap();
-            params.check_same_sketch(&both()).unwrap();
-            assert_eq!(params.sketch().digest(), both().sketch().digest());
+            assert_ne!(params.digest(), either().digest());
+            either().check_same_sketch(&params).unwrap();
+            params.check_same_sketch(&either()).unwrap();
+            assert_eq!(params.sketch().digest(), either().sketch().digest());
         }
     }
 
@@ -695,6 +712,10 @@ mod tests {
         let (fingerprints, minima) = (Params::builder().simhash(3), Params::builder().minhash(20, 6));
         assert_eq!(fingerprints.clone().build().unwrap().near(), Near::within(3));
         assert_eq!(minima.clone().build().unwrap().near(), Near::resembling(0.8).unwrap());
+        assert_eq!(both().near(), Near::resembling(0.8).unwrap());
+        let with_sets =
+            Params::builder().simhash(5).preset(Preset::BRODER_84).sets().marks().build().unwrap();
+        assert_eq!((with_sets.near(), with_sets.simhash.unwrap().within), (both().near(), 5));
         assert!(fingerprints.clone().near(Near::resembling(0.9).unwrap()).build().is_err());
         assert!(minima.near(Near::within(3)).build().is_err());
         assert!(fingerprints.clone().near(Near::within(11)).build().is_err());

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub struct Threshold(u64);
 
 impl Threshold {
-    /// The threshold of an index whose parameters have no `threshold` line: 0.8.
+    /// The threshold of a new index for which none is specified, and of parameters without a `threshold` line: 0.8.
     pub const USUAL: Self = Self(0.8_f64.to_bits());
 
     /// Creates a threshold from a resemblance above 0 and at most 1.
@@ -64,10 +64,10 @@ impl FromStr for Threshold {
 /// use twindex::params::Near;
 ///
 /// let both = Params::builder().simhash(3).minhash(20, 6);
-/// assert_eq!(both.clone().build()?.near(), Near::resembling(0.8)?.or_within(3));
-/// let strict = both.near(Near::resembling(0.95)?).build()?;
-/// assert!(strict.encode().ends_with("\nthreshold=0.95\nnear-within=none\n"));
-/// assert_eq!(strict.near().to_string(), "a resemblance of 0.95 or more");
+/// assert_eq!(both.clone().build()?.near(), Near::resembling(0.8)?);
+/// let wider = both.near(Near::resembling(0.95)?.or_within(3)).build()?;
+/// assert!(wider.encode().ends_with("\nthreshold=0.95\n"));
+/// assert_eq!(wider.near().to_string(), "a resemblance of 0.95 or more, or fingerprints at most 3 bits apart");
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +80,20 @@ pub struct Near {
 }
 
 impl Near {
+    /// The near relation of a new index for which none is specified: a resemblance of at least [`Threshold::USUAL`] if
+    /// minima are stored, even if fingerprints are stored too; otherwise the radius of the tables of fingerprints. An
+    /// existing index keeps the relation that it stores.
+    ///
+    /// The distance does not decide beside a resemblance, because a fingerprint weighs a shingle by its number of
+    /// occurrences: texts that repeat one word often, and otherwise have nothing in common, have the same fingerprint.
+    #[must_use]
+    pub fn usual(params: &Params) -> Self {
+        match params.minhash {
+            Some(_) => Self { threshold: Some(Threshold::USUAL), within: None },
+            None => Self { threshold: None, within: params.simhash.map(|simhash| simhash.within) },
+        }
+    }
+
     /// Creates the relation in which documents are near if their resemblance is at least `threshold` (above 0 and at most
     /// 1). The distance of their fingerprints is ignored.
     ///

@@ -395,10 +395,9 @@ impl Snapshot {
     }
 
     /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these are
-    /// the documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
-    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document,
-    /// except documents with the same bytes if the index stores sets. A sketch made with other parameters makes the query
-    /// fail.
+    /// the documents [`resembling`](Self::resembling) this one at 0.8 or more, or, if the index stores no minima, those
+    /// [`within`](Self::within) the radius of the tables. An empty sketch is near no document, except documents with the same
+    /// bytes if the index stores sets. A sketch made with other parameters makes the query fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }

@@ -75,7 +75,12 @@ const BATCHES: [&[(&str, Option<&str>)]; 2] = [
 fn params() -> Params {
     let builder = Params::builder().words(2).simhash(3).minhash(8, 2).signature_bits(4);
     let (design, codec) = choices("blocks-4", "planes+2");
-    builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
+    builder.tables(design, codec).bottom(5).modulus(4).near(either()).build().unwrap()
+}
+
+/// Returns the near relation that parameters without its lines have. It was the default when the files were made.
+fn either() -> Near {
+    Near::resembling(0.8).unwrap().or_within(3)
 }
 
 /// The design, the codec and the number of documents of each index that [`committed_as`] names. With `auto`, the cost model
@@ -150,9 +155,8 @@ fn build(path: &Path) {
 /// Builds an index with values and stamps whose writer was not closed. Its segment has one deleted and one expired
 /// document, and its log has two batches, one of them with a payload.
 fn build_living(path: &Path) {
-    let params =
-        Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
-    let index = Index::create(path, params).unwrap();
+    let params = Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).near(either());
+    let index = Index::create(path, params.build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
     let put = |writer: &mut twindex::Writer, key: &str, stamp: u64| {
@@ -177,8 +181,8 @@ fn build_living(path: &Path) {
 /// Builds an index whose manifest records the length of its active log. That log has one batch within the recorded length
 /// and one after it. The previous log was removed when its batch was flushed to the segment.
 fn build_grown(path: &Path) {
-    let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).build().unwrap();
-    let index = Index::create(path, params).unwrap();
+    let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).near(either());
+    let index = Index::create(path, params.build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
     for number in 0..4 {

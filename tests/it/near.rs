@@ -5,9 +5,11 @@
 
 use std::path::Path;
 
-use twindex::params::Near;
+use twindex::params::{Near, Preset, Shingling, Tokens};
 use twindex::store::OnConflict;
-use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
+use twindex::{Admitted, Error, Fingerprint, GROUP_QUESTIONS, Index, Params, Result};
+
+use crate::support::Random;
 
 /// Returns a text of `shared` words that occur in all documents and `own` words that occur only in this document.
 fn text(name: &str, shared: usize, own: usize) -> String {
@@ -131,6 +133,70 @@ fn resemblance_alone_decides_if_no_distance_is_given() {
         // A query can override the relation.
         let all = snapshot.near_by(&sketches[1], resembling(0.999).or_within(10)).run().unwrap().hits.len();
         assert_eq!(all, 2);
+    }
+}
+
+/// Returns texts that mostly repeat one thing, so that their fingerprints are close although they have little in common:
+/// text with the same word misread again and again, reads of a sequencer with long runs of A, tables whose cells are
+/// mostly empty, and tables of contents with dot leaders.
+fn repetitive() -> Vec<(Shingling, Vec<String>)> {
+    let words =
+        |name: &str, count: usize| (0..count).map(|number| format!("{name}{number}")).collect::<Vec<_>>();
+    let of_each = |text: &dyn Fn(&str) -> String| ["one", "two", "three"].map(text).to_vec();
+    let bases = |name: &str| {
+        let mut random = Random(name.bytes().map(u64::from).sum());
+        (0..40).map(|_| ["A", "C", "G", "T"][random.below(4)]).collect::<String>()
+    };
+    let characters = Shingling::words(9, 0).with_tokens(Tokens::Characters).unwrap();
+    let symbols = Shingling::words(5, 0).with_tokens(Tokens::WordsSymbols).unwrap();
+    vec![
+        (Shingling::words(5, 0), of_each(&|name| "la ".repeat(500) + &words(name, 15).join(" "))),
+        (Shingling::words(3, 0), of_each(&|name| words(name, 4).join("\t") + &"\tNA".repeat(300))),
+        (characters, of_each(&|name| "A".repeat(900) + &bases(name))),
+        (symbols, of_each(&|name| words(name, 3).join(&".".repeat(700)))),
+    ]
+}
+
+#[test]
+fn documents_that_only_repeat_the_same_are_near_if_a_distance_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    for (number, (shingling, texts)) in repetitive().into_iter().enumerate() {
+        let builder = || Params::builder().shingling(shingling.clone()).simhash(3).preset(Preset::LSH_20X6);
+        let asked = resembling(0.8).or_within(3);
+        for (params, is_near) in [
+            (builder().sets().marks(), false),
+            (builder(), false),
+            (builder().near(asked).sets().marks(), true),
+            (Params::builder().shingling(shingling.clone()).simhash(3).marks(), true),
+        ]
+        .map(|(builder, is_near)| (builder.build().unwrap(), is_near))
+        {
+            let path = dir.path().join(format!("{number}-{:x}", params.digest()));
+            drop(Index::create(&path, params).unwrap());
+            let index = Index::open(&path).unwrap();
+            let sketcher = index.sketcher().unwrap();
+            let sketches: Vec<_> = texts.iter().map(|text| sketcher.sketch(text).unwrap()).collect();
+            let mut writer = index.writer().unwrap();
+            let keys = ["one", "two", "three"];
+            for (key, sketch) in keys.into_iter().zip(&sketches) {
+                let admitted = writer.admit(key, sketch).unwrap();
+                let found = matches!(&admitted, Admitted::Duplicate(hit) if hit.key.as_str() == Some("one"));
+                assert_eq!(found, is_near && key != "one", "{number} {key}: {admitted:?}");
+                assert!(found || admitted == Admitted::New, "{admitted:?}");
+            }
+            writer.commit().unwrap();
+            let snapshot = index.snapshot();
+            for (key, sketch) in keys.into_iter().zip(&sketches) {
+                let hits = snapshot.near(sketch).run().unwrap().hits;
+                assert_eq!(hits.len(), if is_near { texts.len() } else { 1 }, "{number}: {hits:?}");
+                // The fingerprints are stored, whatever the relation is.
+                assert_eq!(hits[0].distance, Some(0));
+                let close = snapshot.within(sketch.fingerprint().unwrap(), 3).run().unwrap().hits;
+                assert_eq!(close.len(), texts.len());
+                let size = snapshot.group_size(key, GROUP_QUESTIONS).unwrap().unwrap().decided();
+                assert_eq!(size, Some(if is_near { texts.len() as u64 } else { 1 }));
+            }
+        }
     }
 }
 

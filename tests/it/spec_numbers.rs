@@ -808,7 +808,8 @@ const RECORDS: [(&str, &str); 3] =
     [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
 
 fn three_records() -> Vec<u8> {
-    let builder = Params::builder().words(2).simhash(3).minhash(2, 2).bottom(2).modulus(3);
+    let near = Near::resembling(0.8).unwrap().or_within(3);
+    let builder = Params::builder().words(2).simhash(3).minhash(2, 2).bottom(2).modulus(3).near(near);
     let params = builder.tables("blocks-4".parse().unwrap(), "planes+2".parse().unwrap()).build().unwrap();
     let sketcher = Sketcher::new(&params).unwrap();
     let mut records = Records::new(&params);

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use twindex::Params;
 use twindex::design::{CodecChoice, DesignChoice};
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, Preset,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, ParamsBuilder, Preset,
     SIGNATURE_BITS, SimhashWeights, WeightUnit,
 };
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
@@ -28,7 +28,8 @@ pub(crate) struct ParamArgs {
     /// Methods for which the index keeps data [default: both; simhash alone for raw fingerprints]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
-    /// Hamming radius for which the tables are optimized, and within which documents are near, 0 to 10 [default: 3]
+    /// Hamming radius, 0 to 10: documents whose fingerprints are within it are near, and the tables are optimized for it.
+    /// Without this option the distance makes documents near only where no MinHash is kept [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Design of the permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B,
@@ -53,7 +54,7 @@ pub(crate) struct ParamArgs {
     preset: Option<Preset>,
     /// Smallest resemblance of near documents, 0.05 to 1; bands and rows are chosen to find 99.5 % of such pairs.
     /// Without --within, only the resemblance decides; with --within, documents whose fingerprints are within that
-    /// radius are near as well [default: 0.8, or --within]
+    /// radius are near as well [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold, conflicts_with_all = ["bands", "rows", "preset"])]
     threshold: Option<f64>,
     /// Number of bits of each minimum to keep for estimates of resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
@@ -308,9 +309,6 @@ impl ParamArgs {
                 None => builder,
             };
         }
-        if let Some(threshold) = self.threshold {
-            builder = builder.near(named(threshold, self.within)?);
-        }
         match self.sets {
             Some(Sets::None) => {}
             None if raw || !wanted(Method::Minhash) || self.weighs_fractions(features) => {}
@@ -320,7 +318,12 @@ impl ParamArgs {
             _ => builder = builder.sets().marks(),
         }
         // The values were checked one by one before. This reports values that contradict each other.
-        builder.build().map_err(|error| Usage::new(error.to_string()).into())
+        let build = |builder: ParamsBuilder| builder.build().map_err(|error| Usage::new(error.to_string()));
+        let params = build(builder.clone())?;
+        Ok(match self.near(&params)? {
+            Some(near) => build(builder.near(near))?,
+            None => params,
+        })
     }
 
     /// Returns whether weights may be fractions, which sets cannot store.
@@ -365,9 +368,9 @@ impl ParamArgs {
     pub(crate) fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.check_kept(made)?;
         let ExistingParams { path, params, noun } = made;
+        let near = params.near();
         if let Some(threshold) = self.threshold {
             self.check_banding(made)?;
-            let near = params.near();
             ensure!(
                 near.threshold == named(threshold, None)?.threshold,
                 "{}: documents are near by {near} in this {noun}, --threshold {threshold} was given; leave it out, or \
@@ -375,8 +378,16 @@ impl ParamArgs {
                 path.display()
             );
         }
-        let within = self.within.map(|within| within.to_string());
-        check_option(made, "within", "within", within.as_deref())
+        if let Some(within) = self.within {
+            check_option(made, "within", "within", Some(&within.to_string()))?;
+            ensure!(
+                near.within == self.within,
+                "{}: documents are near by {near} in this {noun}, --within {within} was given; leave it out, or make \
+                 another {noun}",
+                path.display()
+            );
+        }
+        Ok(())
     }
 
     /// Returns an error if `--threshold` or `--preset` implies other bands than `params`.

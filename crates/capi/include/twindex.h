@@ -469,7 +469,9 @@ twindex_code twindex_params_expire_after(const twindex_params *params,
 
 // Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
 // fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
-// negative `within` the second; at least one condition is required.
+// negative `within` the second; at least one condition is required. Without this call, documents are near by a
+// resemblance of at least 0.8 if MinHash features are stored, and otherwise within the distance given to
+// `twindex_params_simhash`.
 twindex_code twindex_params_near(const twindex_params *params,
                                  double threshold,
                                  int32_t within,

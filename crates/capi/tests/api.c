@@ -95,6 +95,32 @@ static void errors(const char *directory) {
     CHECK(twindex_error_message(NULL)[0] == 0);
 }
 
+/* Returns whether a new index with these parameters stores that distance makes no documents near. */
+static bool ignores_distance(const char *where, const twindex_params *params) {
+    twindex_error *error = NULL;
+    twindex_index *index;
+    twindex_params *stored;
+    OK(twindex_index_create(where, params, &index, &error));
+    OK(twindex_index_params(index, &stored, &error));
+    bool ignores = strstr(twindex_params_text(stored), "\nnear-within=none\n") != NULL;
+    twindex_params_free(stored);
+    twindex_index_free(index);
+    return ignores;
+}
+
+/* With MinHash features, a distance makes documents near only if it is given. */
+static void near_by_default(const char *directory) {
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_simhash(params, 3, &error));
+    CHECK(!ignores_distance(at(directory, "near-1.twx"), params));
+    OK(twindex_params_preset(params, "lsh-20x6", &error));
+    CHECK(ignores_distance(at(directory, "near-2.twx"), params));
+    OK(twindex_params_near(params, 0.8, 3, &error));
+    CHECK(!ignores_distance(at(directory, "near-3.twx"), params));
+    twindex_params_free(params);
+}
+
 static twindex_index *make(const char *where) {
     twindex_error *error = NULL;
     twindex_params *params = twindex_params_new();
@@ -488,6 +514,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     CHECK(twindex_abi_version() == TWINDEX_ABI_VERSION && twindex_version()[0] != 0);
     errors(argv[1]);
+    near_by_default(argv[1]);
     documents(at(argv[1], "documents.twx"));
     numbers(at(argv[1], "numbers.twx"));
     weights(argv[1]);

@@ -3,7 +3,7 @@
 //! bands. Then documents far below it were dropped as duplicates, and an index without signatures answered with every
 //! document that shared a band.
 
-use crate::support::{Bench, says};
+use crate::support::{Bench, Document, Random, jsonl, rows, says, words};
 use twindex::Index;
 use twindex::params::Near;
 
@@ -60,7 +60,7 @@ fn stream_keeps_documents_below_its_threshold_and_finds_duplicates_above() {
 #[test]
 fn stream_accepts_another_threshold_or_radius_for_one_run() {
     let bench = bench();
-    let usual = Near::resembling(0.8).unwrap().or_within(3);
+    let usual = Near::resembling(0.8).unwrap();
     let streamed = |options: &str| {
         let index = format!("usual{}.twx", options.replace(' ', ""));
         bench.ok(&format!("stream {index} below.jsonl --words 1 --drop-duplicates -q"));
@@ -172,7 +172,8 @@ fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
 fn parameters_list_the_threshold_only_if_it_is_not_default() {
     let bench = bench();
     bench.ok("build numbers.twx close.jsonl --words 1 --bands 20 --rows 6 -q");
-    bench.ok("build usual.twx close.jsonl --words 1 --threshold 0.8 --within 3 --bottom 0 -q");
+    bench.ok("build usual.twx close.jsonl --words 1 --threshold 0.8 --bottom 0 -q");
+    bench.ok("build either.twx close.jsonl --words 1 --threshold 0.8 --within 3 -q");
     let params = |index: &str| Index::open(bench.path(index)).unwrap().params();
     let bands = params("usual.twx").minhash.unwrap();
     bench.ok(&format!(
@@ -181,14 +182,25 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
     ));
     assert_eq!(params("usual.twx").encode(), params("same.twx").encode());
     assert!(!params("numbers.twx").encode().contains("threshold"));
-    assert!(
-        bench
-            .ok("stats numbers.twx")
-            .contains("a resemblance of 0.8 or more, or fingerprints at most 3 bits apart")
+    assert!(bench.ok("stats numbers.twx").contains("near by: a resemblance of 0.8 or more\n"));
+    says(
+        &bench.ok("stats either.twx"),
+        &["near by: a resemblance of 0.8 or more, or fingerprints at most 3 bits apart"],
     );
+    assert!(!params("either.twx").encode().contains("near-within"));
     // Options must agree with the existing index, as for all stored parameters.
-    bench.ok("build usual.twx below.jsonl --words 1 --threshold 0.8 -q");
-    bench.ok("build same.twx below.jsonl --words 1 --threshold 0.8 --within 3 -q");
+    bench.ok("build either.twx below.jsonl --words 1 --threshold 0.8 --within 3 -q");
+    bench.ok("build same.twx below.jsonl --words 1 --threshold 0.8 -q");
+    for options in ["--within 3", "--threshold 0.8 --within 3"] {
+        says(
+            &bench.refused(&format!("build same.twx below.jsonl --words 1 {options}")),
+            &[
+                "same.twx: documents are near by a resemblance of 0.8 or more in this index",
+                "--within 3",
+                "leave it out",
+            ],
+        );
+    }
     bench.ok("build high.twx close.jsonl --words 1 --threshold 0.95 --within 2 -q");
     assert_eq!(near(&bench, "high.twx"), Near::resembling(0.95).unwrap().or_within(2));
     says(
@@ -199,4 +211,131 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
     bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());
+}
+
+/// Returns files of texts that mostly repeat one thing, so that their fingerprints are close although they have little in
+/// common, and the options to read them with.
+fn repetitive() -> [(&'static str, &'static str, Vec<Document>); 4] {
+    let own =
+        |name: &str, count: usize| (0..count).map(|number| format!("{name}{number}")).collect::<Vec<_>>();
+    let of_each = |text: &dyn Fn(&str) -> String| {
+        ["one", "two", "three"].map(|name| (name.to_owned(), text(name))).to_vec()
+    };
+    let bases = |name: &str| {
+        let mut random = Random(name.bytes().map(u64::from).sum());
+        (0..40).map(|_| ["A", "C", "G", "T"][random.below(4)]).collect::<String>()
+    };
+    [
+        ("misread", "", of_each(&|name| "la ".repeat(500) + &own(name, 15).join(" "))),
+        ("empty-cells", "--words 3", of_each(&|name| own(name, 4).join("\t") + &"\tNA".repeat(300))),
+        ("poly-a", "--tokens characters", of_each(&|name| "A".repeat(900) + &bases(name))),
+        ("leaders", "--tokens words-symbols", of_each(&|name| own(name, 3).join(&".".repeat(700)))),
+    ]
+}
+
+#[test]
+fn documents_that_only_repeat_the_same_are_near_in_no_verb_unless_a_distance_was_given() {
+    let bench = Bench::new();
+    let single = ["one\tone\t1", "three\tthree\t1", "two\ttwo\t1"];
+    for (name, options, documents) in repetitive() {
+        bench.write(&format!("{name}.jsonl"), jsonl(&documents));
+        let input = format!("{name}.jsonl {options} -q");
+        bench.ok(&format!("dedup {input} -o {name}-out"));
+        assert_eq!(bench.read(&format!("{name}-out/kept.jsonl")).lines().count(), 3, "{name}");
+        let streamed = bench.ok(&format!("stream {name}-s.twx {input} --drop-duplicates"));
+        assert_eq!(streamed.lines().filter(|line| line.contains("\tnew\t")).count(), 3, "{streamed}");
+        bench.ok(&format!("build {name}-b.twx {input}"));
+        bench.ok(&format!("sketch {input} -o {name}.sketches"));
+        bench.ok(&format!("build {name}-k.twx {name}.sketches -q"));
+        for index in ["b", "k", "s"].map(|index| format!("{name}-{index}.twx")) {
+            assert_eq!(near(&bench, &index), Near::resembling(0.8).unwrap());
+            assert_eq!(rows(&bench.ok(&format!("groups {index}")), "key\tleader\tsize"), single, "{index}");
+            assert_eq!(bench.ok(&format!("query {index} {name}.jsonl")).lines().count(), 3, "{index}");
+            assert_eq!(bench.ok(&format!("pairs {index} --count")), "0\n");
+            assert_eq!(bench.ok(&format!("clusters {index} -q")).lines().count(), 1);
+            // Fingerprints are stored, and decide where they are asked for.
+            assert_eq!(bench.ok(&format!("query {index} {name}.jsonl --within 3")).lines().count(), 9);
+            assert_eq!(bench.ok(&format!("pairs {index} --within 3 --count")), "3\n");
+        }
+        for asked in ["--within 3", "--threshold 0.8 --within 3", "--method simhash"] {
+            let index = format!("{name}{}.twx", asked.replace(' ', ""));
+            let streamed = bench.ok(&format!("stream {index} {input} {asked}"));
+            assert_eq!(
+                streamed.lines().filter(|line| line.contains("\tduplicate\tone\t")).count(),
+                2,
+                "{streamed}"
+            );
+            // The index has the rule from now on.
+            let groups = rows(&bench.ok(&format!("groups {index}")), "key\tleader\tsize");
+            assert!(groups.iter().all(|row| row.ends_with("\t3")), "{groups:?}");
+            assert_eq!(bench.json(&format!("stream {index} {name}.jsonl --drop-duplicates"))["known"], 3);
+        }
+        // A distance that is given for one run of `stream` decides in this run.
+        let others: Vec<Document> =
+            documents.into_iter().map(|(key, text)| (format!("another {key}"), text)).collect();
+        bench.write("others.jsonl", jsonl(&others));
+        let streamed = bench.ok(&format!("stream {name}-b.twx others.jsonl --within 3 -q"));
+        assert_eq!(streamed.lines().filter(|line| line.contains("\tduplicate\t")).count(), 3, "{streamed}");
+        assert_eq!(near(&bench, &format!("{name}-b.twx")), Near::resembling(0.8).unwrap());
+    }
+}
+
+/// Returns documents of which most repeat a word up to 400 times, also such that are near an earlier one or are its copy.
+fn repeating(seed: u64, count: usize) -> Vec<Document> {
+    let mut random = Random(seed);
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for place in 0..count {
+        let mut text = match random.below(5) {
+            0 | 1 if place > 0 => texts[random.below(place)].clone(),
+            _ => {
+                let own = 3 + random.below(30);
+                let mut text = words(&mut random, own);
+                let repeated = ["la", "n/a", "x", "..."][random.below(4)].to_owned();
+                let at = random.below(text.len());
+                let times = [0, 3, 60, 400][random.below(4)];
+                text.splice(at..at, std::iter::repeat_n(repeated, times));
+                text
+            }
+        };
+        for _ in 0..random.below(4) {
+            let at = random.below(text.len());
+            text[at] = format!("w{}", random.below(700));
+        }
+        texts.push(text);
+    }
+    texts.into_iter().enumerate().map(|(place, text)| (format!("d{place:03}"), text.join(" "))).collect()
+}
+
+#[test]
+fn stream_without_options_admits_what_dedup_keeps_of_documents_that_repeat_words() {
+    let bench = Bench::new();
+    for (seed, options) in
+        [(81, ""), (82, "--words 2"), (83, "--tokens characters"), (84, "--tokens words-symbols")]
+    {
+        bench.write("in.jsonl", jsonl(&repeating(seed, 250)));
+        bench.ok(&format!("dedup in.jsonl -o out{seed} {options} -q"));
+        let kept = bench.read(&format!("out{seed}/kept.jsonl"));
+        let kept: Vec<&str> = kept.lines().map(|line| &line[7..11]).collect();
+        assert!(kept.len() > 100 && kept.len() < 240, "{seed}: {}", kept.len());
+        for how in ["", "--drop-duplicates"] {
+            let streamed = bench.ok(&format!("stream s{seed}{how}.twx in.jsonl {options} {how} -q"));
+            let new: Vec<&str> =
+                streamed.lines().filter_map(|line| line.split_once("\tnew\t")).map(|(key, _)| key).collect();
+            assert_eq!(new, kept, "{seed} {how}");
+        }
+        // `groups` decides by the same rule, in another order.
+        bench.ok(&format!("build b{seed}.twx in.jsonl {options} -q"));
+        bench.ok(&format!("dedup in.jsonl -o by-hash{seed} --keep key-hash {options} -q"));
+        let groups = rows(&bench.ok(&format!("groups b{seed}.twx")), "key\tleader\tsize");
+        let leaders: Vec<&str> = groups
+            .iter()
+            .map(|row| row.split('\t').collect::<Vec<_>>())
+            .filter(|row| row[0] == row[1])
+            .map(|row| row[0])
+            .collect();
+        let by_hash = bench.read(&format!("by-hash{seed}/kept.jsonl"));
+        let mut by_hash: Vec<&str> = by_hash.lines().map(|line| &line[7..11]).collect();
+        by_hash.sort_unstable();
+        assert_eq!(leaders, by_hash, "{seed}");
+    }
 }

@@ -172,6 +172,10 @@ fn parameters_differing_from_the_index_are_refused_naming_both() {
     for (line, parts) in [
         ("build i.twx in.jsonl --words 4", &["i.twx: ", "words", "5", "4"][..]),
         ("build i.twx in.jsonl --within 6", &["i.twx: ", "within", "3", "6"]),
+        (
+            "build i.twx in.jsonl --within 3",
+            &["i.twx: ", "near by a resemblance of 0.8 or more", "--within 3"],
+        ),
         ("build i.twx in.jsonl --bands 10", &["i.twx: ", "bands", "20", "10"]),
         ("build i.twx in.jsonl --rows 5", &["i.twx: ", "rows", "6", "5"]),
         ("build i.twx in.jsonl --signature-bits 4", &["i.twx: ", "signature-bits", "8", "4"]),
@@ -187,9 +191,8 @@ fn parameters_differing_from_the_index_are_refused_naming_both() {
         says(&refused_without_a_trace(&bench, line), parts);
     }
     // The same parameters, given explicitly, are accepted.
-    bench.ok(
-        "build i.twx in.jsonl --words 5 --within 3 --bands 20 --rows 6 --method simhash,minhash --seed 0 -q",
-    );
+    bench.ok("build i.twx in.jsonl --words 5 --bands 20 --rows 6 --method simhash,minhash --seed 0 -q");
+    bench.ok("build simhash.twx in.jsonl --words 5 --within 3 --method simhash --seed 0 -q");
 }
 
 #[test]
