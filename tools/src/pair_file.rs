@@ -247,6 +247,20 @@ impl PairFiles {
         Ok(Self { files: sources, fields: all.and_then(|(_, fields)| fields).unwrap_or_default() })
     }
 
+    /// Returns whether `path` is a file that `pairs` wrote with `--out` or `--into`, and not a table.
+    pub(crate) fn is_one(path: &Path) -> bool {
+        let mut start = [0; PAIRS.magic.len()];
+        // Reading a pipe would consume its first bytes.
+        path.is_file()
+            && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+            && start == *PAIRS.magic
+    }
+
+    /// Returns the description of the pairs in the header; `None` for tables.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.fields.value("pairs")
+    }
+
     /// Returns the number of files.
     pub(crate) fn count(&self) -> u64 {
         self.files.len() as u64
