@@ -185,6 +185,7 @@ pub(crate) struct PairFiles {
 
 struct PairSource {
     path: PathBuf,
+    is_forest: bool,
     /// An input that is a pipe, whose header has been read; `None` if all inputs are files.
     pipe: Option<PairFileLines>,
 }
@@ -195,6 +196,8 @@ pub(crate) struct PairLine<'l> {
     pub(crate) b: &'l [u8],
     /// The third field; `None` if the line has only two.
     pub(crate) score: Option<&'l [u8]>,
+    /// Whether the line is an edge of a forest. Its documents are in one component, but may be no pair.
+    pub(crate) is_edge: bool,
 }
 
 impl PairFiles {
@@ -216,9 +219,9 @@ impl PairFiles {
         let mut sources = Vec::new();
         for path in &files {
             let lines = PairFileLines::open(path)?;
-            let fields = lines.fields.clone();
+            let (fields, is_forest) = (lines.fields.clone(), lines.is_forest);
             let pipe = if path.is_file() { None } else { Some(lines) };
-            sources.push(PairSource { path: path.clone(), pipe });
+            sources.push(PairSource { path: path.clone(), is_forest, pipe });
             let Some((first, expected)) = &all else {
                 all = Some((path.clone(), fields));
                 continue;
@@ -245,6 +248,25 @@ impl PairFiles {
             }
         }
         Ok(Self { files: sources, fields: all.and_then(|(_, fields)| fields).unwrap_or_default() })
+    }
+
+    /// Returns whether `path` is a file that `pairs` wrote with `--out` or `--into`, and not a table.
+    pub(crate) fn is_one(path: &Path) -> bool {
+        let mut start = [0; PAIRS.magic.len()];
+        // Reading a pipe would consume its first bytes.
+        path.is_file()
+            && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+            && start == *PAIRS.magic
+    }
+
+    /// Returns the description of the pairs in the header; `None` for tables.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.fields.value("pairs")
+    }
+
+    /// Returns the path of the first forest; `None` if there is none.
+    pub(crate) fn forest(&self) -> Option<&Path> {
+        self.files.iter().find(|file| file.is_forest).map(|file| file.path.as_path())
     }
 
     /// Returns the number of files.
@@ -285,7 +307,7 @@ impl PairFiles {
         mut each: impl FnMut(PairLine<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<u64> {
         let mut count = 0;
-        for PairSource { path, pipe } in &mut self.files {
+        for PairSource { path, is_forest, pipe } in &mut self.files {
             let mut lines = match pipe.take() {
                 Some(lines) => lines,
                 None if path.is_file() => PairFileLines::open(path)?,
@@ -293,7 +315,7 @@ impl PairFiles {
             };
             while lines.next()? {
                 let (a, b, score) = lines.pair()?;
-                each(PairLine { a: &a, b: &b, score })
+                each(PairLine { a: &a, b: &b, score, is_edge: *is_forest })
                     .with_context(|| format!("{}, line {}", path.display(), lines.number))?;
                 count += 1;
             }
@@ -325,6 +347,8 @@ struct PairFileLines {
     reader: BufReader<File>,
     /// The parameters; `None` if the file has no header.
     fields: Option<PairFields>,
+    /// Whether the header is that of a forest.
+    is_forest: bool,
     keys: KeyText,
     hash: Xxh3Default,
     /// The most recently read line, without its newline, and its number, from 1.
@@ -346,6 +370,7 @@ impl PairFileLines {
             path: path.to_owned(),
             reader: BufReader::with_capacity(BUFFER, file),
             fields: None,
+            is_forest: false,
             keys: KeyText::default(),
             hash: Xxh3Default::new(),
             line: Vec::new(),
@@ -371,6 +396,7 @@ impl PairFileLines {
             self.waits = !is_head;
             return Ok(());
         }
+        self.is_forest = is(FOREST, &self.line);
         let mut fields = Vec::new();
         loop {
             if !self.read_line()? || fields.len() > FIELDS_MAX {

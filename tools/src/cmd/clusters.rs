@@ -1,5 +1,7 @@
 //! `twindex clusters`: finds the connected components of pairs, and the document to keep in each.
 
+mod split;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +18,7 @@ use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::PairsArgs;
 use crate::options::{Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
-use crate::pair_file::{KeyText, PairFiles};
+use crate::pair_file::{KeyText, PairFiles, PairLine};
 use crate::progress::Progress;
 use crate::report::{self, Costs, Stages, Stopwatch, counted};
 use crate::stage::{ResultKind, StageArgs};
@@ -71,6 +73,11 @@ pub(crate) struct ClustersArgs {
     /// Field of a JSONL object that holds the document's key [default: id]
     #[arg(long, value_name = "NAME", requires = "texts")]
     id_field: Option<String>,
+    /// Split components of more than N documents. Their documents are taken in the order of keys: one that is in no
+    /// cluster yet begins one, with up to N - 1 free documents that it forms pairs with. So one document of each of these
+    /// clusters is near all others. Needs the pairs: forests alone do not have them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_cluster: Option<u32>,
     /// Also list documents of an index that are in no pair, each as a cluster of one
     #[arg(long)]
     all: bool,
@@ -115,6 +122,9 @@ struct ClustersReport {
     chained: Option<u64>,
     /// Number of clusters that contain such documents; `None` without scores.
     chained_clusters: Option<u64>,
+    /// Number of components that were split. Absent without --max-cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_components: Option<u64>,
     /// Whether the keys did not fit in memory and were written to scratch files.
     spilled: bool,
     #[serde(flatten)]
@@ -159,6 +169,7 @@ impl ClustersArgs {
         };
         let mut scores = PairFiles::open(&self.scores)?;
         files.check_same(&scores)?;
+        self.check_has_pairs(&files)?;
 
         let step = Stopwatch::start();
         let mut forest = SpanningForest::new(folder, memory / 2);
@@ -174,8 +185,19 @@ impl ClustersArgs {
 
         let step = Stopwatch::start();
         let destination = NumberSpill { folder, memory: memory / 8 };
-        let roots = RankNumbers::roots(&stars, destination)?;
-        let kept = self.kept(&stars, &roots, destination)?;
+        let whole = RankNumbers::roots(&stars, destination)?;
+        let cut = match self.max_cluster {
+            Some(max) => split::split(&stars, max, destination, |each| {
+                for files in [&mut files, &mut scores] {
+                    for_each_ranked(files, &stars, |pair| !pair.is_edge, |_, a, b| each(a, b))?;
+                }
+                Ok(())
+            })?,
+            None => None,
+        };
+        let cut_components = self.max_cluster.map(|_| cut.as_ref().map_or(0, |cut| cut.components));
+        let roots = cut.as_ref().map_or(&whole, |cut| &cut.roots);
+        let kept = self.kept(&stars, roots, destination)?;
         stages.add("representatives", step);
 
         let step = Stopwatch::start();
@@ -186,7 +208,7 @@ impl ClustersArgs {
         }
         let mut has_scores = false;
         for files in [&mut files, &mut scores] {
-            has_scores |= take_scores(files, &stars, (&roots, &kept), &mut members)?;
+            has_scores |= take_scores(files, &stars, [&whole, roots, &kept], &mut members)?;
         }
         let members = members.finish()?;
         stages.add("scores", step);
@@ -195,6 +217,7 @@ impl ClustersArgs {
         let mut report = self.write(&stars, &members, &kept, files.keys(), has_scores)?;
         stages.add("write", step);
         (report.pairs, report.spilled, report.stages) = (pairs, stars.is_on_disk(), stages);
+        report.cut_components = cut_components;
         report.costs = Costs::since(watch);
         self.print_report(&report)?;
         Ok(ExitCode::SUCCESS)
@@ -212,6 +235,17 @@ impl ClustersArgs {
             () if !ordered && !self.texts.is_empty() => "--texts goes with --keep first or --keep longest",
             () => return Ok(()),
         };
+        Err(Usage::new(why).into())
+    }
+
+    /// Returns an error if --max-cluster needs pairs, and inputs are forests, which do not have them.
+    fn check_has_pairs(&self, files: &PairFiles) -> anyhow::Result<()> {
+        let needs = self.max_cluster.is_some() && self.scores.is_empty();
+        let Some(forest) = files.forest().filter(|_| needs) else { return Ok(()) };
+        let forest = forest.display();
+        let why = format!(
+            "--max-cluster needs all pairs, which {forest}, a forest, does not have; name them with --scores"
+        );
         Err(Usage::new(why).into())
     }
 
@@ -440,6 +474,15 @@ impl ClustersArgs {
                 )])?,
             }
         }
+        if let (Some(cut @ 1..), Some(max), false) =
+            (report.cut_components, self.max_cluster, self.output.quiet)
+        {
+            report::note(&format!(
+                "{} of more than {} split into clusters (--max-cluster)",
+                counted(cut, "component"),
+                counted(max.into(), "document")
+            ));
+        }
         match report.chained {
             Some(chained) if chained > 0 && !self.output.quiet => report::note(&format!(
                 "{} of {} chained: near the one that is kept only by way of others (score -)",
@@ -470,19 +513,19 @@ fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
     &bytes[..end]
 }
 
-/// Adds the scores of pairs that include a kept document to `members`. Returns whether any pair had a score.
-fn take_scores(
+/// Passes each line that `is_wanted` accepts to `each`, with the ranks of its documents.
+fn for_each_ranked(
     files: &mut PairFiles,
     stars: &Stars,
-    (roots, kept): (&RankNumbers, &RankNumbers),
-    members: &mut Sorter<u128>,
-) -> anyhow::Result<bool> {
-    let mut has_scores = false;
+    is_wanted: impl Fn(&PairLine<'_>) -> bool,
+    mut each: impl FnMut(&PairLine<'_>, u32, u32) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     // Pairs are sorted by their first document, so its rank is looked up once for consecutive pairs.
     let (mut last, mut last_rank) = (Vec::new(), None);
     files.for_each(|pair| {
-        let Some(score) = pair.score else { return Ok(()) };
-        has_scores = true;
+        if !is_wanted(&pair) {
+            return Ok(());
+        }
         if last_rank.is_none() || last != pair.a {
             last.clear();
             last.extend_from_slice(pair.a);
@@ -491,16 +534,38 @@ fn take_scores(
         let (Some(a), Some(b)) = (last_rank, stars.rank(pair.b)?) else {
             bail!("expected pairs of the forest, found a document that is not in it; make the forest of all pairs");
         };
-        let root = roots.get(a)?;
+        each(&pair, a, b)
+    })?;
+    Ok(())
+}
+
+/// Adds the scores of pairs that include a kept document to `members`. `whole` has the roots of components, `roots` those
+/// of clusters. Returns whether any pair had a score.
+fn take_scores(
+    files: &mut PairFiles,
+    stars: &Stars,
+    [whole, roots, kept]: [&RankNumbers; 3],
+    members: &mut Sorter<u128>,
+) -> anyhow::Result<bool> {
+    let mut has_scores = false;
+    let has_score = |pair: &PairLine<'_>| pair.score.is_some();
+    for_each_ranked(files, stars, has_score, |pair, a, b| {
+        let Some(score) = pair.score else { return Ok(()) };
+        has_scores = true;
         ensure!(
-            root == roots.get(b)?,
+            whole.get(a)? == whole.get(b)?,
             "expected pairs of the forest, found one across two of its clusters; make the forest of all pairs"
         );
+        let root = roots.get(a)?;
+        if root != roots.get(b)? {
+            return Ok(());
+        }
         let kept = kept.get(root)?;
         if a != b && (a == kept || b == kept) {
             let mut bytes = [0; SCORE_BYTES];
             let held = bytes.get_mut(..score.len()).filter(|_| !score.is_empty());
-            let found = || anyhow!("expected a score of 1 to {SCORE_BYTES} bytes, found `{}`", score.escape_ascii());
+            let found =
+                || anyhow!("expected a score of 1 to {SCORE_BYTES} bytes, found `{}`", score.escape_ascii());
             held.ok_or_else(found)?.copy_from_slice(score);
             members.push(member(root, if a == kept { b } else { a }, u64::from_be_bytes(bytes)))?;
         }

@@ -3,6 +3,7 @@
 mod brought;
 mod raw;
 mod resembling;
+mod samples;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,9 @@ use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, WrittenFile};
 
+/// Default of `--max-bucket`.
+const MAX_BUCKET: u32 = 10_000;
+
 /// Options of `pairs`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -38,6 +42,7 @@ use crate::stage::{StageArgs, StageFile, WrittenFile};
     twindex pairs --fingerprints images.csv --fingerprint-field phash --within 4\n  \
     twindex pairs pages.twx --resembling 0.8\n  \
     twindex pairs without-sets.twx --resembling 0.8 --texts pages.jsonl\n  \
+    twindex pairs sampled.twx --samples --resembling 0.5 -o sampled.pairs\n  \
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --resembling: a, b, resemblance, \
@@ -66,14 +71,26 @@ pub(crate) struct PairsArgs {
     /// near by distance]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
+    /// Find pairs by the samples that the index stores (`build --bottom T` or `--modulus M`; those of --bottom if it
+    /// stores both): all pairs with a common sampled hash whose estimated resemblance is J or more. With --verify exact,
+    /// pairs whose estimate is within three standard errors of J are counted. A document without a sampled hash is in
+    /// no pair
+    #[arg(long, conflicts_with_all = ["within", "fingerprints"])]
+    samples: bool,
     #[command(flatten)]
     features: FeatureArgs,
+    /// Limits the pairs by resemblance of documents that share a band or a shingle. If more than N documents share it,
+    /// each is paired only with the first one and the previous one. If that would not limit the work, N is reduced. The
+    /// number of such bands and shingles is reported [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..),
+        conflicts_with_all = ["within", "fingerprints"])]
+    max_bucket: Option<u32>,
     /// Find pairs of a document of INDEX and a document of this index, which must have been made with the same options.
     /// With --fingerprints, pairs of a row of its file and a row of this file of fingerprints; keys are positions
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
-    /// How --resembling is verified: by exact counts, with the sets in the index (the default) or on --texts; or by the
-    /// signatures in the index, an estimate
+    /// How --resembling is verified: by exact counts, with the sets in the index (the default, except with --samples) or
+    /// on --texts; or by the signatures in the index, an estimate
     #[arg(long, value_enum, value_name = "HOW")]
     pub(super) verify: Option<VerifyChoice>,
     /// The texts of an INDEX without sets, as they were given to `build`
@@ -112,16 +129,26 @@ struct PairsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     pairs: u64,
-    /// Number of candidate pairs that were compared. Absent without --resembling.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    candidates: Option<u64>,
-    /// Number of buckets with too many members to compare all pairs. Absent without --resembling.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    capped_buckets: Option<u64>,
+    #[serde(flatten)]
+    search: SearchReport,
     cpu_seconds: f64,
     checksum: String,
     seconds: f64,
     peak_rss_bytes: u64,
+}
+
+/// Statistics of the search for pairs by resemblance.
+#[derive(Default, Serialize)]
+struct SearchReport {
+    /// Number of candidate pairs that were compared. Absent without --resembling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<u64>,
+    /// Number of buckets with too many members to compare all pairs. Absent without --resembling, and with --samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capped_buckets: Option<u64>,
+    /// Absent without --samples.
+    #[serde(flatten)]
+    samples: Option<samples::SampleReport>,
 }
 
 /// Totals over all pairs.
@@ -212,12 +239,28 @@ impl PairsArgs {
         let other = other.as_ref().map(|(path, index)| (path.as_path(), index, index.snapshot()));
         let watch = Stopwatch::start();
         let near = snapshot.params().near();
-        if self.within.is_none() && near.within.is_none() {
+        if self.samples || (self.within.is_none() && near.within.is_none()) {
             self.resembling = self.resembling.or(near.threshold.map(Threshold::value));
+        }
+        if self.samples && self.resembling.is_none() {
+            bail!(
+                "{}: documents of this index are near by distance; name a resemblance for --samples with --resembling J",
+                self.index()?.display()
+            );
         }
         if let Some(threshold) = self.resembling {
             let right = other.as_ref().map(|(path, index, snapshot)| (*path, *index, snapshot));
-            return self.resembling(threshold, (&index, &snapshot), right, watch);
+            return if self.samples {
+                self.samples(threshold, (&index, &snapshot), right, watch)
+            } else {
+                self.resembling(threshold, (&index, &snapshot), right, watch)
+            };
+        }
+        if self.max_bucket.is_some() {
+            return Err(Usage::new(
+                "--max-bucket goes with --resembling J or --samples: all pairs within a distance are found",
+            )
+            .into());
         }
         let Some(simhash) = snapshot.params().simhash else {
             bail!(
@@ -232,7 +275,7 @@ impl PairsArgs {
             Some((path, ..)) => found.with_context(|| format!("--with {}", path.display()))?,
             None => found?,
         };
-        self.report(totals, None, written, watch)
+        self.report(totals, SearchReport::default(), written, watch)
     }
 
     /// Returns the scratch folder, the memory budget and the number of threads for the join.
@@ -310,18 +353,18 @@ impl PairsArgs {
                 (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
             }
         };
+        self.lines_of(params, &pairs, columns)
+    }
+
+    /// Creates the output for pairs. `pairs` describes the pairs in the header of a file.
+    fn lines_of(&self, params: &Params, pairs: &str, columns: &str) -> anyhow::Result<PairLines> {
         if !self.stage.is_file() {
             let has_numbers_as_keys = params.key == KeyKind::U64;
             let out = self.stage.create_table(PAIRS, columns, (false, has_numbers_as_keys), &self.output)?;
             return Ok(PairLines::Plain(out));
         }
         let out = self.stage.create(PAIRS)?;
-        Ok(PairLines::File(Box::new(PairWriter::begin(
-            out,
-            PAIRS,
-            &PairFields::of(params, &pairs),
-            columns,
-        )?)))
+        Ok(PairLines::File(Box::new(PairWriter::begin(out, PAIRS, &PairFields::of(params, pairs), columns)?)))
     }
 
     /// Finds pairs by resemblance.
@@ -362,8 +405,26 @@ impl PairsArgs {
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let sides = resembling::LiveIndexes::new(self, (index, snapshot), right)?;
         let found = resembling::find(self, &sides, (threshold, verify), agreement, scratch.path())?;
+        let out = if self.prints() { Some(self.lines(snapshot.params(), verify)?) } else { None };
+        let (totals, written) = self.write_resembling(&sides, out, |push| {
+            found.for_each(|a, b, resemblance| push((a, b, resemblance)))
+        })?;
+        let search = SearchReport {
+            candidates: Some(found.candidates),
+            capped_buckets: Some(found.capped_buckets),
+            samples: None,
+        };
+        self.report(totals, search, written, watch)
+    }
+
+    /// Writes the pairs that `find` passes on, which must be in ascending order, to `out`, or only counts them.
+    fn write_resembling(
+        &self,
+        sides: &resembling::LiveIndexes<'_>,
+        mut out: Option<PairLines>,
+        find: impl FnOnce(&mut dyn FnMut((u32, u32, Resemblance)) -> anyhow::Result<()>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
         let mut totals = PairTotals::default();
-        let mut out = if self.prints() { Some(self.lines(snapshot.params(), verify)?) } else { None };
         let prints = out.is_some();
         let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut PairTotals, text: &mut _| {
             let (a, b) = (sides.key(a)?, sides.key(b)?);
@@ -380,29 +441,28 @@ impl PairsArgs {
             totals = totals + part;
             out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
         };
-        in_order(make, write, |push| found.for_each(|a, b, resemblance| push((a, b, resemblance))))?;
-        snapshot.check_maps()?;
-        right.map_or(Ok(()), |(.., right)| right.check_maps())?;
+        in_order(make, write, find)?;
+        sides.check_maps()?;
         let written = out.map(PairLines::finish).transpose()?;
-        self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)
+        Ok((totals, written))
     }
 
     /// Prints the summary.
     fn report(
         &self,
         totals: PairTotals,
-        bands: Option<(u64, u64)>,
+        search: SearchReport,
         written: Option<WrittenFile>,
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
-        let (candidates, capped_buckets) = bands.unzip();
+        let capped_buckets = search.capped_buckets;
+        let remarks = search.samples.as_ref().map(|samples| samples.remarks(self.max_bucket()));
         if self.is_a_step {
         } else if self.output.json {
             report::print_json(&PairsReport {
                 file: written.and_then(|written| written.path),
                 pairs: totals.count,
-                candidates,
-                capped_buckets,
+                search,
                 cpu_seconds: watch.cpu_seconds(),
                 checksum: format!("{:016x}", totals.checksum),
                 seconds: watch.seconds(),
@@ -419,7 +479,15 @@ impl PairsArgs {
                 report::counted(capped, "bucket")
             ));
         }
+        if !self.output.quiet {
+            remarks.into_iter().flatten().for_each(|remark| report::note(&remark));
+        }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns the maximum number of documents with a common band or shingle of which all pairs are compared.
+    fn max_bucket(&self) -> u32 {
+        self.max_bucket.unwrap_or(MAX_BUCKET)
     }
 
     fn index(&self) -> anyhow::Result<&Path> {
@@ -429,6 +497,20 @@ impl PairsArgs {
     /// Returns an error if options have no effect or contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
+        if self.samples {
+            if self.features.options().are_given() {
+                return Err(
+                    Usage::new("--sharing and --feature-bits are about bands; leave out --samples").into()
+                );
+            }
+            if self.verify == Some(VerifyChoice::Signature) {
+                return Err(Usage::new(
+                    "--samples estimates from the samples, not from signatures: leave out --verify, or count with \
+                     --verify exact",
+                )
+                .into());
+            }
+        }
         if self.features.options().are_given() && self.resembling.is_none() {
             return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
         }
@@ -446,7 +528,7 @@ impl PairsArgs {
         if self.id_field.is_some() && self.texts.is_empty() && !self.fingerprint.are_read() {
             return Err(Usage::new("--id-field goes with --texts INPUT or --fingerprint-field NAME").into());
         }
-        if !self.texts.is_empty() && self.resembling.is_none() {
+        if !self.texts.is_empty() && self.resembling.is_none() && !self.samples {
             return Err(Usage::new("--texts goes with --resembling J").into());
         }
         if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {

@@ -133,3 +133,28 @@ fn tables_that_cannot_be_compared_are_refused() {
     }
     assert_eq!(counts(&bench.json("eval near.tsv --truth bare.tsv --within 3")["rows"][3]), [1, 1, 1]);
 }
+
+#[test]
+fn pair_file_is_evaluated_like_a_table() {
+    let bench = Bench::new();
+    let documents = worded(33, 400);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.write("truth.tsv", truth(&documents));
+    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    for (options, head) in [
+        ("--resembling 0.5", "a\tb\tresemblance\tintersection\tunion\n"),
+        ("--resembling 0.5 --verify signature", "a\tb\tresemblance\terror\n"),
+        ("--within 6", "a\tb\tdistance\n"),
+    ] {
+        bench.write("table.tsv", head.to_owned() + &bench.ok(&format!("pairs i.twx {options} -q")));
+        bench.ok(&format!("pairs i.twx {options} -o found.pairs --force -q"));
+        let [table, file] = ["table.tsv", "found.pairs"]
+            .map(|found| bench.json(&format!("eval {found} --truth truth.tsv"))["rows"].clone());
+        assert!(table[0]["found"].as_u64().unwrap() > 100, "{options}: {table}");
+        assert_eq!(file, table, "{options}");
+    }
+    // A file that was cut off is refused.
+    let whole = bench.read("found.pairs");
+    bench.write("cut.pairs", &whole[..whole.len() - 30]);
+    says(&bench.refused("eval cut.pairs --truth truth.tsv"), &["cut.pairs, line ", "was cut off"]);
+}

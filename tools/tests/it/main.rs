@@ -24,6 +24,7 @@ mod keys;
 mod layouts;
 mod living;
 mod lossless;
+mod max_cluster;
 mod memory;
 mod near;
 mod options;

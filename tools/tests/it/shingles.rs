@@ -1,7 +1,7 @@
-//! `dedup --method shingles`: finds pairs of documents whose sketches share elements, by a join. The results are
-//! compared with brute force over all sketches.
+//! `pairs --samples`: finds pairs of documents whose samples share elements, by a join. The results are compared with
+//! brute force over all samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -10,22 +10,20 @@ use serde_json::Value;
 use twindex::sketch::Sample;
 use twindex::{Params, Resemblance, Sketcher};
 
-const ESTIMATES: &str = "a\tb\tresemblance\tstandard_error";
-const COUNTED: &str = "a\tb\tresemblance\tintersection\tunion";
-/// The stages of the pipeline, in order.
-const STAGES: [&str; 6] = ["sketch", "exact", "shingle_merge", "pair_formation", "pair_merge", "cluster"];
+/// The stages of the search, in order.
+const STAGES: [&str; 4] = ["read", "shingle_merge", "pair_formation", "pair_merge"];
 
 #[derive(Clone, Copy)]
-enum Sketched {
+enum Sampled {
     Bottom(u16),
     Modulus(u32),
 }
 
-impl Sketched {
+impl Sampled {
     fn options(self) -> String {
         match self {
-            Self::Bottom(t) => format!("--method shingles --bottom {t}"),
-            Self::Modulus(modulus) => format!("--method shingles --modulus {modulus}"),
+            Self::Bottom(t) => format!("--bottom {t}"),
+            Self::Modulus(modulus) => format!("--modulus {modulus}"),
         }
     }
 
@@ -49,214 +47,386 @@ impl Sketched {
             }
         }
     }
-}
 
-#[test]
-fn sketch_pairs_and_estimates_equal_brute_force() {
-    let documents = corpus(41, 500);
-    for (how, threshold) in [
-        (Sketched::Bottom(12), 0.8),
-        (Sketched::Bottom(64), 0.5),
-        (Sketched::Modulus(3), 0.6),
-        (Sketched::Modulus(1), 0.8),
-    ] {
-        let bench = Bench::new();
-        bench.write("in.jsonl", jsonl(&documents));
-        let report = bench
-            .json(&format!("dedup in.jsonl --pairs all -o out {} --threshold {threshold}", how.options()));
-        let sketches = how.of(&documents);
-        let mut wanted = Vec::new();
+    /// Returns the lines of all pairs whose estimate is at least `threshold`. Compares every two samples.
+    fn pairs(self, documents: &[Document], threshold: f64) -> Vec<String> {
+        let (samples, mut lines) = (self.of(documents), BTreeMap::new());
         for b in 0..documents.len() {
-            for a in 0..b {
-                let shown = if documents[a].1 == documents[b].1 {
-                    Some((1.0, 0.0)) // exact, not estimated
-                } else {
-                    let known = how.resemblance(&sketches[a], &sketches[b]);
-                    let known = known.filter(|known| known.at_least(threshold));
-                    known.map(|known| (known.value(), known.standard_error()))
-                };
-                if let Some((value, error)) = shown {
-                    let (x, y) = (&documents[a].0, &documents[b].0);
-                    wanted.push((x.min(y).clone(), x.max(y).clone(), value, error));
+            for a in (0..b).filter(|&a| !samples[a].is_empty() && !samples[b].is_empty()) {
+                let known = self.resemblance(&samples[a], &samples[b]);
+                if let Some(known) = known.filter(|known| known.at_least(threshold)) {
+                    let (a, b) = (&documents[a].0, &documents[b].0);
+                    let (a, b) = (a.min(b), a.max(b));
+                    let line = format!("{a}\t{b}\t{:.6}\t{:.6}", known.value(), known.standard_error());
+                    lines.insert((a, b), line);
                 }
             }
         }
-        wanted.sort_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
-        let found = bench.rows("out/pairs.tsv", ESTIMATES);
-        assert_eq!(found.len(), wanted.len(), "{}", how.options());
-        assert!(found.len() > 300, "a test of something: {}", found.len());
-        for (line, (a, b, value, error)) in found.iter().zip(&wanted) {
-            let fields: Vec<&str> = line.split('\t').collect();
-            assert_eq!((fields[0], fields[1]), (a.as_str(), b.as_str()), "{}", how.options());
-            assert_eq!(fields[2], format!("{value:.6}"), "{line}");
-            let written: f64 = fields[3].parse().unwrap();
-            // The fraction of checked shingles is stored in 24 bits, so standard errors may differ slightly.
-            assert!((written - error).abs() < 2e-4, "{line}: {error}");
-        }
-        assert_eq!(report["pairs"], wanted.len());
-        for stage in STAGES {
-            has_fields(&report["stages"], &[(stage, "number")]);
-        }
-        assert_eq!(bench.json("verify out/index")["sound"], true);
+        lines.into_values().collect()
     }
 }
 
 #[test]
-fn counted_pairs_equal_brute_force_and_estimates_miss_few() {
+fn sampled_pairs_and_estimates_equal_brute_force() {
+    let documents = corpus(41, 500);
+    for (how, threshold) in [
+        (Sampled::Bottom(12), 0.8),
+        (Sampled::Bottom(64), 0.5),
+        (Sampled::Modulus(3), 0.6),
+        (Sampled::Modulus(1), 0.8),
+    ] {
+        let bench = Bench::new();
+        bench.write("in.jsonl", jsonl(&documents));
+        bench.ok(&format!("build i.twx in.jsonl -q {}", how.options()));
+        let line = format!("pairs i.twx --samples --resembling {threshold} -q");
+        let found: Vec<String> = bench.ok(&line).lines().map(str::to_owned).collect();
+        let wanted = how.pairs(&documents, threshold);
+        assert_eq!(found, wanted, "{}", how.options());
+        assert!(found.len() > 250, "a test of something: {}", found.len());
+        let report = bench.json(&format!("{line} --count"));
+        assert_eq!(report["pairs"], wanted.len());
+        assert!(report["candidates"].as_u64() >= report["pairs"].as_u64(), "{report}");
+        has_fields(&report["stages"], &STAGES.map(|stage| (stage, "number")));
+    }
+}
+
+/// The index has deleted documents and two segments, whose keys are interleaved.
+#[test]
+fn sampled_pairs_do_not_depend_on_the_number_of_segments() {
+    let documents = corpus(45, 400);
+    let bench = Bench::new();
+    for (number, skipped) in [0, 1].into_iter().enumerate() {
+        let part: Vec<Document> = documents.iter().skip(skipped).step_by(2).cloned().collect();
+        bench.write(&format!("{number}.jsonl"), jsonl(&part));
+        bench.ok(&format!("build i.twx {number}.jsonl --bottom 24 -q"));
+    }
+    assert_eq!(bench.json("stats i.twx")["segments"], 2);
+    let deleted = [3, 170, 350];
+    for document in deleted {
+        bench.ok(&format!("delete i.twx {} -q", documents[document].0));
+    }
+    let left: Vec<Document> = documents
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| !deleted.contains(number))
+        .map(|(_, document)| document.clone())
+        .collect();
+    let found = bench.ok("pairs i.twx --samples -q");
+    assert_eq!(found.lines().collect::<Vec<_>>(), Sampled::Bottom(24).pairs(&left, 0.8));
+    assert!(found.lines().count() > 100, "a test of something");
+}
+
+#[test]
+fn sampled_pairs_across_two_indexes_have_one_document_from_each() {
+    let documents = corpus(46, 500);
+    let (left, right) = documents.split_at(250);
+    let bench = Bench::new();
+    for (name, part) in [("left", left), ("right", right)] {
+        bench.write(&format!("{name}.jsonl"), jsonl(part));
+        bench.ok(&format!("build {name}.twx {name}.jsonl --bottom 40 -q"));
+    }
+    let of_left: BTreeSet<&str> = left.iter().map(|(key, _)| key.as_str()).collect();
+    let wanted: BTreeSet<String> = Sampled::Bottom(40)
+        .pairs(&documents, 0.7)
+        .into_iter()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [a, b] = [fields[0], fields[1]].map(|key| of_left.contains(key));
+            let (first, second) = if a { (fields[0], fields[1]) } else { (fields[1], fields[0]) };
+            (a != b).then(|| [&[first, second], &fields[2..]].concat().join("\t"))
+        })
+        .collect();
+    let line = "pairs left.twx --with right.twx --samples --resembling 0.7 -q";
+    let found = bench.ok(line);
+    assert_eq!(found.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+    assert!(wanted.len() > 30, "a test of something: {}", wanted.len());
+    // Counted on the sets of both indexes, and on the texts, the pairs are equal.
+    let by_sets = bench.ok(&format!("{line} --verify exact"));
+    let by_texts = bench.ok(&format!("{line} --texts left.jsonl --with-texts right.jsonl"));
+    assert_eq!(by_texts, by_sets);
+    assert!(by_sets.lines().count() > 20, "a test of something");
+    bench.ok("build bare.twx right.jsonl --bottom 40 --sets none -q");
+    says(&bench.refused("pairs left.twx --with bare.twx --samples --verify exact"), &["bare.twx: no sets"]);
+    // Samples of another kind, or of another size, cannot be compared.
+    for (options, found) in [
+        ("--bottom 41", "samples: expected --bottom 40, found --bottom 41"),
+        ("--modulus 5", "samples: expected --bottom 40, found --modulus 5"),
+        ("--bottom 40 --words 3", "width"),
+        ("--sets none", "other.twx: this index stores no samples"),
+    ] {
+        bench.ok(&format!("build other.twx right.jsonl {options} -q"));
+        let refused = bench.refused("pairs left.twx --with other.twx --samples");
+        says(&refused, &["other.twx", found]);
+        fs::remove_dir_all(bench.path("other.twx")).unwrap();
+    }
+}
+
+#[test]
+fn counted_sampled_pairs_equal_brute_force_and_miss_few() {
     let bench = Bench::new();
     let documents = corpus(42, 600);
     bench.write("in.jsonl", jsonl(&documents));
     let all = resemblances(&documents);
-    let near = all.iter().filter(|&&(_, _, both, all)| 10 * both >= 8 * all);
-    let wanted: BTreeSet<String> = near.map(|&pair| pair_line(&documents, pair)).collect();
-    // `--modulus 1` samples all shingles, `--bottom 64` samples 64 of at most 80, and `--modulus 4` about a quarter.
-    for (options, least) in [("--modulus 1", 1.0), ("--bottom 64", 0.99), ("--modulus 4", 0.75)] {
-        bench.ok(&format!(
-            "dedup in.jsonl --pairs all -o out --force -q --method shingles --verify exact {options}"
-        ));
-        let found: BTreeSet<String> = bench.rows("out/pairs.tsv", COUNTED).into_iter().collect();
-        assert!(found.is_subset(&wanted), "{options}");
-        let recall = found.len() as f64 / wanted.len() as f64;
-        assert!(recall >= least, "{options}: {} of {}", found.len(), wanted.len());
+    let near = |min: usize| -> BTreeSet<String> {
+        let near = all.iter().filter(|&&(_, _, both, all)| both >= min && 10 * both >= 8 * all);
+        near.map(|&pair| pair_line(&documents, pair)).collect()
+    };
+    let wanted = near(1);
+    // `--modulus 1` samples all shingles, `--bottom 64` samples 64 of at most 80, and `--modulus 4` about a quarter, which
+    // may be none of a short text.
+    for (options, min, least) in
+        [("--modulus 1", 1, 1.0), ("--bottom 64", 1, 0.99), ("--modulus 4", 20, 0.95)]
+    {
+        let _ = fs::remove_dir_all(bench.path("i.twx"));
+        bench.ok(&format!("build i.twx in.jsonl {options} --threshold 0.8 -q"));
+        let out = bench.ok("pairs i.twx --samples --verify exact -q");
+        let found: BTreeSet<String> = out.lines().map(str::to_owned).collect();
+        assert!(found.is_subset(&wanted), "{options}: {:?}", found.difference(&wanted).next());
+        let long = near(min);
+        let recall = found.intersection(&long).count() as f64 / long.len() as f64;
+        assert!(long.len() > 80 && recall >= least, "{options}: {recall} of {}", long.len());
+        // Without sets, the texts give the same counts.
+        let _ = fs::remove_dir_all(bench.path("bare.twx"));
+        bench.ok(&format!("build bare.twx in.jsonl {options} --sets none -q"));
+        assert_eq!(bench.ok("pairs bare.twx --samples --texts in.jsonl -q"), out, "{options}");
+        says(
+            &bench.refused("pairs bare.twx --samples --verify exact"),
+            &["bare.twx", "no sets are kept", "--texts INPUT", "leave out --verify"],
+        );
     }
 }
 
 #[test]
-fn sketch_join_results_do_not_depend_on_memory_or_threads() {
+fn sampled_pairs_do_not_depend_on_memory_or_threads() {
     let bench = Bench::new();
     let documents = corpus(43, 4000);
     bench.write("in.jsonl", jsonl(&documents));
-    for options in
-        ["--bottom 64", "--modulus 2 --max-bucket 50", "--bottom 32 --verify exact --threshold 0.6"]
-    {
-        let line = format!("dedup in.jsonl --force -q --method shingles {options}");
-        bench.ok(&format!("{line} -o much --memory 4G --threads 2"));
-        bench.ok(&format!("{line} -o little --memory 16M --threads 1"));
-        for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
-            assert!(
-                bench.read(&format!("much/{file}")) == bench.read(&format!("little/{file}")),
-                "{options}: {file}"
-            );
+    for (sampled, options) in [
+        ("--bottom 64", ""),
+        ("--modulus 2", "--max-bucket 50"),
+        ("--bottom 32", "--verify exact --resembling 0.6"),
+    ] {
+        let _ = fs::remove_dir_all(bench.path("i.twx"));
+        bench.ok(&format!("build i.twx in.jsonl {sampled} -q"));
+        let line = format!("pairs i.twx --samples -q {options}");
+        let much = bench.ok(&format!("{line} --memory 4G --threads 2"));
+        assert!(much.lines().count() > 1000, "a test of something");
+        for resources in ["--memory 64K --threads 1", "--memory 1M --threads 3"] {
+            assert!(bench.ok(&format!("{line} {resources}")) == much, "{sampled} {options} {resources}");
         }
+        let mut shards: Vec<String> = Vec::new();
+        for part in 1..=3 {
+            shards.extend(bench.ok(&format!("{line} --shard {part}/3")).lines().map(str::to_owned));
+        }
+        shards.sort();
+        let mut whole: Vec<&str> = much.lines().collect();
+        whole.sort_unstable();
+        assert!(shards == whole, "{sampled} {options}");
     }
+}
+
+/// Returns sixty documents from one template, each with one distinct word.
+fn templates() -> Vec<Document> {
+    let template =
+        "this page is under construction and will be finished as soon as anybody finds the time to do it";
+    (0..60).map(|i| (format!("d{i:02}"), format!("{template} {template} again {template} n{i}"))).collect()
+}
+
+/// Runs `pairs` and returns its notes.
+fn notes(bench: &Bench, line: &str) -> String {
+    let output = bench.command(line).output().unwrap();
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{line}: {notes}");
+    notes
 }
 
 #[test]
 fn capped_frequent_shingles_are_listed_and_keep_documents_connected() {
     let bench = Bench::new();
-    // Creates sixty documents from one template, each with one distinct word.
-    let template =
-        "this page is under construction and will be finished as soon as anybody finds the time to do it";
-    let documents: Vec<Document> = (0..60)
-        .map(|i| (format!("d{i:02}"), format!("{template} {template} again {template} n{i}")))
-        .collect();
-    bench.write("in.jsonl", jsonl(&documents));
-    let report = bench.json("dedup in.jsonl --clusters components -o out --method shingles --max-bucket 20");
+    bench.write("in.jsonl", jsonl(&templates()));
+    bench.ok("build i.twx in.jsonl --bottom 128 -q");
+    let report = bench.json("pairs i.twx --samples --max-bucket 20 -o capped.pairs -q");
     assert_eq!((&report["bucket_cap"], &report["largest_bucket"]), (&20.into(), &60.into()));
     assert!(report["capped_shingles"].as_u64().unwrap() > 20, "{report}");
+    assert!(report.get("capped_buckets").is_none(), "{report}");
     let common = report["common_shingles"].as_array().unwrap();
     assert_eq!(common.len(), 10);
     for one in common {
-        assert_eq!((&one["texts"], &one["first"]), (&60.into(), &"d00".into()));
+        assert_eq!((&one["documents"], &one["first"]), (&60.into(), &"d00".into()));
         assert!(u64::from_str_radix(one["hash"].as_str().unwrap(), 16).is_ok(), "{one}");
     }
-    assert_eq!((&report["clusters"], &report["largest_cluster"]), (&1.into(), &60.into()));
-    // The capped bucket gives a star and a chain of pairs.
-    let pairs = bench.rows("out/pairs.tsv", ESTIMATES);
-    assert_eq!(pairs.len(), 59 + 58);
+    let clusters = bench.json("clusters capped.pairs");
+    assert_eq!((&clusters["clusters"], &clusters["largest"]), (&1.into(), &60.into()));
+    // The capped shingles give a star and a chain of pairs.
+    let pairs = bench.ok("pairs i.twx --samples --max-bucket 20 -q");
+    assert_eq!(pairs.lines().count(), 59 + 58);
     // The scores of the pairs equal the scores in a run without a cap.
-    bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
-    let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
-    assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));
-    let said = bench.ok("dedup in.jsonl -o out --force --pairs all --method shingles --max-bucket 20");
-    says(
-        &said,
-        &[
-            "shingles of more texts than --max-bucket 20",
-            "by their hashes: ",
-            "in 60 texts, the first of them d00",
-        ],
-    );
+    let whole = bench.ok("pairs i.twx --samples");
+    let whole: BTreeSet<&str> = whole.lines().collect();
+    assert!(whole.len() == 60 * 59 / 2 && pairs.lines().all(|pair| whole.contains(pair)));
+    let said = notes(&bench, "pairs i.twx --samples --max-bucket 20");
+    let named = [
+        "shingles of more documents than --max-bucket 20",
+        "by their hashes: ",
+        "in 60 documents, the first of them d00",
+    ];
+    says(&said, &named);
 }
 
 #[test]
-fn documents_with_empty_sketches_are_reported_and_unpaired() {
+fn max_bucket_caps_pairs_by_resemblance_without_samples() {
     let bench = Bench::new();
-    let documents: Vec<Document> =
-        (0..40).map(|i| (format!("d{i:02}"), format!("one two three four {i}"))).collect();
-    bench.write("in.jsonl", jsonl(&documents));
-    let report =
-        bench.json("dedup in.jsonl --clusters components -o out --method shingles --modulus 1000000");
-    assert_eq!(report["without_elements"], 40);
-    let said = bench.ok("dedup in.jsonl -o out --force --method shingles --modulus 1000000");
-    says(&said, &["40 documents without a shingle hash that 1000000 divides"]);
-    assert_eq!(bench.json("dedup in.jsonl -o out --force --method shingles")["without_elements"], 0);
-}
-
-#[test]
-fn contradicting_options_of_dedup_by_sketches_are_refused() {
-    let bench = Bench::new();
-    bench.write("in.jsonl", jsonl(&corpus(44, 5)));
-    for (options, why) in [
-        ("--modulus 25", "--modulus goes with --method shingles"),
-        ("--method simhash --bottom 25", "--bottom goes with --method shingles"),
-        ("--method shingles --verify none", "--verify none goes with --method minhash"),
-        ("--method shingles --join bands", "--join goes with --method minhash"),
-        ("--method shingles --within 3", "--within goes with --method simhash"),
-        ("--method shingles --modulus 0", "0 is not in 1.."),
-        ("--method shingles --modulus 2 --bottom 2", "cannot be used with"),
-    ] {
-        let output = bench.command(&format!("dedup in.jsonl -o out {options}")).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{options}");
-        says(&String::from_utf8(output.stderr).unwrap(), &[why]);
+    bench.write("in.jsonl", jsonl(&templates()));
+    bench.ok("build i.twx in.jsonl -q");
+    for options in ["", " --verify signature", " --verify exact --texts in.jsonl"] {
+        let line = format!("pairs i.twx --resembling 0.8{options}");
+        let whole = bench.ok(&format!("{line} -q"));
+        let capped = bench.ok(&format!("{line} --max-bucket 20 -q"));
+        let whole: BTreeSet<&str> = whole.lines().collect();
+        let capped: BTreeSet<&str> = capped.lines().collect();
+        assert!(capped.len() < whole.len() && capped.is_subset(&whole), "{options}: {}", capped.len());
+        let report = bench.json(&format!("{line} --max-bucket 20 -q --count"));
+        assert!(report["capped_buckets"].as_u64().unwrap() > 0, "{options}: {report}");
     }
 }
 
-/// Returns precision and recall at a threshold of 0.8, computed by `eval`.
-fn quality(bench: &Bench, out: &str, truth: &Path) -> (f64, f64) {
-    let table = bench.json(&format!("eval {out} --truth {} --thresholds 0.8", truth.display()));
+#[test]
+fn forest_and_clusters_of_sampled_pairs_equal_those_of_the_table() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(47, 500)));
+    bench.ok("build i.twx in.jsonl --modulus 2 -q");
+    for part in 1..=2 {
+        bench.ok(&format!("pairs i.twx --samples --shard {part}/2 --into parts -q"));
+    }
+    bench.write("table.tsv", bench.ok("pairs i.twx --samples -q"));
+    bench.ok("forest parts -o all.forest -q");
+    let line = "clusters all.forest --scores parts -q";
+    let clusters = bench.ok(line);
+    assert!(clusters.lines().count() > 100, "a test of something");
+    assert_eq!(clusters, bench.ok("clusters table.tsv -q"));
+    // Pairs of another kind are refused.
+    bench.ok("pairs i.twx --samples --verify exact -o counted.pairs -q");
+    bench.ok("pairs i.twx --resembling 0.8 -o sets.pairs -q");
+    for other in ["counted.pairs", "sets.pairs"] {
+        says(
+            &bench.refused(&format!("forest parts {other}")),
+            &[other, "pairs: expected", "sampled by modulus, estimated"],
+        );
+    }
+}
+
+#[test]
+fn documents_without_sampled_hashes_are_reported_and_unpaired() {
+    let bench = Bench::new();
+    let mut documents: Vec<Document> =
+        (0..40).map(|i| (format!("d{i:02}"), format!("one two three four {}", i / 2))).collect();
+    documents.extend([("e1".to_owned(), String::new()), ("e2".to_owned(), String::new())]);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build few.twx in.jsonl --modulus 1000000 -q");
+    bench.ok("build i.twx in.jsonl --bottom 8 -q");
+    assert_eq!(bench.json("pairs few.twx --samples --count -q")["without_elements"], 42);
+    assert_eq!(bench.json("pairs i.twx --samples --count -q")["without_elements"], 2);
+    assert_eq!(bench.ok("pairs few.twx --samples -q"), "");
+    // Copies share all of their sampled hashes.
+    assert_eq!(bench.ok("pairs i.twx --samples -q").lines().count(), 20);
+    says(
+        &notes(&bench, "pairs few.twx --samples"),
+        &["42 documents without a shingle hash that 1000000 divides: in no pair", "--bottom"],
+    );
+    says(&notes(&bench, "pairs i.twx --samples"), &["2 documents without words or features: in no pair"]);
+}
+
+#[test]
+fn index_with_both_samples_is_joined_by_its_bottom_samples() {
+    let documents = corpus(48, 200);
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build i.twx in.jsonl --bottom 20 --modulus 2 -q");
+    let found = bench.ok("pairs i.twx --samples -q");
+    assert_eq!(found.lines().collect::<Vec<_>>(), Sampled::Bottom(20).pairs(&documents, 0.8));
+}
+
+#[test]
+fn index_of_fingerprints_with_samples_needs_a_resemblance() {
+    let documents = corpus(49, 200);
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build i.twx in.jsonl --method simhash --bottom 30 -q");
+    says(
+        &bench.refused("pairs i.twx --samples"),
+        &["i.twx", "near by distance", "--samples with --resembling J"],
+    );
+    let found = bench.ok("pairs i.twx --samples --resembling 0.6 -q");
+    assert_eq!(found.lines().collect::<Vec<_>>(), Sampled::Bottom(30).pairs(&documents, 0.6));
+}
+
+#[test]
+fn contradicting_options_of_sampled_pairs_are_refused() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(44, 5)));
+    bench.ok("build none.twx in.jsonl -q");
+    bench.ok("build i.twx in.jsonl --bottom 5 -q");
+    says(
+        &bench.refused("pairs none.twx --samples"),
+        &["none.twx", "stores no samples", "--bottom 128", "--modulus 25"],
+    );
+    for (options, why) in [
+        ("--samples --within 3", "cannot be used with"),
+        ("--samples --sharing 2", "--sharing and --feature-bits are about bands"),
+        ("--samples --verify signature", "--samples estimates from the samples"),
+        ("--samples --max-bucket 1", "1 is not in 2.."),
+        ("--max-bucket 9 --within 3", "cannot be used with"),
+        ("--max-bucket 9", "--max-bucket goes with --resembling J or --samples"),
+    ] {
+        let output = bench.command(&format!("pairs i.twx {options}")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options}: {said}");
+        says(&said, &[why]);
+    }
+}
+
+/// Returns precision and recall of a table of pairs at a threshold of 0.8, computed by `eval`.
+fn quality(bench: &Bench, found: &str, truth: &Path) -> (f64, f64) {
+    let table = bench.json(&format!("eval {found} --truth {} --thresholds 0.8", truth.display()));
     let rate = |name: &str| table["rows"][0][name].as_f64().unwrap();
     (rate("precision"), rate("recall"))
 }
 
-/// Runs `dedup` on a real corpus with 16 MiB and with unlimited memory. Returns precision, recall and the report; `None`
-/// without the corpus.
-fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
+/// Runs `build` and `pairs` on a real corpus, with 16 MiB and with unlimited memory. Returns precision, recall and the
+/// report; `None` without the corpus.
+fn run(name: &str, sampled: &str, options: &str) -> Option<(f64, f64, Value)> {
     let folder = corpora()?;
     let bench = Bench::new();
     let (input, truth) =
         (folder.join(format!("{name}.jsonl.zst")), folder.join(format!("{name}.truth.tsv.zst")));
     bench.write("truth.tsv", zstd::decode_all(fs::File::open(truth).unwrap()).unwrap());
-    let line = format!("dedup {} --pairs all --method shingles {options}", input.display());
-    let report = bench.json(&format!("{line} -o out"));
-    bench.ok(&format!("{line} -o little --memory 16M -q"));
-    for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
-        assert!(
-            bench.read(&format!("out/{file}")) == bench.read(&format!("little/{file}")),
-            "{name} {options}: {file}"
-        );
-    }
-    let (precision, recall) = quality(&bench, "out", &bench.path("truth.tsv"));
-    println!("{name} {options}: precision {precision:.5}, recall {recall:.5}; {}", report["stages"]);
+    bench.ok(&format!("build i.twx {} {sampled} -q", input.display()));
+    let line = format!("pairs i.twx --samples --resembling 0.8 -q {options}");
+    let report = bench.json(&format!("{line} -o out.pairs"));
+    bench.ok(&format!("{line} --memory 16M -o little.pairs"));
+    assert!(bench.read("out.pairs") == bench.read("little.pairs"), "{name} {options}");
+    let (precision, recall) = quality(&bench, "out.pairs", &bench.path("truth.tsv"));
+    println!(
+        "{name} {sampled} {options}: precision {precision:.5}, recall {recall:.5}; {}",
+        report["stages"]
+    );
     Some((precision, recall, report))
 }
 
 #[test]
 fn precision_and_recall_on_real_pages_reach_their_minimum() {
-    for (name, options, least_precision, least_recall) in [
-        ("eips", "", 0.9, 0.9),
-        ("eips", "--modulus 25", 0.9, 0.9),
-        ("eips", "--verify exact", 0.999, 0.98),
-        ("tldr", "", 0.9, 0.9),
-        ("tldr", "--verify exact", 0.999, 0.97),
+    for (name, sampled, options, least_precision, least_recall) in [
+        ("eips", "--bottom 128", "", 0.9, 0.9),
+        ("eips", "--modulus 25", "", 0.9, 0.9),
+        ("eips", "--bottom 128", "--verify exact", 0.999, 0.98),
+        ("tldr", "--bottom 128", "", 0.9, 0.9),
+        ("tldr", "--bottom 128", "--verify exact", 0.999, 0.97),
     ] {
-        let Some((precision, recall, report)) = run(name, options) else { return };
+        let Some((precision, recall, report)) = run(name, sampled, options) else { return };
         assert!(
             precision >= least_precision && recall >= least_recall,
-            "{name} {options}: {precision} {recall}"
+            "{name} {sampled} {options}: {precision} {recall}"
         );
-        for stage in STAGES {
-            has_fields(&report["stages"], &[(stage, "number")]);
-        }
+        has_fields(&report["stages"], &STAGES.map(|stage| (stage, "number")));
     }
 }

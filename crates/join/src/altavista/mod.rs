@@ -1,8 +1,8 @@
 //! Finds pairs of documents whose sketches share elements. This is the pipeline that clustered `AltaVista`'s 30 million
 //! documents in 1996 (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
 //!
-//! `dedup --method shingles` uses this pipeline. The default method finds candidates from [sets](mod@crate::verified) or
-//! [bands](mod@crate::candidates) instead.
+//! `pairs --samples` uses this pipeline on the samples in an index. By default, `pairs` finds candidates from
+//! [sets](mod@crate::verified) or [bands](mod@crate::candidates) instead.
 //!
 //! 1. *Shingle merge*, [`merge_elements`]: sorts the pairs (element, document) of all sketches externally, which gives a
 //!    list of documents for each element. Drops elements that occur in only one document, which are most elements.
@@ -52,6 +52,8 @@ use twindex_sketch::{Containment, Resemblance, Sample};
 pub const CANDIDATES_PER_SET: u64 = 4_000;
 /// Total number of candidate pairs below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 100_000_000;
+/// Number of standard errors by which an estimate may be too low, for [`Common::may_reach`].
+const ERRORS: f64 = 3.0;
 /// Number of over-common elements that are reported: the elements with the most documents.
 const REMEMBERED: usize = 10;
 
@@ -104,6 +106,14 @@ impl Common {
         // The estimate is computed as for containment, with the union in place of the smaller set.
         let known = Containment::estimated(both, either, self.share);
         Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
+    }
+
+    /// Returns whether the exact resemblance may be at least `threshold`: the estimate is at most three standard errors
+    /// below it.
+    #[must_use]
+    pub fn may_reach(&self, threshold: f64) -> bool {
+        let estimate = self.resemblance();
+        estimate.value() + ERRORS * estimate.standard_error() >= threshold
     }
 }
 

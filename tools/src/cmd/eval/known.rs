@@ -9,6 +9,8 @@ use twindex::Resemblance;
 use twindex_corpus::input::{Place, TableLines};
 use twindex_corpus::tsv;
 
+use crate::pair_file::PairFiles;
+
 /// Assigns numbers to keys. All tables that are compared share it.
 #[derive(Default)]
 pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
@@ -31,6 +33,30 @@ pub(super) enum ScoreScale {
     Distance,
     /// No score: the table lists only pairs.
     None,
+}
+
+impl ScoreScale {
+    /// Parses a score of this kind.
+    fn parse(self, text: &str) -> Result<PairMeasure, String> {
+        if self == Self::Distance {
+            let distance = parse_number(text)?;
+            return match u32::try_from(distance).ok().filter(|distance| *distance <= 64) {
+                Some(distance) => Ok(PairMeasure::Distance(distance)),
+                None => Err(format!("expected a distance of 0 to 64, found {distance}")),
+            };
+        }
+        match text {
+            "-" => Ok(PairMeasure::Pair),
+            text => match text.parse() {
+                Ok(value) if (0.0..=1.0).contains(&value) => Ok(PairMeasure::Resemblance(value)),
+                _ => Err(format!("expected a resemblance of 0 to 1 or -, found `{text}`")),
+            },
+        }
+    }
+}
+
+fn parse_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a number, found `{text}`"))
 }
 
 /// The score of one pair.
@@ -108,11 +134,7 @@ impl KnownColumns {
     }
 
     fn measure(&self, fields: &[&str]) -> Result<PairMeasure, String> {
-        let number = |column: usize| {
-            fields[column]
-                .parse::<u64>()
-                .map_err(|_| format!("expected a number, found `{}`", fields[column]))
-        };
+        let number = |column: usize| parse_number(fields[column]);
         if let Some((intersection, union)) = self.fraction {
             let (intersection, union) = (number(intersection)?, number(union)?);
             if intersection > union {
@@ -123,20 +145,7 @@ impl KnownColumns {
             return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
         let Some(column) = self.value else { return Ok(PairMeasure::Pair) };
-        if self.scale == ScoreScale::Distance {
-            let distance = number(column)?;
-            return match u32::try_from(distance).ok().filter(|distance| *distance <= 64) {
-                Some(distance) => Ok(PairMeasure::Distance(distance)),
-                None => Err(format!("expected a distance of 0 to 64, found {distance}")),
-            };
-        }
-        match fields[column] {
-            "-" => Ok(PairMeasure::Pair),
-            text => match text.parse() {
-                Ok(value) if (0.0..=1.0).contains(&value) => Ok(PairMeasure::Resemblance(value)),
-                _ => Err(format!("expected a resemblance of 0 to 1 or -, found `{text}`")),
-            },
-        }
+        self.scale.parse(fields[column])
     }
 }
 
@@ -145,12 +154,36 @@ impl KnownPairs {
         Self { scale, pairs: Vec::new() }
     }
 
-    /// Reads a table.
+    /// Reads a file that `pairs` wrote with `--out` or `--into`.
+    fn read_pair_file(path: &Path, keys: &mut KeyNumbers) -> anyhow::Result<Self> {
+        let mut files = PairFiles::open(&[path.to_owned()])?;
+        let is_by_distance = files.kind().is_some_and(|kind| kind.starts_with("within "));
+        let scale = if is_by_distance { ScoreScale::Distance } else { ScoreScale::Resemblance };
+        let (text, mut known) = (files.keys(), Self::new(scale));
+        files.for_each(|pair| {
+            let mut number = |key: &[u8]| -> anyhow::Result<u32> {
+                let mut written = Vec::new();
+                text.write(&mut written, key)?;
+                Ok(keys.number(&written))
+            };
+            let (a, b) = (number(pair.a)?, number(pair.b)?);
+            let score = str::from_utf8(pair.score.unwrap_or_default())?;
+            known.push(a, b, scale.parse(score).map_err(anyhow::Error::msg)?);
+            Ok(())
+        })?;
+        known.finish();
+        Ok(known)
+    }
+
+    /// Reads a table, or a file of pairs.
     ///
     /// # Errors
     ///
     /// The table cannot be read, or a line does not match the header; the error names the line.
     pub(super) fn read(path: &Path, keys: &mut KeyNumbers) -> anyhow::Result<Self> {
+        if PairFiles::is_one(path) {
+            return Self::read_pair_file(path, keys);
+        }
         let mut lines = TableLines::open(path)?;
         let name = lines.name();
         let text = |line: &[u8], number| {

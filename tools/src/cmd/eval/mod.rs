@@ -30,8 +30,8 @@ use crate::report;
     known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
     --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
 pub(crate) struct EvalArgs {
-    /// The found pairs: a result folder of `dedup`, a table of pairs, or an index with fingerprints, which is searched
-    /// for all pairs
+    /// The found pairs: a result folder of `dedup`, a table of pairs, a file that `pairs` wrote with --out, or an index
+    /// with fingerprints, which is searched for all pairs
     found: PathBuf,
     /// Table of the known pairs
     #[arg(long, value_name = "TABLE")]

@@ -13,7 +13,7 @@ use twindex_corpus::input::Documents;
 use twindex_corpus::sketching::{SketchOptions, for_each_sketched, refused};
 use twindex_corpus::text::TextOptions;
 
-use super::PairsArgs;
+use super::{PairsArgs, SearchReport};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch};
 
@@ -32,7 +32,7 @@ impl PairsArgs {
             right.map(|path| self.index_of(path, &params, &scratch.path().join("right"))).transpose()?;
         let right = right.as_ref().map(Index::snapshot);
         let (totals, written) = self.near(&left.snapshot(), right.as_ref(), within)?;
-        self.report(totals, None, written, watch)
+        self.report(totals, SearchReport::default(), written, watch)
     }
 
     /// Creates an index at `made` with the fingerprints of the file at `path`.

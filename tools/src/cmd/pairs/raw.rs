@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use twindex::{KeyBuf, Params};
 use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_near_fingerprints_within};
 
-use super::{PairTotals, PairsArgs, add_near};
+use super::{PairTotals, PairsArgs, SearchReport, add_near};
 use crate::in_order::in_order;
 use crate::options::VerifyChoice;
 use crate::raw_column::RawColumn;
@@ -69,7 +69,7 @@ impl PairsArgs {
             };
             let states =
                 raw_near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
-            return self.report(states.into_iter().sum(), None, None, watch);
+            return self.report(states.into_iter().sum(), SearchReport::default(), None, watch);
         }
         let memory = resources.memory / resources.threads;
         let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
@@ -95,6 +95,6 @@ impl PairsArgs {
             out.put(part.count, text)
         };
         in_order(make, write, |push| merge_sorted(&sorted, push))?;
-        self.report(totals, None, Some(out.finish()?), watch)
+        self.report(totals, SearchReport::default(), Some(out.finish()?), watch)
     }
 }

@@ -15,8 +15,8 @@ use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
 use twindex_corpus::texts::Texts;
 use twindex_join::{
-    Agreement, Candidates, Families, JoinResources, ShingleSets, Sorted, Sorter, candidates_agreeing,
-    candidates_agreeing_across, sorted_pairs_of_sets,
+    Agreement, Candidates, Families, JoinResources, SampledBy, ShingleSets, Sorted, Sorter,
+    candidates_agreeing, candidates_agreeing_across, sorted_pairs_of_sets,
 };
 
 use super::{PairsArgs, VerifyChoice};
@@ -24,8 +24,6 @@ use crate::progress::Watching;
 
 /// Number of candidate pairs that a thread verifies at a time.
 const CHUNK: usize = 512;
-/// In buckets with more members than this, not all pairs are compared.
-const MAX_BUCKET: usize = 10_000;
 
 /// Near pairs with their scores.
 pub(super) struct ResemblingPairs {
@@ -167,6 +165,39 @@ impl<'a> LiveIndexes<'a> {
         side.key(document)
     }
 
+    /// Returns the number of the first document of the second index; `None` without a second index.
+    pub(super) fn boundary(&self) -> Option<u32> {
+        self.right.as_ref().map(|_| self.first_right())
+    }
+
+    /// Returns the samples of all documents, indexed by document number.
+    pub(super) fn samples(
+        &self,
+        by: SampledBy,
+        scratch: &Path,
+        memory: usize,
+    ) -> twindex::Result<ShingleSets> {
+        let mut samples = ShingleSets::new(scratch, memory);
+        let mut sample = Vec::new();
+        for side in std::iter::once(&self.left).chain(&self.right) {
+            for &(segment, ordinal) in &side.documents {
+                let segment = side.segments[segment as usize];
+                match by {
+                    SampledBy::Bottom(_) => segment.bottom(ordinal, &mut sample)?,
+                    SampledBy::Modulus(_) => segment.modular(ordinal, &mut sample)?,
+                }
+                samples.push(&sample)?;
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Returns an error if a mapped file could not be read.
+    pub(super) fn check_maps(&self) -> twindex::Result<()> {
+        self.left.snapshot.check_maps()?;
+        self.right.as_ref().map_or(Ok(()), |right| right.snapshot.check_maps())
+    }
+
     /// Returns the sets of all documents, indexed by document number.
     fn sets(&self, scratch: &Path, memory: usize) -> twindex::Result<ShingleSets> {
         let mut sets = ShingleSets::new(scratch, memory);
@@ -175,15 +206,20 @@ impl<'a> LiveIndexes<'a> {
         Ok(sets)
     }
 
-    fn candidates(&self, agreement: Agreement, budget: (&Path, usize)) -> twindex::Result<Candidates> {
+    fn candidates(
+        &self,
+        agreement: Agreement,
+        max_bucket: usize,
+        budget: (&Path, usize),
+    ) -> twindex::Result<Candidates> {
         let left = self.left.numbers(0);
         match &self.right {
-            None => candidates_agreeing(self.left.snapshot, agreement, MAX_BUCKET, budget, left),
+            None => candidates_agreeing(self.left.snapshot, agreement, max_bucket, budget, left),
             Some(right) => candidates_agreeing_across(
                 (self.left.snapshot, right.snapshot),
                 self.first_right(),
                 agreement,
-                MAX_BUCKET,
+                max_bucket,
                 budget,
                 (left, right.numbers(self.first_right())),
             ),
@@ -202,14 +238,15 @@ pub(super) fn find(
 ) -> anyhow::Result<ResemblingPairs> {
     let memory = args.work.memory;
     let by_index = verify == VerifyChoice::Exact && args.texts.is_empty();
+    let max_bucket = args.max_bucket() as usize;
     if by_index && !args.features.options().are_given() {
         return by_sets(
             sides,
-            threshold,
+            (threshold, max_bucket),
             JoinResources { dir: scratch, memory, threads: rayon::current_num_threads() },
         );
     }
-    let found = sides.candidates(agreement, (scratch, memory / 4))?;
+    let found = sides.candidates(agreement, max_bucket, (scratch, memory / 4))?;
     // Candidates come sorted by document number, and so by key. The sorter only stores them, in memory or on disk.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
     let mut push = |a: u32, b: u32, score: u64| {
@@ -231,34 +268,19 @@ pub(super) fn find(
             ResemblingScores::Estimated { minima, bits }
         }
         VerifyChoice::Exact => {
-            let (texts, numbers) = if by_index {
-                (Texts::of(sides.sets(scratch, memory / 4)?), HashMap::new())
-            } else {
-                texts(args, sides, &found, scratch)?
-            };
-            let number = |document: u32| if by_index { document } else { numbers[&document] };
-            let mut families = Families::new(&texts.sets, memory / 4)?;
-            let mut both = Vec::new();
+            let sets = DocumentSets::of(args, sides, scratch, |needed| {
+                found.for_each_batch(|batch| {
+                    needed.extend(batch.iter().flat_map(|&(a, b)| [a, b]));
+                    Ok(())
+                })
+            })?;
+            let mut counter = PairCounter::new(&sets, threshold, memory / 4)?;
             found.for_each_batch(|batch| {
                 count += batch.len() as u64;
-                let (batch, of): (Vec<_>, Vec<_>) = batch
-                    .iter()
-                    .map(|(a, b)| ((a, b), (number(*a), number(*b))))
-                    .filter(|&(_, (a, b))| texts.sets.may_resemble(a, b, threshold))
-                    .unzip();
-                for (set, leader) in families.plan(&of) {
-                    let difference = families.difference(set, leader)?;
-                    families.add(difference);
-                }
-                for ((&a, &b), sets) in batch.into_iter().zip(&of) {
-                    both.clear();
-                    families.for_each_resembling(&[*sets], threshold, |_, _, found| both.push(found))?;
-                    for resemblance in &both {
-                        let &Resemblance::Exact { intersection, union } = resemblance else { continue };
-                        push(a, b, (intersection as u64) << 32 | union as u64)?;
-                    }
-                }
-                Ok::<(), twindex::Error>(())
+                counter.count(batch)?.into_iter().try_for_each(|(a, b, resemblance)| {
+                    let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
+                    push(a, b, (intersection as u64) << 32 | union as u64)
+                })
             })?;
             ResemblingScores::Counted
         }
@@ -274,13 +296,12 @@ pub(super) fn find(
 /// Finds the pairs whose exact resemblance, computed from the sets in the index, is at least `threshold`.
 fn by_sets(
     sides: &LiveIndexes<'_>,
-    threshold: f64,
+    (threshold, max_bucket): (f64, usize),
     resources: JoinResources<'_>,
 ) -> anyhow::Result<ResemblingPairs> {
     let sets = sides.sets(resources.dir, resources.memory / 4)?;
-    let first_right = sides.right.as_ref().map(|_| sides.first_right());
     let rest = JoinResources { memory: resources.memory / 4 * 3, ..resources };
-    let (pairs, found) = sorted_pairs_of_sets(&sets, first_right, threshold, MAX_BUCKET, rest)?;
+    let (pairs, found) = sorted_pairs_of_sets(&sets, sides.boundary(), threshold, max_bucket, rest)?;
     Ok(ResemblingPairs {
         pairs,
         scores: ResemblingScores::Counted,
@@ -307,18 +328,94 @@ fn estimated(
     Ok(near)
 }
 
-/// Reads the texts of all documents in candidate pairs. Returns their shingle sets, indexed by document number.
+/// The shingle sets of documents: of all documents in the indexes, or of those whose texts were read.
+pub(super) struct DocumentSets {
+    texts: Texts,
+    /// The number of each document's set; `None` if it equals the number of the document.
+    numbers: Option<HashMap<u32, u32>>,
+}
+
+impl DocumentSets {
+    /// Reads the sets from the indexes. With `--texts`, computes instead the sets of the documents that `need` adds.
+    pub(super) fn of(
+        args: &PairsArgs,
+        sides: &LiveIndexes<'_>,
+        scratch: &Path,
+        need: impl FnOnce(&mut HashSet<u32>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        if args.texts.is_empty() {
+            return Ok(Self { texts: Texts::of(sides.sets(scratch, args.work.memory / 4)?), numbers: None });
+        }
+        let mut needed = HashSet::new();
+        need(&mut needed)?;
+        let (texts, numbers) = texts(args, sides, needed, scratch)?;
+        Ok(Self { texts, numbers: Some(numbers) })
+    }
+
+    fn number(&self, document: u32) -> u32 {
+        self.numbers.as_ref().map_or(document, |numbers| numbers[&document])
+    }
+}
+
+/// Counts the common shingles of pairs of documents, and finds the pairs whose resemblance reaches the threshold.
+pub(super) struct PairCounter<'a> {
+    sets: &'a DocumentSets,
+    families: Families<'a>,
+    threshold: f64,
+}
+
+impl<'a> PairCounter<'a> {
+    /// Creates a counter that uses up to `memory` bytes.
+    pub(super) fn new(sets: &'a DocumentSets, threshold: f64, memory: usize) -> twindex::Result<Self> {
+        Ok(Self { sets, families: Families::new(&sets.texts.sets, memory)?, threshold })
+    }
+
+    /// Returns the pairs of `pairs` whose resemblance reaches the threshold, in the same order.
+    pub(super) fn count(&mut self, pairs: &[(u32, u32)]) -> twindex::Result<Vec<(u32, u32, Resemblance)>> {
+        let Self { sets, families, threshold } = self;
+        let threshold = *threshold;
+        let (pairs, of): (Vec<_>, Vec<_>) = pairs
+            .iter()
+            .map(|&(a, b)| ((a, b), (sets.number(a), sets.number(b))))
+            .filter(|&(_, (a, b))| sets.texts.sets.may_resemble(a, b, threshold))
+            .unzip();
+        let wanted = families.plan(&of);
+        for piece in families.pieces(&wanted) {
+            let differences: Vec<_> = piece
+                .par_iter()
+                .with_max_len(CHUNK / 16)
+                .map(|&(set, reference)| families.difference(set, reference))
+                .collect::<twindex::Result<_>>()?;
+            for difference in differences {
+                families.add(difference);
+            }
+        }
+        let families = &*families;
+        let found: Vec<_> = pairs
+            .par_chunks(CHUNK)
+            .zip(of.par_chunks(CHUNK))
+            .map(|(pairs, of)| {
+                let (mut found, mut next) = (Vec::new(), pairs.iter().zip(of));
+                // The found pairs of sets are in the order of `of`.
+                families.for_each_resembling(of, threshold, |left, right, resemblance| {
+                    if let Some((&(a, b), _)) = next.find(|&(_, &sets)| sets == (left, right)) {
+                        found.push((a, b, resemblance));
+                    }
+                })?;
+                Ok(found)
+            })
+            .collect::<twindex::Result<_>>()?;
+        Ok(found.concat())
+    }
+}
+
+/// Reads the texts of these documents. Returns their shingle sets, and the number of each document's set.
 fn texts(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,
-    found: &Candidates,
+    needed: HashSet<u32>,
     scratch: &Path,
 ) -> anyhow::Result<(Texts, HashMap<u32, u32>)> {
-    let mut needed: HashSet<u32> = HashSet::new();
-    found.for_each_batch(|batch| {
-        needed.extend(batch.iter().flat_map(|&(a, b)| [a, b]));
-        anyhow::Ok(())
-    })?;
     let mut needed: Vec<u32> = needed.into_iter().collect();
     needed.sort_unstable();
     let options = args.text_options()?;
