@@ -115,8 +115,8 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 /// Options of verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// JSONL, CSV, TSV, WET, WARC and ARC files (also .gz and .zst), Parquet files, folders of text files, text or HTML
-    /// files, or - for JSONL on standard input
+    /// JSONL, CSV, TSV, WET, WARC and ARC files (also .gz and .zst), Parquet files, text or HTML files, folders of files of
+    /// one of these formats, or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Field of a JSONL object, or column of a table, that holds the text. It may be a path into nested objects,
@@ -134,8 +134,8 @@ pub(crate) struct InputArgs {
     /// fields joined by commas, shard,row [default: id, or `FILE:ROW` if it is missing; for archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
-    /// Format of the inputs: determined by file names, or the same for all inputs (in folders, for all files with such
-    /// names) [default: auto]
+    /// Format of the inputs: determined by file names, or the same for all inputs. In a folder, auto expects files of one
+    /// format, and any other value reads only the files with names of this format [default: auto]
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
     /// In folders, read only files that match one of these patterns: file names such as *.jsonl, or, with a /, paths
@@ -373,14 +373,6 @@ fn parse_encoding(label: &str) -> Result<Charset, String> {
 }
 
 impl InputArgs {
-    /// Returns these inputs. If all of them are folders and no format is given, only their WET files are read.
-    pub(crate) fn with_folders_of_wet(mut self) -> Self {
-        if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
-            self.format = Some(FormatArg::Wet);
-        }
-        self
-    }
-
     /// Returns whether records are read as features, not as texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()

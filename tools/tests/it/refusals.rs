@@ -361,14 +361,17 @@ fn common_first_mistakes_are_answered_with_advice() {
     bench.write("mixed/a.jsonl", &lines);
     bench.write("mixed/b.txt", "a rose is a rose");
 
-    // Reads a folder of records as a folder of texts.
-    let said = bench.refused("dedup corpus -o out");
-    says(&said, &["corpus", "all of its files", "--format jsonl", "--format text"]);
+    // Reads a folder of records of several formats.
     bench.write("corpus/c.csv", "id,text\n");
     let said = bench.refused("build i.twx corpus");
     says(
         &said,
-        &["all of its files", "2 files of jsonl, 1 file of csv", "one by one", "leaves out the others"],
+        &[
+            "records of several formats",
+            "2 files of jsonl, 1 file of csv",
+            "one by one",
+            "leaves out the others",
+        ],
     );
     let printed = bench.ok("build csv.twx corpus --format csv");
     says(&printed, &["0 documents", "2 entries of folders left out"]);

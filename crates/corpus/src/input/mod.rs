@@ -6,7 +6,8 @@
 //! *.csv, *.tsv    a table whose first row names the columns   one per row, key = the id column
 //! *.parquet       a table                                     one per row, key = the id column
 //! *.wet, *.warc   a web archive; so is .arc                   one per text or page, key = its URL
-//! FOLDER          every regular file below it, in order       one per file, key = the path below FOLDER
+//! FOLDER          every regular file below it, in order       as of the files, if all are records of one format;
+//!                                                             else one per file, key = the path below FOLDER
 //! -               standard input; so is any named pipe        as JSON lines
 //! *.html          a page; so are .htm and .xhtml              one, its visible text
 //! *.txt, ...      plain text                                  one, key = the path as given
@@ -1166,12 +1167,10 @@ impl Documents {
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { sniff::kind(path)? };
-        let counts = &mut self.counts;
         if let Some(kind) = kind {
-            counts.kinds_by_content += 1;
-            let name = kind.suffixes()[0];
-            counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
+            self.count_by_content(path, kind);
         } else {
+            let counts = &mut self.counts;
             counts.files_as_one_text += 1;
             counts.first_as_one_text.get_or_insert_with(|| path.display().to_string());
         }
@@ -1202,7 +1201,7 @@ impl Documents {
         });
     }
 
-    /// Adds the files in a folder.
+    /// Adds the files in a folder: as records if they are all of one format, otherwise as one document each.
     fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
         let kind = match format {
             InputFormat::Records(kind) => Some(kind),
@@ -1217,9 +1216,29 @@ impl Documents {
         };
         let listing = folder::list(root, is_wanted);
         if format == InputFormat::Auto {
-            refuse_records_as_texts(root, &listing)?;
+            return self.add_folder_by_names(root, listing);
         }
         self.add_listing(root, listing, kind)
+    }
+
+    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as parts
+    /// is detected from their content, and the summary reports them.
+    fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
+        let kind = kind_of_folder(root, &listing)?;
+        if let Some(kind) = kind {
+            for part in listing.files.iter().filter(|file| Kind::of_name(file).is_none()) {
+                self.count_by_content(&root.join(part), kind);
+            }
+        }
+        self.add_listing(root, listing, kind)
+    }
+
+    /// Counts a file whose format was detected from its content.
+    fn count_by_content(&mut self, path: &Path, kind: Kind) {
+        let counts = &mut self.counts;
+        counts.kinds_by_content += 1;
+        let name = kind.suffixes()[0];
+        counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
     }
 
     /// Adds the listed files of a folder: as inputs with records, or as one document each.
@@ -1536,10 +1555,12 @@ fn is_part(path: &Path) -> bool {
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Returns an error if a folder of texts contains files with the suffixes of record files, because each file would be
-/// one document or none. JSON objects are common among texts of other kinds, so `.json` files are an error only if
-/// there are no other files.
-fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
+/// Returns the format of the files in a folder: `None` if each file is one document, or there is no file.
+///
+/// A folder that has files of several formats, or record files and other files, is an error: its record files would be
+/// read as one text each, or files would be left out. JSON objects are common among texts of other kinds, so `.json`
+/// files are records only if there are no other files.
+fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
     for file in &listing.files {
@@ -1555,44 +1576,44 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
         }
     }
     if others > 0 && found.iter().sum::<u64>() == objects {
-        return Ok(());
+        return Ok(None);
     }
-    let found: Vec<(&str, u64)> = Kind::ALL
-        .into_iter()
-        .zip(found)
-        .filter(|(_, files)| *files > 0)
-        .map(|(kind, files)| (kind.suffixes()[0], files))
-        .collect();
+    let found: Vec<(Kind, u64)> = Kind::ALL.into_iter().zip(found).filter(|(_, files)| *files > 0).collect();
+    if others == 0 && found.len() < 2 {
+        return Ok(found.first().map(|(kind, _)| *kind));
+    }
     let root = root.display();
-    let (named, rest) = if others == 0 {
-        ("all of its files are named as those of records".to_owned(), "")
+    let named = if others == 0 {
+        "its files are records of several formats".to_owned()
     } else {
         let files: u64 = found.iter().map(|(_, files)| files).sum();
         let are = if files == 1 { "is" } else { "are" };
-        (
-            format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")),
-            ", and leaves out the others",
+        format!(
+            "a folder of texts is expected, and {} beside {} {are} records",
+            counted(files, "file"),
+            counted(others, "other")
         )
     };
-    match found[..] {
-        [] => Ok(()),
-        [(name, _)] => bail!(
-            "{root}: a folder of texts is expected, and {named}: --format {name} reads their records{rest}, --format text \
-             takes each file as one document"
-        ),
-        _ => {
-            let kinds: Vec<String> =
-                found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
-            let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
-            bail!(
-                "{root}: a folder of texts is expected, and {named}, {}: name \
-                 the files one by one to read all records; --format {} reads those of one kind and leaves out the \
-                 others, --format text takes each file as one document",
-                kinds.join(", "),
-                formats.join(" or ")
-            )
-        }
+    if let [(kind, _)] = found[..] {
+        let name = kind.suffixes()[0];
+        bail!(
+            "{root}: {named}: --format {name} reads their records, and leaves out the others, --include PATTERN or \
+             --exclude PATTERN selects files, --format text takes each file as one document"
+        );
     }
+    let formats: Vec<&str> = found.iter().map(|(kind, _)| kind.suffixes()[0]).collect();
+    let kinds: Vec<String> = formats
+        .iter()
+        .zip(&found)
+        .map(|(name, (_, files))| format!("{} of {name}", counted(*files, "file")))
+        .collect();
+    bail!(
+        "{root}: {named}, {}: name the files one by one to read all records; --format {} reads those of one kind and \
+         leaves out the others, --include PATTERN or --exclude PATTERN selects files, --format text takes each file as \
+         one document",
+        kinds.join(", "),
+        formats.join(" or ")
+    )
 }
 
 /// Returns the visible text of an HTML page.
