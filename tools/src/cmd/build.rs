@@ -123,7 +123,12 @@ impl BuildArgs {
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
-            None if self.resume => None,
+            None if self.resume => {
+                if sketches.is_none() {
+                    Documents::check_options(&self.input.inputs, &self.options())?;
+                }
+                None
+            }
             None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.options())?),
             _ => None,
         };
@@ -394,7 +399,7 @@ impl BuildArgs {
             } else {
                 let mut options = self.options();
                 options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
-                let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
+                let mut documents = Documents::open_part(std::slice::from_ref(path), &options)?;
                 self.add_documents(writer, index, &mut documents, added)?;
                 documents.bytes_read()
             };

@@ -210,9 +210,19 @@ impl ClustersArgs {
                  pairs: name them with --texts INPUT"
             }
             () if !ordered && !self.texts.is_empty() => "--texts goes with --keep first or --keep longest",
-            () => return Ok(()),
+            () => return Documents::check_options(&self.texts, &self.text_options()),
         };
         Err(Usage::new(why).into())
+    }
+
+    /// Returns the options for reading the documents of `--texts`.
+    fn text_options(&self) -> InputOptions {
+        let usual = InputOptions::default();
+        InputOptions {
+            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
+            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
+            ..usual
+        }
     }
 
     /// Returns an error if options for an index are given but the input is not an index.
@@ -317,13 +327,7 @@ impl ClustersArgs {
         &self,
         mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let usual = InputOptions::default();
-        let options = InputOptions {
-            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
-            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
-            ..usual
-        };
-        let mut documents = Documents::open(&self.texts, &options)?;
+        let mut documents = Documents::open(&self.texts, &self.text_options())?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let job = Job {
             state: || (),

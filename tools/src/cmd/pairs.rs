@@ -14,7 +14,7 @@ use serde::Serialize;
 use twindex::params::{KeyKind, Threshold};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
-use twindex_corpus::input::InputOptions;
+use twindex_corpus::input::{Documents, InputOptions};
 use twindex_corpus::tsv;
 use twindex_join::{JoinResources, NearFingerprints, near_fingerprints_within, pairs_within};
 
@@ -451,7 +451,7 @@ impl PairsArgs {
         if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
         }
-        Ok(())
+        Documents::check_options(&[&self.texts[..], &self.with_texts].concat(), &self.text_options())
     }
 
     /// Returns the options for reading texts.

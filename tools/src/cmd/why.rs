@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use twindex_corpus::input::Documents;
 use twindex_corpus::{DocumentStatus, Explanation, Hunk, Reason, Why as WhyQuery, WordDiff, WordOrigin, tsv};
 
 use crate::options::{IdsArgs, InputArgs, Output};
@@ -58,6 +59,9 @@ impl WhyArgs {
         question.inputs.clone_from(&self.input.inputs);
         let is_given = self.input.document_option().is_some() || self.ids.is_given();
         question.input = is_given.then(|| self.ids.apply(self.input.options()));
+        if let (Some(options), false) = (&question.input, question.inputs.is_empty()) {
+            Documents::check_options(&question.inputs, options)?;
+        }
         question.context = self.context.into();
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);

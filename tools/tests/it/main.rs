@@ -26,6 +26,7 @@ mod living;
 mod lossless;
 mod memory;
 mod near;
+mod no_effect;
 mod options;
 mod out;
 mod pairs;

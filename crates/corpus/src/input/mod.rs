@@ -76,6 +76,7 @@ mod sniff;
 mod thrift;
 mod warc;
 mod window;
+mod without_effect;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -123,6 +124,7 @@ use patterns::Patterns;
 pub use place::Place;
 pub use revisit::revisit;
 use window::Window;
+pub use without_effect::InputKinds;
 
 /// Maximum length of a key in bytes; it is the limit of the index.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -443,12 +445,6 @@ impl Forms {
 /// Fields that options name, for notes on fields that occur in no input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedFields {
-    /// The name of the text field; `None` if it is the default.
-    text: Option<String>,
-    /// The number of inputs, where a folder of texts is one, and the number of web archives among them. Counted only if
-    /// fields are named.
-    inputs: u64,
-    archives: u64,
     /// The name of the value field.
     value: Option<String>,
     /// The number of documents that were checked for the value field, and the number of documents that have it.
@@ -458,23 +454,12 @@ pub struct NamedFields {
 
 impl NamedFields {
     fn add(&mut self, more: &Self) {
-        self.text = self.text.take().or_else(|| more.text.clone());
         self.value = self.value.take().or_else(|| more.value.clone());
-        self.inputs += more.inputs;
-        self.archives += more.archives;
         self.checked += more.checked;
         self.valued += more.valued;
     }
 
     fn remarks(&self, remarks: &mut Vec<String>) {
-        if let Some(field) = &self.text
-            && self.archives > 0
-            && self.archives == self.inputs
-        {
-            remarks.push(format!(
-                "web archives: their records have one text, which no field names; --text-field {field} means nothing to them"
-            ));
-        }
         if let Some(field) = &self.value
             && self.checked > 0
             && self.valued == 0
@@ -744,6 +729,7 @@ pub struct Documents {
     stopped: bool,
     /// The patterns of the files in folders that are read.
     patterns: Patterns,
+    kinds: InputKinds,
     /// The inputs and options as specified by the caller.
     asked: (Vec<PathBuf>, InputOptions),
 }
@@ -957,9 +943,58 @@ impl Documents {
     ///
     /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
     /// folder has no JSON Lines files although they are required; `-` is given twice; key and text are the same field.
-    /// The message names the input.
+    /// The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        let documents = Self::open_part(paths, options)?;
+        documents.kinds.check(options)?;
+        Ok(documents)
+    }
+
+    /// Like [`Documents::open`], for some of the inputs that the options are for: options that have no effect on these
+    /// inputs are accepted.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn open_part(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
+    }
+
+    /// Returns the kinds of inputs. Does not open standard input or pipes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn kinds_of(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<InputKinds> {
+        let is_file = |path: &Path| path.is_file() || path.is_dir();
+        let (files, streams): (Vec<PathBuf>, Vec<PathBuf>) =
+            paths.iter().cloned().partition(|path| !is_stdin(path) && is_file(path));
+        let mut documents = Self::empty(options)?;
+        for path in &files {
+            documents.add(path, options.format)?;
+        }
+        for path in &streams {
+            documents.add_stream(path, path, Box::new(std::io::empty()), options.format);
+        }
+        Ok(documents.kinds)
+    }
+
+    /// Returns an error if an option has no effect on any of these inputs, which are then opened one at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOptions`]; the errors of [`Documents::open`].
+    pub fn check_options(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<()> {
+        if InputKinds::some_depend_on_kinds(options) {
+            Self::kinds_of(paths, options)?.check(options)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the kinds of the inputs.
+    #[must_use]
+    pub fn kinds(&self) -> InputKinds {
+        self.kinds
     }
 
     /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
@@ -969,7 +1004,7 @@ impl Documents {
     ///
     /// The errors of [`Documents::open`].
     pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
-        let mut documents = Self::open(paths, options)?;
+        let mut documents = Self::open_part(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
         documents.parser.normaliser.clone_from(&self.parser.normaliser);
         Ok(documents)
@@ -992,22 +1027,8 @@ impl Documents {
         if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
             bail!("`-`, standard input, is named twice; it can be read only once");
         }
-        let mut documents = Self {
-            parser: Parser::new(options),
-            // guard: no bad record less than allowed is skipped
-            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
-            skip_bad: options.skip_bad,
-            record_bytes_max: options.record_bytes_max,
-            streaming: options.streaming,
-            sources: Vec::new(),
-            records: None,
-            counts: Counts::default(),
-            consumed: Arc::default(),
-            total_bytes: Some(0),
-            stopped: false,
-            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
-            asked: (paths.to_vec(), options.clone()),
-        };
+        let mut documents = Self::empty(options)?;
+        documents.asked.0 = paths.to_vec();
         for path in paths {
             if is_stdin(path) {
                 documents.add_stream(path, Place::STDIN.as_ref(), stdin(), options.format);
@@ -1048,15 +1069,7 @@ impl Documents {
         }
         // An unused field name is reported at the end, not refused here: other inputs of the same command may have the
         // field.
-        let named = &mut documents.counts.named;
-        named.value.clone_from(&options.attached.value);
-        if options.text_field != TEXT_FIELD {
-            let is_archive =
-                |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc | Kind::Arc));
-            named.text = Some(options.text_field.clone());
-            named.inputs = documents.sources.len() as u64;
-            named.archives = documents.sources.iter().filter(is_archive).count() as u64;
-        }
+        documents.counts.named.value.clone_from(&options.attached.value);
         if options.attached.any()
             && let Some(source) =
                 documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
@@ -1073,6 +1086,27 @@ impl Documents {
         // guard: inputs come in the order in which they are named
         documents.sources.reverse();
         Ok(documents)
+    }
+
+    /// Returns a value without inputs.
+    fn empty(options: &InputOptions) -> Result<Self, InvalidOptions> {
+        Ok(Self {
+            parser: Parser::new(options),
+            // guard: no bad record less than allowed is skipped
+            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
+            skip_bad: options.skip_bad,
+            record_bytes_max: options.record_bytes_max,
+            streaming: options.streaming,
+            sources: Vec::new(),
+            records: None,
+            counts: Counts::default(),
+            consumed: Arc::default(),
+            total_bytes: Some(0),
+            stopped: false,
+            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
+            kinds: InputKinds::default(),
+            asked: (Vec::new(), options.clone()),
+        })
     }
 
     /// Returns whether all keys are created from line numbers, so that no key is repeated.
@@ -1094,7 +1128,7 @@ impl Documents {
                 source.name().display()
             );
         }
-        Self::open(paths, options)
+        Self::open_part(paths, options)
     }
 
     /// Passes each file that will be read to `each`, in order.
@@ -1154,6 +1188,7 @@ impl Documents {
         self.check_file(path, kind)?;
         self.add_total(Some(metadata.len()));
         let origin = Origin::File(path.to_owned());
+        self.kinds.add(kind);
         self.sources.push(if let Some(kind) = kind {
             Source::Records(origin, kind)
         } else {
@@ -1194,10 +1229,15 @@ impl Documents {
     fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
         self.add_total(None);
         let origin = Origin::Stream { name: Arc::from(name), reader };
-        self.sources.push(match format {
-            InputFormat::Auto => Source::Records(origin, Kind::Jsonl),
-            InputFormat::Records(kind) => Source::Records(origin, kind),
-            InputFormat::Text => Source::Whole(origin, folder::os_bytes(path.as_os_str())),
+        let kind = match format {
+            InputFormat::Auto => Some(Kind::Jsonl),
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Text => None,
+        };
+        self.kinds.add(kind);
+        self.sources.push(match kind {
+            Some(kind) => Source::Records(origin, kind),
+            None => Source::Whole(origin, folder::os_bytes(path.as_os_str())),
         });
     }
 
@@ -1266,6 +1306,10 @@ impl Documents {
         }
         self.counts.ignored += listing.ignored;
         self.add_total(Some(listing.bytes));
+        self.kinds.add_folder();
+        if !listing.files.is_empty() {
+            self.kinds.add(kind);
+        }
         let Some(kind) = kind else {
             self.sources.push(Source::Folder { root: root.to_owned(), files: listing.files.into_iter() });
             return Ok(());
