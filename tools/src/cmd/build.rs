@@ -63,13 +63,13 @@ pub(crate) struct BuildArgs {
     /// What to do with a key that is repeated in the inputs
     #[arg(long, value_enum, value_name = "HOW", default_value = "last")]
     repeated_keys: Repeated,
-    /// Commit after one or more input files (see --commit-every), and skip files that an earlier run with --resume has
+    /// Commit after one or more input files (see --commit-bytes), and skip files that an earlier run with --resume has
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
     /// Number of input bytes after which --resume commits, at the end of the current file
     #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_size, requires = "resume")]
-    commit_every: usize,
+    commit_bytes: usize,
     #[command(flatten)]
     shard: ShardArgs,
     #[command(flatten)]
@@ -405,7 +405,7 @@ impl BuildArgs {
             };
             done.add(input)?;
             waiting = Some(waiting.unwrap_or(0) + bytes);
-            if waiting >= Some(self.commit_every as u64) {
+            if waiting >= Some(self.commit_bytes as u64) {
                 writer.commit_with(&done.payload())?;
                 waiting = None;
             }

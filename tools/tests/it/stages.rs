@@ -187,7 +187,7 @@ fn killed_stage_leaves_no_partial_file_and_reruns_identically() {
     let bench = Bench::new();
     parts(&bench, 32, 1500, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
-    let small = "--commit-every 64K";
+    let small = "--commit-bytes 64K";
     bench.ok(&format!("build whole.twx {all} -q"));
     for part in 0..3 {
         bench.ok(&format!("build shard-{part}.twx {all} --shard {}/3 -q", part + 1));
@@ -229,7 +229,7 @@ fn resumed_build_skips_committed_inputs() {
     let bench = Bench::new();
     parts(&bench, 34, 4000, 8);
     let all: Vec<String> = (0..8).map(|part| format!("parts/{part}.jsonl")).collect();
-    let line = format!("build i.twx {} --resume --commit-every 64K", all.join(" "));
+    let line = format!("build i.twx {} --resume --commit-bytes 64K", all.join(" "));
     bench.ok("build whole.twx all.jsonl -q");
     let wanted = segments(&bench.path("whole.twx"));
     let began = Instant::now();
