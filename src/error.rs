@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::params::ParamDifference;
+
 /// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -60,6 +62,18 @@ pub enum Error {
         index: String,
         /// The value given by the caller.
         given: String,
+    },
+    /// Indexes or segments that are to be joined have different parameters.
+    #[error("{path} and {other} have different parameters: {differences}; make both with the same options")]
+    ParamsDiffer {
+        /// The path of the first index.
+        path: PathBuf,
+        /// The path of the index or segment whose parameters differ.
+        other: PathBuf,
+        /// The first parameter that differs.
+        first: Box<ParamDifference>,
+        /// The first few parameters that differ, in words.
+        differences: String,
     },
     /// The bytes of a file violate the format or do not match their checksum. `twindex verify` shows the extent of the
     /// damage.

@@ -87,6 +87,7 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         Error::ParamsMismatch { .. } => {
             ("ParamsMismatchError", "sketch with the index's parameters: index.params")
         }
+        Error::ParamsDiffer { .. } => ("ParamsMismatchError", "make all of them with the same parameters"),
         Error::Corrupt { .. } => (
             "CorruptError",
             "restore a copy; `twindex verify` reports the extent, `twindex salvage` saves the rest",
@@ -124,6 +125,12 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
             details.set_item("field", field)?;
             details.set_item("expected", index)?;
             details.set_item("found", given)?;
+        }
+        Error::ParamsDiffer { path: of, first, .. } => {
+            path(of)?;
+            details.set_item("field", first.field)?;
+            details.set_item("expected", &first.values[0])?;
+            details.set_item("found", &first.values[1])?;
         }
         Error::Unsupported { path: of, field, found, supported } => {
             path(of)?;

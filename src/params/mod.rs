@@ -17,11 +17,13 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::design::{CodecChoice, Design, DesignChoice, WITHIN_MAX};
 use crate::error::{Error, Result};
 
+mod difference;
 mod lines;
 mod near;
 mod preset;
 
 pub use crate::key::KeyKind;
+pub use difference::ParamDifference;
 pub use near::{Near, Threshold};
 pub use preset::{FeatureScheme, Preset};
 use twindex_sketch::Sketch;
@@ -146,6 +148,15 @@ impl Params {
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_bands(&self, given: &Params) -> Result<()> {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
+    }
+
+    /// Refuses `given` if its minima, bands or signatures would differ from those of these parameters. Fingerprints and
+    /// samples may differ or be absent.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
+    pub fn check_same_signatures(&self, given: &Params) -> Result<()> {
+        self.check_same(given, &["simhash", "idf", "within", "bottom", "modulus"])
     }
 
     /// Refuses `given` if the shingle hashes of a text could differ between `given` and these parameters.

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::extsort::Merge;
 use crate::format::manifest::{Logged, Manifest, SegmentEntry};
 use crate::key::KeyBuf;
+use crate::params::{ParamDifference, Params};
 use crate::segment::keys::LiveKeys;
 use crate::segment::merge::{self, MergeInput};
 use crate::segment::spilled::SpillBudget;
@@ -149,7 +150,7 @@ impl Index {
     /// signatures, it is unknown whether records are equal, and every key that is in several shards is a conflict.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`];
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsDiffer`];
     /// [`Error::Invalid`] if there are no shards, or if a conflict is refused (the error names the key); [`Error::Io`],
     /// [`Error::Corrupt`].
     pub fn merge(
@@ -162,20 +163,7 @@ impl Index {
         let Some(first) = shards.first() else { return Err(Error::Invalid("no shards to merge".into())) };
         let (vfs, params) = (&*first.shared.vfs, first.params());
         for shard in shards {
-            for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(shard.params().fields()) {
-                if name == other && mine != theirs {
-                    return Err(Error::ParamsMismatch {
-                        field: name.to_string(),
-                        index: mine,
-                        given: theirs,
-                    });
-                }
-            }
-            params.check_same_near(&shard.params())?;
-            if shard.params() != params {
-                let both = (first.path().display(), shard.path().display());
-                return Err(Error::Invalid(format!("{} and {} keep different things", both.0, both.1)));
-            }
+            check_same_params((first.path(), &params), (shard.path(), &shard.params()))?;
         }
         directory::check_free(vfs, path)?;
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
@@ -209,6 +197,28 @@ impl Index {
         })?;
         Ok(merged)
     }
+}
+
+/// Returns an error if the parameters differ. The error names the paths, and the first parameters that differ.
+fn check_same_params(
+    (path, params): (&Path, &Params),
+    (other, found): (&Path, &Params),
+) -> Result<()> {
+    // The full paths are in the error; in the differences the last names suffice if they are not the same.
+    let last = [path, other].map(|path| path.file_name().map(Path::new));
+    let names = match last {
+        [Some(mine), Some(theirs)] if mine != theirs => [mine, theirs],
+        _ => [path, other],
+    };
+    let names = names.map(|path| path.display().to_string());
+    let all = params.differences(found);
+    let Some(first) = all.first() else { return Ok(()) };
+    Err(Error::ParamsDiffer {
+        path: path.to_owned(),
+        other: other.to_owned(),
+        first: Box::new(first.clone()),
+        differences: ParamDifference::first_in_words(&all, [&names[0], &names[1]]),
+    })
 }
 
 /// Returns, for each segment of all snapshots in order, the ordinals of the documents to leave out of the merged index.

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::extsort::Merge;
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
-use crate::params::Params;
+use crate::params::{ParamDifference, Params};
 use crate::segment::Segment;
 use crate::segment::keys::LiveKeys;
 use crate::sys::{RealVfs, Vfs};
@@ -138,16 +138,9 @@ impl Index {
 
 /// Returns an error if a segment has other parameters. The error names the first parameter that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
-    let found = segment.params();
-    for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
-        if name == other && mine != theirs {
-            let field = format!("{name} (of {})", segment.path().display());
-            return Err(Error::ParamsMismatch { field, index: mine, given: theirs });
-        }
-    }
-    params.check_same_near(found)?;
-    if found != params {
-        return Err(Error::Invalid(format!("{}: keeps different things", segment.path().display())));
+    if let Some(ParamDifference { field, values: [index, given] }) = params.differences(segment.params()).into_iter().next() {
+        let field = format!("{field} (of {})", segment.path().display());
+        return Err(Error::ParamsMismatch { field, index, given });
     }
     if params.expire_after.is_some() {
         return Err(Error::Invalid(format!(

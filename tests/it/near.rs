@@ -280,9 +280,9 @@ fn indexes_with_different_near_relations_are_not_merged() {
         for shards in [[usual.clone(), made(name, near)], [made(&format!("{name}2"), near), usual.clone()]] {
             let into = dir.path().join("merged");
             match Index::merge(&into, &shards, OnConflict::Refuse, 1 << 20) {
-                Err(Error::ParamsMismatch { field, index, given }) => {
-                    assert_eq!(field, "near");
-                    assert_eq!((index, given), (shown(&shards[0]), shown(&shards[1])));
+                Err(Error::ParamsDiffer { first, .. }) => {
+                    assert_eq!(first.field, "near");
+                    assert_eq!(first.values, [shown(&shards[0]), shown(&shards[1])]);
                 }
                 other => panic!("{other:?}"),
             }

@@ -15,13 +15,14 @@
 //! parameters to compare.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::Params;
-use twindex::params::KeyKind;
+use twindex::params::{KeyKind, Shingling};
 use twindex_corpus::tsv;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -66,6 +67,23 @@ impl PairFields {
         let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
         fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
         Self(fields)
+    }
+
+    /// Returns the rules by which the texts of the documents are split; `None` if the files have no parameters.
+    pub(crate) fn shingling(&self) -> anyhow::Result<Option<Shingling>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let mut lines = String::new();
+        for (name, value) in self.0.iter().filter(|(name, _)| name != "pairs") {
+            let _ = writeln!(lines, "{name}={value}");
+            // The header lacks these parameters, which do not affect texts.
+            if name == "within" {
+                lines.push_str("tables=auto\ncodec=auto\n");
+            }
+        }
+        let params = Params::decode(&lines).context("the parameters of the pairs")?;
+        Ok(Some(params.shingling))
     }
 
     fn value(&self, name: &str) -> Option<&str> {

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use twindex::format::fields::Fields;
 use twindex::format::header::{self, HEADER_BYTES, Header, Refusal, Role};
 use twindex::format::sketches::{Decoder, Row, Rows};
+use twindex::params::ParamDifference;
 use twindex::sketch::IdfTable;
 use twindex::{Error, Key, Params};
 use twindex_corpus::text::ExistingParams;
@@ -159,14 +160,15 @@ impl SketchFile {
     }
 
     fn check_params(&self, other: &Path, params: &Params) -> anyhow::Result<()> {
-        match params.check_same_sketch(&self.params) {
-            Err(Error::ParamsMismatch { field, index, given }) => bail!(
-                "{}: made with other parameters: {field} is {given} here and {index} in {}",
-                self.path.display(),
-                other.display()
-            ),
-            Err(error) => return Err(error.into()),
-            Ok(()) => {}
+        if let Err(error) = params.check_same_sketch(&self.params) {
+            let (mine, theirs) = (self.path.display().to_string(), other.display().to_string());
+            let differs = ParamDifference::of_error(&error, &self.params, params);
+            return Err(match differs {
+                Some(differs) => {
+                    anyhow!("{mine}: made with other parameters: {}", differs.in_words([&mine, &theirs]))
+                }
+                None => error.into(),
+            });
         }
         ensure!(
             params.key == self.params.key,

@@ -71,7 +71,7 @@ impl From<twindex::Error> for Error {
             E::AlreadyExists { .. } => Code::AlreadyExists,
             E::Locked { .. } => Code::Locked,
             E::Unsupported { .. } => Code::Unsupported,
-            E::ParamsMismatch { .. } => Code::ParamsMismatch,
+            E::ParamsMismatch { .. } | E::ParamsDiffer { .. } => Code::ParamsMismatch,
             E::Corrupt { .. } => Code::Corrupt,
             E::Io { .. } => Code::Io,
             E::Invalid(_) => Code::Invalid,

@@ -35,7 +35,8 @@ impl Texts {
         Self { sets, by_key: HashMap::new() }
     }
 
-    /// Reads the texts of the documents of `index` that `wanted` selects. Of documents with the same key, the last is
+    /// Reads the texts of the documents of `index` that `wanted` selects. Options that have no effect on `inputs` are
+    /// accepted, because they may be for other inputs of the command ([`Documents::check_options`]). Of documents with the same key, the last is
     /// used, as in `build`.
     ///
     /// # Errors
@@ -50,7 +51,7 @@ impl Texts {
         mut wanted: impl FnMut(&[u8]) -> bool,
     ) -> anyhow::Result<()> {
         contents::check(path, &snapshot.params().shingling, options.features)?;
-        let mut documents = Documents::open(inputs, options)?;
+        let mut documents = Documents::open_part(inputs, options)?;
         let progress = observer.begin("reading texts", documents.total_bytes());
         let want = SketchOptions { shingles: true, ..SketchOptions::default() };
         let sketcher = boilerplate::sketcher(index, None)?;

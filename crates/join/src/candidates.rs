@@ -206,7 +206,7 @@ pub fn candidates_agreeing_across(
         impl FnMut(Place<'_>) -> Result<Option<u32>>,
     ),
 ) -> Result<Candidates> {
-    left.params().check_same_sketch(right.params())?;
+    left.params().check_same_bands(right.params())?;
     let for_numbers = MemoryBudget::new(budget.0, budget.1 / 4);
     let sides = [
         IndexSide { snapshot: left, numbers: super::numbers(left, &for_numbers, number_left)? },

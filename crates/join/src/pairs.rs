@@ -259,7 +259,7 @@ pub fn near_fingerprints_within<S: Send>(
 ) -> Result<Vec<S>> {
     left.check_within(within)?;
     if let Some(right) = right {
-        left.params().check_same_sketch(right.params())?;
+        left.params().check_same_fingerprints(right.params())?;
         right.check_within(within)?;
     }
     let snapshots = [Some(left), right];

@@ -232,6 +232,7 @@ pub fn resembling_documents<E: From<Error>>(
     let found = match right {
         None => candidates(left, max_bucket, budget, counter(0))?,
         Some(right) => {
+            left.params().check_same_signatures(right.params())?;
             let second = counter(mine.len());
             candidates_across((left, right), first_right, max_bucket, budget, counter(0), second)?
         }

@@ -59,13 +59,13 @@ pub(crate) struct BuildArgs {
     /// What to do with a key that is repeated in the inputs: number, first, last or error
     #[arg(long, value_name = "HOW", default_value = "last", value_parser = parse_value::<RepeatedKeys>)]
     repeated_keys: RepeatedKeys,
-    /// Commit after one or more input files (see --commit-every), and skip files that an earlier run with --resume has
+    /// Commit after one or more input files (see --commit-bytes), and skip files that an earlier run with --resume has
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
     /// Number of input bytes after which --resume commits, at the end of the current file
     #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_value::<usize>, requires = "resume")]
-    commit_every: usize,
+    commit_bytes: usize,
     #[command(flatten)]
     shard: ShardArgs,
     #[command(flatten)]
@@ -117,7 +117,12 @@ impl BuildArgs {
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
-            None if self.resume => None,
+            None if self.resume => {
+                if sketches.is_none() {
+                    Documents::check_options(&self.input.inputs, &self.options()?)?;
+                }
+                None
+            }
             None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.options()?)?),
             _ => None,
         };
@@ -368,13 +373,13 @@ impl BuildArgs {
             } else {
                 let mut options = self.options()?;
                 options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
-                let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
+                let mut documents = Documents::open_part(std::slice::from_ref(path), &options)?;
                 self.add_documents(writer, index, &mut documents, added)?;
                 documents.bytes_read()
             };
             done.add(input)?;
             waiting = Some(waiting.unwrap_or(0) + bytes);
-            if waiting >= Some(self.commit_every as u64) {
+            if waiting >= Some(self.commit_bytes as u64) {
                 writer.commit_with(&done.payload())?;
                 waiting = None;
             }

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
+use twindex::params::{Shingling, Tokens};
+use twindex::sketch::{Cutter, Units};
 use twindex::sys::Spill;
 use twindex::{Index, Key};
-use twindex_corpus::input::{Documents, InputOptions, Record};
+use twindex_corpus::input::{Content, Documents, InputOptions, Record};
 use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
@@ -97,7 +99,8 @@ pub(crate) struct ClustersArgs {
 enum KeepArg {
     /// The first in the order of --texts
     First,
-    /// The one with the longest text; the first one if several are equally long
+    /// The one whose text has the most tokens, as in `dedup`; the first one if several have the same number. Tokens are
+    /// those of the index or of the files of pairs; of tables without parameters, words
     Longest,
     /// The one with the smallest key
     SmallestKey,
@@ -170,6 +173,7 @@ impl ClustersArgs {
         let mut scores = PairFiles::open(&self.scores)?;
         files.check_same(&scores)?;
         self.check_has_pairs(&files)?;
+        let tokens = self.tokens(&files)?;
 
         let step = Stopwatch::start();
         let mut forest = SpanningForest::new(folder, memory / 2);
@@ -197,7 +201,7 @@ impl ClustersArgs {
         };
         let cut_components = self.max_cluster.map(|_| cut.as_ref().map_or(0, |cut| cut.components));
         let roots = cut.as_ref().map_or(&whole, |cut| &cut.roots);
-        let kept = self.kept(&stars, roots, destination)?;
+        let kept = self.kept(&stars, roots, tokens.as_ref(), destination)?;
         stages.add("representatives", step);
 
         let step = Stopwatch::start();
@@ -233,7 +237,7 @@ impl ClustersArgs {
                  pairs: name them with --texts INPUT"
             }
             () if !ordered && !self.texts.is_empty() => "--texts goes with --keep first or --keep longest",
-            () => return Ok(()),
+            () => return Documents::check_options(&self.texts, &self.text_options()),
         };
         Err(Usage::new(why).into())
     }
@@ -247,6 +251,16 @@ impl ClustersArgs {
             "--max-cluster needs all pairs, which {forest}, a forest, does not have; name them with --scores"
         );
         Err(Usage::new(why).into())
+    }
+
+    /// Returns the options for reading the documents of `--texts`.
+    fn text_options(&self) -> InputOptions {
+        let usual = InputOptions::default();
+        InputOptions {
+            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
+            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
+            ..usual
+        }
     }
 
     /// Returns an error if options for an index are given but the input is not an index.
@@ -288,6 +302,7 @@ impl ClustersArgs {
         &self,
         stars: &Stars,
         roots: &RankNumbers,
+        tokens: Option<&Cutter>,
         destination: NumberSpill<'_>,
     ) -> anyhow::Result<RankNumbers> {
         if self.keep == KeepArg::SmallestKey {
@@ -300,7 +315,7 @@ impl ClustersArgs {
         let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
-        self.for_each_document(|key, length| {
+        self.for_each_document(tokens, |key, length| {
             if let Some(rank) = stars.rank(key)? {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
                 all.push(u128::from(rank) << 96 | u128::from(number) << 64 | u128::from(length))?;
@@ -346,24 +361,43 @@ impl ClustersArgs {
         })
     }
 
-    /// Passes the key and the text length of each document of `--texts` to `each`, in the order of the inputs.
+    /// Returns how texts are split into tokens, if the number of tokens decides which document is kept.
+    fn tokens(&self, files: &PairFiles) -> anyhow::Result<Option<Cutter>> {
+        if self.keep != KeepArg::Longest {
+            return Ok(None);
+        }
+        let shingling = files.fields().shingling()?.unwrap_or_else(|| Shingling::words(1, 0));
+        let why = if shingling.tokens == Tokens::Features {
+            "the documents have features instead of texts, whose tokens it would count"
+        } else if shingling.boilerplate.is_some() {
+            "the texts were compared without boilerplate, which their numbers of tokens would include"
+        } else {
+            return Ok(Some(Cutter::new(&shingling)?));
+        };
+        Err(Usage::new(format!("--keep longest: {why}; use --keep first or smallest-key")).into())
+    }
+
+    /// Passes the key of each document of `--texts`, and the number of its tokens, to `each`, in the order of the inputs.
+    /// The number is 0 without a cutter.
     fn for_each_document(
         &self,
+        tokens: Option<&Cutter>,
         mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let usual = InputOptions::default();
-        let options = InputOptions {
-            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
-            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
-            ..usual
-        };
-        let mut documents = Documents::open(&self.texts, &options)?;
+        let mut documents = Documents::open(&self.texts, &self.text_options())?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let job = Job {
-            state: || (),
+            state: Units::default,
             begin: Vec::new,
-            work: |(): &mut (), all: &mut Vec<(Vec<u8>, usize)>, _: &_, record: Record<'_>| {
-                all.push((record.key.to_vec(), record.content.bytes()));
+            work: |units: &mut Units, all: &mut Vec<(Vec<u8>, usize)>, _: &_, record: Record<'_>| {
+                let length = match (tokens, record.content) {
+                    (Some(tokens), Content::Text(text) | Content::Opaque { text, .. }) => {
+                        tokens.cut(text, units);
+                        units.len()
+                    }
+                    _ => 0,
+                };
+                all.push((record.key.to_vec(), length));
                 Ok(())
             },
         };

@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use twindex::params::{KeyKind, Threshold};
+use twindex::params::{KeyKind, ParamDifference, Threshold};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
-use twindex_corpus::input::InputOptions;
+use twindex_corpus::input::{Documents, InputOptions};
 use twindex_corpus::settings::Reading;
 use twindex_corpus::tsv;
 use twindex_join::{JoinResources, NearFingerprints, near_fingerprints_within, pairs_within};
@@ -85,7 +85,8 @@ pub(crate) struct PairsArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..),
         conflicts_with_all = ["within", "fingerprints"])]
     max_bucket: Option<u32>,
-    /// Find pairs of a document of INDEX and a document of this index, which must have been made with the same options.
+    /// Find pairs of a document of INDEX and a document of this index, whose fingerprints, sets or signatures must have been
+    /// made with the same options.
     /// With --fingerprints, pairs of a row of its file and a row of this file of fingerprints; keys are positions
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
@@ -269,6 +270,10 @@ impl PairsArgs {
             );
         };
         let within = self.within.unwrap_or(simhash.near.unwrap_or(simhash.within).into());
+        if let Some((path, _, other)) = &other {
+            let (mine, theirs) = (snapshot.params(), other.params());
+            self.explain(mine.check_same_fingerprints(theirs), mine, (path, theirs))?;
+        }
         let right = other.as_ref().map(|(.., snapshot)| snapshot);
         let found = self.near(&snapshot, right, within);
         let (totals, written) = match &other {
@@ -367,6 +372,36 @@ impl PairsArgs {
         Ok(PairLines::File(Box::new(PairWriter::begin(out, PAIRS, &PairFields::of(params, pairs), columns)?)))
     }
 
+    /// Returns an error if two indexes differ in a parameter on which this way of computing resemblance depends.
+    fn check_comparable(
+        &self,
+        verify: VerifyChoice,
+        mine: &Params,
+        (path, theirs): (&Path, &Params),
+    ) -> anyhow::Result<()> {
+        let by_sets = self.texts.is_empty() && !self.features.options().are_given();
+        let same = match verify {
+            VerifyChoice::Exact if by_sets => mine.check_same_shingles(theirs),
+            VerifyChoice::Exact => mine.check_same_bands(theirs),
+            VerifyChoice::Signature => mine.check_same_signatures(theirs),
+        };
+        self.explain(same, mine, (path, theirs))
+    }
+
+    /// Replaces an error about a parameter that differs by one that names both indexes.
+    fn explain(
+        &self,
+        same: twindex::Result<()>,
+        mine: &Params,
+        (path, theirs): (&Path, &Params),
+    ) -> anyhow::Result<()> {
+        let Err(error) = same else { return Ok(()) };
+        let Some(differs) = ParamDifference::of_error(&error, mine, theirs) else { return Err(error.into()) };
+        let (index, other) = (self.index()?.display().to_string(), path.display().to_string());
+        let why = differs.in_words([&index, &other]);
+        bail!("{other}: cannot be compared with {index}: {why}; make both with the same options")
+    }
+
     /// Finds pairs by resemblance.
     fn resembling(
         &self,
@@ -381,8 +416,9 @@ impl PairsArgs {
                 self.index()?.display()
             );
         };
-        let keeps_sets =
-            std::iter::once(snapshot).chain(right.map(|(.., right)| right)).all(|of| of.params().sets);
+        let mut sides =
+            std::iter::once((self.index()?, snapshot)).chain(right.map(|(path, _, of)| (path, of)));
+        let without_sets = sides.find(|(_, of)| !of.params().sets).map(|(path, _)| path);
         let verify = match self.verify {
             _ if !self.texts.is_empty() => VerifyChoice::Exact,
             Some(VerifyChoice::Signature) if minhash.signature_bits == 0 => bail!(
@@ -390,13 +426,18 @@ impl PairsArgs {
                 self.index()?.display()
             ),
             Some(VerifyChoice::Signature) => VerifyChoice::Signature,
-            _ if keeps_sets => VerifyChoice::Exact,
-            _ => bail!(
-                "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts INPUT, \
-                 or take estimates with --verify signature",
-                self.index()?.display()
-            ),
+            _ => match without_sets {
+                None => VerifyChoice::Exact,
+                Some(path) => bail!(
+                    "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts \
+                     INPUT, or take estimates with --verify signature",
+                    path.display()
+                ),
+            },
         };
+        if let Some((path, _, other)) = right {
+            self.check_comparable(verify, snapshot.params(), (path, other.params()))?;
+        }
         let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
         let mut kept = minhash;
         // Compares only feature bits that both indexes store.
@@ -534,7 +575,7 @@ impl PairsArgs {
         if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
         }
-        Ok(())
+        Documents::check_options(&[&self.texts[..], &self.with_texts].concat(), &self.text_options()?)
     }
 
     /// Returns the options for reading texts.

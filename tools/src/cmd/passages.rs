@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use twindex_corpus::input::Documents;
 use twindex_corpus::settings::{Results, Scope};
 use twindex_corpus::tsv::{write_field, write_number};
 use twindex_corpus::{
@@ -275,8 +276,9 @@ impl Query {
             limit: self.limit,
             max_places: self.max_places.map(|places| places as usize),
         };
+        let inputs = [&query.inputs[..], &self.documents].concat();
+        Documents::check_options(&inputs, &query.input)?;
         if let Some(html) = &self.html {
-            let inputs = [&query.inputs[..], &self.documents].concat();
             SharedPage::check(html, &inputs)?;
         }
         let mut out = BufWriter::new(io::stdout().lock());

@@ -610,7 +610,8 @@ impl QueryArgs {
         }
         let sketcher = self.boilerplate.sketcher(index)?;
         let options = self.input.options_with(&self.fingerprint)?;
-        let mut documents = Documents::open(&self.input.inputs, &options)?;
+        Documents::check_options(&[&self.input.inputs[..], &self.texts].concat(), &options)?;
+        let mut documents = Documents::open_part(&self.input.inputs, &options)?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = QueryTotals::default();

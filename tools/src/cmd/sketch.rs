@@ -183,6 +183,7 @@ impl SketchArgs {
         let about = format!("{:?} {:032x}", self.input.options()?, params.digest());
         let ids = self.input.inputs.iter().map(|path| InputId::of(path, &about));
         let ids = ids.collect::<anyhow::Result<Vec<_>>>()?;
+        Documents::check_options(&self.input.inputs, &self.input.options()?)?;
         let (mut counts, mut empty, mut bytes_on_disk, mut resumed) = (Counts::default(), 0, 0, 0);
         let mut files = Vec::new();
         for (path, id) in self.input.inputs.iter().zip(ids) {
@@ -194,7 +195,7 @@ impl SketchArgs {
             }
             let mut options = self.input.options()?;
             options.skip_bad = options.skip_bad.saturating_sub(counts.skipped_bad);
-            let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
+            let mut documents = Documents::open_part(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);
             let mut sink = StageFile::by_content(dir, SKETCHES)?;
             empty += write_sketches(

@@ -45,7 +45,7 @@ const BATCH_MAX: usize = 10_000;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex stream pages.twx pages.jsonl\n  \
-    crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
+    crawler | twindex stream pages.twx - --commit-ms 200 --drop-duplicates\n\n\
     Prints a line for each document, in the order of the input: key, `new`, `duplicate`, `known` (a document of this \
     key was there, and is replaced) or `expired` (too old by its stamp, and not added), and the nearest other document, \
     if one is near, their distance, and their resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
@@ -54,7 +54,7 @@ const BATCH_MAX: usize = 10_000;
     this run. With --near containment a document is a duplicate if enough of it is contained in one that is at least as large, and \
     the last column has how much; a larger document that comes later is new, and each earlier one that it contains gets a line \
     with `contained`, the larger one, and how much of it does. A line is printed only when what it says is durable. What comes by a pipe is \
-    taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
+    taken as it comes, and committed at the latest when --commit-ms is over and nothing more has come. The index is made if \
     it is not there.")]
 pub(crate) struct StreamArgs {
     /// Directory of the index; created if it does not exist
@@ -67,7 +67,7 @@ pub(crate) struct StreamArgs {
     repeated: RepeatedArgs,
     /// Maximum time between commits in milliseconds; 0 commits after each document
     #[arg(long, value_name = "MS", default_value = "1000")]
-    commit_every: u64,
+    commit_ms: u64,
     /// Do not add duplicates to the index
     #[arg(long)]
     drop_duplicates: bool,
@@ -335,7 +335,7 @@ impl StreamArgs {
             writer: &mut writer,
             deciding,
             groups: self.groups,
-            every: Duration::from_millis(self.commit_every),
+            every: Duration::from_millis(self.commit_ms),
             stdin: self.input.inputs.iter().any(|input| input.as_os_str() == "-"),
             since: Instant::now(),
             waiting: Vec::new(),

@@ -46,7 +46,7 @@ const MAX_BUCKET: usize = 10_000;
     minhash: 20 minima in 4 bands of 5; the score is the number of equal minima, 10 or more. For each block or band: \
     the pairs that share it, by score, their portion and their number. Pairs of the highest score share all bands, so \
     that their number is the same in each.\n\n\
-    A folder is one of WET files, if there is no --format. Then of each score: how many pairs share a band at all, how many of them have an exact resemblance of the threshold or \
+    Then of each score: how many pairs share a band at all, how many of them have an exact resemblance of the threshold or \
     more (near), their share (precision), and the share of all such pairs of the collection that have this score or a \
     higher one (recall). With -o the pairs are written, with score, and 1 where they are near.")]
 pub(crate) struct StudyArgs {
@@ -221,7 +221,7 @@ impl StudyArgs {
         line.extend(["--repeated-keys", "number", "--words", &words].map(Into::into));
         line.extend(options.split(' ').map(Into::into));
         let mut build = BuildLine::try_parse_from(line)?.build;
-        (build.input, build.work) = (self.input.clone().with_folders_of_wet(), self.work.clone());
+        (build.input, build.work) = (self.input.clone(), self.work.clone());
         (build.output.json, build.output.quiet) = (false, true);
         build.run()?;
         Ok(Index::open(&path)?)

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use twindex_corpus::input::Documents;
 use twindex_corpus::{DocumentStatus, Explanation, Hunk, Reason, Why as WhyQuery, WordDiff, WordOrigin, tsv};
 
 use crate::options::{InputArgs, Output};
@@ -56,6 +57,9 @@ impl WhyArgs {
         question.inputs.clone_from(&self.input.inputs);
         let is_given = self.input.first_given().is_some();
         question.input = is_given.then(|| self.input.options()).transpose()?;
+        if let (Some(options), false) = (&question.input, question.inputs.is_empty()) {
+            Documents::check_options(&question.inputs, options)?;
+        }
         question.context = self.context.into();
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);

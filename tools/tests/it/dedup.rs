@@ -63,7 +63,7 @@ fn cluster_lines(
 }
 
 /// Returns the number of words of an ASCII text.
-fn tokens(text: &str) -> usize {
+pub(crate) fn tokens(text: &str) -> usize {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty()).count()
 }

@@ -93,7 +93,10 @@ fn texts_and_features_cannot_be_mixed_in_an_index() {
         ("query sets.twx texts.jsonl", &["sets.twx: made of features", "--features-field NAME"]),
         ("build texts.twx sets.jsonl --features-field ops", &["texts.twx: made of texts"]),
         ("build sets.twx texts.jsonl", &["sets.twx: made of features"]),
-        ("build texts.twx sets.sketches", &["tokens is features/14.0.0 here and words/14.0.0 in texts.twx"]),
+        (
+            "build texts.twx sets.sketches",
+            &["tokens is features/14.0.0 in sets.sketches, and words/14.0.0 in texts.twx"],
+        ),
         ("build new.twx folder --features-field ops", &["folder: no JSONL", "--features-field ops"]),
         ("build new.twx folder/a.txt --features-field ops", &["folder/a.txt: no JSONL"]),
         ("dedup sets.jsonl --features-field ops -o out --id-field ops", &["the id and the features"]),

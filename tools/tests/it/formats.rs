@@ -39,7 +39,7 @@ fn wet(documents: &[Document]) -> String {
     info + &texts.collect::<String>()
 }
 
-fn write_parquet(bench: &Bench, name: &str, documents: &[Document]) {
+pub(crate) fn write_parquet(bench: &Bench, name: &str, documents: &[Document]) {
     let column = |of: &dyn Fn(&Document) -> &str| -> ArrayRef {
         Arc::new(documents.iter().map(|one| Some(of(one))).collect::<StringArray>())
     };

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use crate::formats::write_parquet;
 use crate::support::{Bench, gzip, says};
 
 const ONE: &str = "{\"id\":1,\"text\":\"one two three four five six seven\"}\n";
@@ -96,8 +97,91 @@ fn folder_mixing_record_files_and_other_files_is_refused() {
     bench.write("sources/main.py", "print(1)");
     bench.write("sources/package.json", "{}");
     assert_eq!(documents(&bench, "sources"), 2);
-    bench.write("objects/a.json", ONE);
-    says(&bench.refused("dedup objects -o no"), &["all of its files are named as those of records"]);
+    bench.write("several/a.csv", "id,text\n1,x\n");
+    bench.write("several/b.jsonl.gz", gzip(ONE.as_bytes()));
+    for verb in ["dedup several -o no", "build no several", "sketch several -o no", "query none several"] {
+        if verb.starts_with("query") {
+            bench.write("one.jsonl", ONE);
+            bench.ok("build none one.jsonl -q");
+        }
+        says(
+            &bench.refused(verb),
+            &[
+                "several: its files are records of several formats, 1 file of jsonl, 1 file of csv",
+                "--include",
+            ],
+        );
+    }
+    assert_eq!(documents(&bench, "several --include *.csv"), 1);
+}
+
+/// Returns a WARC record with a text or a page.
+fn archived(kind: &str, key: &str, content: &str) -> String {
+    let content_type = if kind == "conversion" { "text/plain" } else { "text/html" };
+    let length = content.len();
+    format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {key}\r\nContent-Type: {content_type}\r\n\
+         Content-Length: {length}\r\n\r\n{content}\r\n\r\n"
+    )
+}
+
+#[test]
+fn folder_of_one_record_format_is_read_as_records_without_an_option() {
+    let bench = Bench::new();
+    let texts = ["one two three four five six seven", "the quick brown fox jumps over a lazy dog"];
+    let lines = |second: &str| [ONE.replace("\"id\":1", "\"id\":9"), TWO.replace('2', second)].concat();
+    let (a, b) = (lines("3"), ONE.to_owned());
+    let packed = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
+    bench.write("jsonl/a.jsonl", &a);
+    bench.write("jsonl/deep/er/b.jsonl", &b);
+    bench.write("packed/a.jsonl.gz", gzip(a.as_bytes()));
+    bench.write("packed/b.json.zst", packed(&b));
+    bench.write("objects/a.json", &a);
+    bench.write("objects/b.json", &b);
+    bench.write("parts/part-00000", &a);
+    bench.write("parts/part-00001", &b);
+    bench.write("csv/a.csv", format!("id,text\n9,{}\n3,{}\n", texts[0], texts[1]));
+    bench.write("csv/b.csv.gz", gzip(format!("id,text\n1,{}\n", texts[0]).as_bytes()));
+    bench.write("tsv/a.tsv", format!("id\ttext\n9\t{}\n3\t{}\n", texts[0], texts[1]));
+    bench.write("tsv/b.tsv", format!("id\ttext\n1\t{}\n", texts[0]));
+    fs::create_dir(bench.path("parquet")).unwrap();
+    let rows = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+        rows.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
+    };
+    write_parquet(&bench, "parquet/a.parquet", &rows(&[("9", texts[0]), ("3", texts[1])]));
+    write_parquet(&bench, "parquet/b.parquet", &rows(&[("1", texts[0])]));
+    for (folder, kind) in [("wet", "conversion"), ("warc", "resource")] {
+        let of = |key: &str, text: &str| archived(kind, key, text);
+        bench.write(&format!("{folder}/a.{folder}"), of("9", texts[0]) + &of("3", texts[1]));
+        bench.write(&format!("{folder}/b.{folder}.gz"), gzip(of("1", texts[0]).as_bytes()));
+    }
+    bench.write("one/only.jsonl", [a.as_str(), b.as_str()].concat());
+    for folder in ["jsonl", "packed", "objects", "parts", "csv", "tsv", "parquet", "wet", "warc", "one"] {
+        let report = bench.json(&format!("dedup {folder} -o of-{folder}"));
+        assert_eq!((&report["documents"], &report["removed"]), (&3.into(), &1.into()), "{folder}: {report}");
+        let clusters = bench.read(&format!("of-{folder}/clusters.tsv"));
+        assert!(clusters.lines().skip(1).any(|line| line.starts_with("3\t")), "{folder}: {clusters}");
+        assert_eq!(bench.json(&format!("why of-{folder} 1"))["agrees"], true, "{folder}");
+        bench.ok(&format!("build {folder}.twx {folder} -q"));
+        assert_eq!(bench.ok(&format!("keys {folder}.twx")), "1\n3\n9\n", "{folder}");
+        // The other verbs that read documents.
+        let found = bench.ok(&format!("query {folder}.twx {folder} -q --resembling 0.8"));
+        assert_eq!(found.lines().count(), 5, "{folder}: {found}");
+        assert_eq!(bench.ok(&format!("sketch {folder} --tsv -q")).lines().count(), 4, "{folder}");
+        let said = bench.json(&format!("passages {folder} -o spans-{folder} --min-words 4"));
+        assert_eq!(said["documents"], 3, "{folder}");
+        let said = bench.json(&format!("stream {folder}-stream.twx {folder}"));
+        assert_eq!(said["documents"], 3, "{folder}: {said}");
+        assert_eq!(bench.json(&format!("idf {folder} -o {folder}.idf"))["documents"], 3, "{folder}");
+    }
+    says(
+        &bench.ok("dedup parts -o again"),
+        &["2 files read as records by the content, the first: parts/part-00000 as jsonl"],
+    );
+    // Kept lines are those of the files named one by one.
+    bench.ok("dedup jsonl/a.jsonl jsonl/deep/er/b.jsonl -o named -q");
+    assert_eq!(bench.read("of-jsonl/kept.jsonl"), bench.read("named/kept.jsonl"));
+    assert_eq!(documents(&bench, "jsonl --format text"), 2);
 }
 
 #[cfg(unix)]

@@ -14,7 +14,7 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
     let other = "the moon the sun the stars and all the rest of it";
     let all = [("b", long), ("a", long), ("c", other), ("a", other), ("d", "")];
     bench.write("in.jsonl", jsonl(&documents(all)));
-    let out = bench.ok("stream i.twx in.jsonl -q --commit-every 0");
+    let out = bench.ok("stream i.twx in.jsonl -q --commit-ms 0");
     let rows = rows(&out);
     let printed: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[1], row[2])).collect();
     assert_eq!(
@@ -271,7 +271,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
     let bench = Bench::new();
     let mut child = Command::new(crate::support::TWINDEX)
         .current_dir(bench.root())
-        .args(["stream", "i.twx", "-", "-q", "--commit-every", "100"])
+        .args(["stream", "i.twx", "-", "-q", "--commit-ms", "100"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -27,6 +27,7 @@ mod lossless;
 mod max_cluster;
 mod memory;
 mod near;
+mod no_effect;
 mod options;
 mod out;
 mod pairs;

@@ -109,6 +109,38 @@ fn merge_of_conflicting_shards_requires_option_on_conflict() {
     says(&bench.refused("merge m.twx a.twx b.twx --on-conflict refuse"), &["`k`"]);
 }
 
+#[test]
+fn merge_of_different_indexes_names_what_differs_with_both_values() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        "{\"id\":\"k\",\"text\":\"nine cats nap near nets\",\"v\":\"x\",\"n\":1,\"t\":1}\n",
+    );
+    bench.ok("build usual.twx in.jsonl -q");
+    for (options, words) in [
+        ("--sets none", "sets are kept in usual.twx, and not kept in o.twx"),
+        ("--fold marks", "fold is none in usual.twx, and marks/"),
+        ("--feature-bits 16", "feature-bits is 32 in usual.twx, and 16 in o.twx"),
+        ("--value-field v", "values are not kept in usual.twx, and kept in o.twx"),
+        ("--priority-field min:n", "priorities are not kept in usual.twx, and kept in o.twx"),
+        ("--stamp-field t --expire-after 60", "expire-after is none in usual.twx, and 60 in o.twx"),
+        ("--words 4", "width is 5 in usual.twx, and 4 in o.twx"),
+        ("--method minhash", "simhash is kept in usual.twx, and not kept in o.twx"),
+        ("--method simhash", "minhash is kept in usual.twx, and not kept in o.twx"),
+        (
+            "--threshold 0.9",
+            "bands is 20 in usual.twx, and 13 in o.twx; rows is 6 in usual.twx, and 9 in o.twx",
+        ),
+        ("--design blocks-4", "tables is auto in usual.twx, and blocks-4 in o.twx"),
+    ] {
+        bench.ok(&format!("build o.twx in.jsonl -q {options}"));
+        let said = bench.refused("merge m.twx usual.twx o.twx");
+        says(&said, &["usual.twx and ", "o.twx have different parameters: ", words, "with the same options"]);
+        assert!(!bench.path("m.twx").exists(), "{options}");
+        std::fs::remove_dir_all(bench.path("o.twx")).unwrap();
+    }
+}
+
 /// Returns the options listed in a page of help.
 fn options(help: &str) -> impl Iterator<Item = &str> {
     let names = help.lines().filter_map(|line| {

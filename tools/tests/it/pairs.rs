@@ -86,6 +86,55 @@ fn pairs_across_two_indexes_have_one_document_from_each() {
 }
 
 #[test]
+fn pairs_across_indexes_need_only_the_parameters_by_which_they_compare() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(5, 60)));
+    for (name, options) in [
+        ("usual", ""),
+        ("minhash", "--method minhash"),
+        ("simhash", "--method simhash"),
+        ("bands", "--bands 30 --rows 5"),
+        ("bits", "--signature-bits 16"),
+        ("nosets", "--sets none"),
+        ("wide", "--words 7"),
+    ] {
+        bench.ok(&format!("build {name}.twx in.jsonl -q {options}"));
+    }
+    let of = |other: &str, options: &str| bench.ok(&format!("pairs usual.twx --with {other}.twx {options}"));
+    // Sets are compared without fingerprints, bands and signatures.
+    let wanted = of("usual", "--resembling 0.8");
+    assert!(wanted.lines().count() > 60, "{wanted}");
+    for other in ["minhash", "bands", "bits"] {
+        assert_eq!(of(other, "--resembling 0.8"), wanted, "{other}");
+    }
+    assert_eq!(bench.ok("pairs minhash.twx --with usual.twx --resembling 0.8"), wanted);
+    // Fingerprints are compared without minima, and signatures without fingerprints.
+    assert_eq!(of("simhash", "--within 3"), of("usual", "--within 3"));
+    let estimated = "--resembling 0.8 --verify signature";
+    assert_eq!(of("minhash", estimated), of("usual", estimated));
+    // Texts are compared among documents that share a band.
+    let texts = "--resembling 0.8 --texts in.jsonl";
+    assert_eq!(of("bits", texts), of("usual", texts));
+    for (line, words) in [
+        ("--with nosets.twx --resembling 0.8", "nosets.twx: no sets are kept"),
+        ("--with minhash.twx --within 3", "simhash is kept in usual.twx, and not kept in minhash.twx"),
+        ("--with wide.twx --within 3", "width is 5 in usual.twx, and 7 in wide.twx"),
+        ("--with wide.twx --resembling 0.8", "wide.twx: cannot be compared with usual.twx: width is 5"),
+        (
+            "--with bits.twx --resembling 0.8 --verify signature",
+            "signature-bits is 8 in usual.twx, and 16 in bits.twx",
+        ),
+        (
+            "--with bands.twx --resembling 0.8 --texts in.jsonl",
+            "bands is 20 in usual.twx, and 30 in bands.twx",
+        ),
+        ("--with bands.twx --resembling 0.8 --sharing 1", "bands is 20 in usual.twx, and 30 in bands.twx"),
+    ] {
+        says(&bench.refused(&format!("pairs usual.twx {line}")), &[words]);
+    }
+}
+
+#[test]
 fn fingerprint_pairs_across_two_indexes_exclude_pairs_within_one() {
     let bench = Bench::new();
     let mut random = crate::support::Random(3);

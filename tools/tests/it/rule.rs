@@ -181,7 +181,7 @@ fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
         let index = format!("s{seed}{}.twx", drops.len());
         let mut new = Vec::new();
         for part in ["first.jsonl", "second.jsonl"] {
-            let options = "--threshold 0.7 --words 3 --commit-every 0 -q";
+            let options = "--threshold 0.7 --words 3 --commit-ms 0 -q";
             let printed = bench.ok(&format!("stream {index} {part} {options} {drops}"));
             let is_new = |line: &&str| line.split('\t').nth(1) == Some("new");
             new.extend(

@@ -148,8 +148,8 @@ fn differing_sketch_parameters_are_refused_and_named() {
     bench.ok("sketch in.jsonl -o three --words 3 -q");
     bench.ok("build i.twx in.jsonl -q");
     let before = bench.contents(".");
-    says(&bench.refused("build i.twx three"), &["three: ", "width is 3 here and 5 in i.twx"]);
-    says(&bench.refused("build new.twx five three"), &["three: ", "width is 3 here and 5 in five"]);
+    says(&bench.refused("build i.twx three"), &["three: ", "width is 3 in three, and 5 in i.twx"]);
+    says(&bench.refused("build new.twx five three"), &["three: ", "width is 3 in three, and 5 in five"]);
     says(
         &bench.refused("build new.twx three --words 5"),
         &["three: words is 3 in this file of sketches", "--words 5 was given"],

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::dedup::tokens;
 use crate::support::{Bench, Document, TWINDEX, corpus, jsonl, raw, says};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stages");
@@ -187,7 +188,7 @@ fn killed_stage_leaves_no_partial_file_and_reruns_identically() {
     let bench = Bench::new();
     parts(&bench, 32, 1500, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
-    let small = "--commit-every 64K";
+    let small = "--commit-bytes 64K";
     bench.ok(&format!("build whole.twx {all} -q"));
     for part in 0..3 {
         bench.ok(&format!("build shard-{part}.twx {all} --shard {}/3 -q", part + 1));
@@ -229,7 +230,7 @@ fn resumed_build_skips_committed_inputs() {
     let bench = Bench::new();
     parts(&bench, 34, 4000, 8);
     let all: Vec<String> = (0..8).map(|part| format!("parts/{part}.jsonl")).collect();
-    let line = format!("build i.twx {} --resume --commit-every 64K", all.join(" "));
+    let line = format!("build i.twx {} --resume --commit-bytes 64K", all.join(" "));
     bench.ok("build whole.twx all.jsonl -q");
     let wanted = segments(&bench.path("whole.twx"));
     let began = Instant::now();
@@ -415,7 +416,7 @@ fn mismatched_and_truncated_pair_files_are_refused() {
 }
 
 /// Returns clusters found by a graph search over the pairs, as a table. `keep` selects the kept document by its position
-/// in the input or its length.
+/// in the input or the number of its tokens.
 fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
     let mut near: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for pair in pairs.lines() {
@@ -426,7 +427,7 @@ fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
     let place: BTreeMap<&str, (usize, usize)> = documents
         .iter()
         .enumerate()
-        .map(|(place, (key, text))| (key.as_str(), (place, text.len())))
+        .map(|(place, (key, text))| (key.as_str(), (place, tokens(text))))
         .collect();
     let (mut seen, mut lines, mut number) = (std::collections::BTreeSet::new(), Vec::new(), 0);
     for &root in near.keys() {
@@ -510,6 +511,45 @@ fn clusters_use_the_last_document_of_a_repeated_key() {
         let kept_there: Vec<&str> = wanted.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
         assert_eq!(kept_of, kept_there, "{keep}");
     }
+}
+
+#[test]
+fn clusters_and_dedup_keep_the_same_longest_document() {
+    let bench = Bench::new();
+    let text = "ten old owls open one oak door over our oven";
+    // The second text has more tokens, the first more bytes, and the third more characters.
+    let all = [
+        ("bytes", format!("{text} extraordinarily-incomprehensible-circumnavigation")),
+        ("tokens", format!("{text} a b c d e")),
+        ("characters", format!("{text} {}", "-".repeat(200))),
+    ];
+    let lines: Vec<Document> = all.map(|(key, text)| (key.to_owned(), text)).into();
+    bench.write("all.jsonl", jsonl(&lines));
+    bench.write("few.txt", "a\nb\nc\nd\ne\n");
+    for options in ["", "--tokens characters", "--words 1 --stop-words @few.txt"] {
+        let dedup = format!("dedup all.jsonl -o out --force -q --threshold 0.3 --keep longest {options}");
+        bench.ok(&dedup);
+        let kept = bench.read("out/kept.jsonl");
+        let key = kept.split('"').nth(3).unwrap();
+        bench.ok(&format!("build i.twx all.jsonl -q --threshold 0.3 {options}"));
+        bench.ok("pairs i.twx --resembling 0.3 -o found.pairs -q");
+        for input in ["i.twx --resembling 0.3", "found.pairs"] {
+            let found = bench.ok(&format!("clusters {input} --keep longest --texts all.jsonl -q"));
+            assert_eq!(found.lines().count(), 4, "{options}: {found}");
+            assert!(
+                found.lines().skip(1).all(|line| line.split('\t').nth(2) == Some(key)),
+                "{options}: {key}: {found}"
+            );
+        }
+        for path in ["i.twx", "found.pairs"] {
+            let path = bench.path(path);
+            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        }
+    }
+    // A table without parameters has no tokens of its own: they are words.
+    bench.write("table.tsv", "bytes\ttokens\ntokens\tcharacters\n");
+    let found = bench.ok("clusters table.tsv --keep longest --texts all.jsonl -q");
+    assert!(found.lines().skip(1).all(|line| line.split('\t').nth(2) == Some("tokens")), "{found}");
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl Dedup {
     /// requested normalization and folding.
     pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
         self.check_named_once()?;
-        let mut documents = Documents::open(&self.reading.inputs, &self.input_options()?)?;
+        let mut documents = self.open_inputs()?;
         if self.near() == Near::Equal {
             documents.compare_normalised(&params.shingling)?;
         } else if let Some(dropped) = params.shingling.tokens.dropped() {

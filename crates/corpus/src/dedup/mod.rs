@@ -23,6 +23,7 @@ mod file;
 mod find;
 mod groups;
 mod hosts;
+mod inputs;
 mod inside;
 mod journal;
 pub(crate) mod keys;

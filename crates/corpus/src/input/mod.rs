@@ -6,7 +6,8 @@
 //! *.csv, *.tsv    a table whose first row names the columns   one per row, key = the id column
 //! *.parquet       a table                                     one per row, key = the id column
 //! *.wet, *.warc   a web archive; so is .arc                   one per text or page, key = its URL
-//! FOLDER          every regular file below it, in order       one per file, key = the path below FOLDER
+//! FOLDER          every regular file below it, in order       as of the files, if all are records of one format;
+//!                                                             else one per file, key = the path below FOLDER
 //! -               standard input; so is any named pipe        as JSON lines
 //! *.html          a page; so are .htm and .xhtml              one, its visible text
 //! *.txt, ...      plain text                                  one, key = the path as given
@@ -75,6 +76,7 @@ mod sniff;
 mod thrift;
 mod warc;
 mod window;
+mod without_effect;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -122,6 +124,7 @@ use patterns::Patterns;
 pub use place::Place;
 pub use revisit::revisit;
 use window::Window;
+pub use without_effect::InputKinds;
 
 /// Maximum length of a key in bytes; it is the limit of the index.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -442,12 +445,6 @@ impl Forms {
 /// Fields that options name, for notes on fields that occur in no input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedFields {
-    /// The name of the text field; `None` if it is the default.
-    text: Option<String>,
-    /// The number of inputs, where a folder of texts is one, and the number of web archives among them. Counted only if
-    /// fields are named.
-    inputs: u64,
-    archives: u64,
     /// The name of the value field.
     value: Option<String>,
     /// The number of documents that were checked for the value field, and the number of documents that have it.
@@ -457,23 +454,12 @@ pub struct NamedFields {
 
 impl NamedFields {
     fn add(&mut self, more: &Self) {
-        self.text = self.text.take().or_else(|| more.text.clone());
         self.value = self.value.take().or_else(|| more.value.clone());
-        self.inputs += more.inputs;
-        self.archives += more.archives;
         self.checked += more.checked;
         self.valued += more.valued;
     }
 
     fn remarks(&self, remarks: &mut Vec<String>) {
-        if let Some(field) = &self.text
-            && self.archives > 0
-            && self.archives == self.inputs
-        {
-            remarks.push(format!(
-                "web archives: their records have one text, which no field names; --text-field {field} means nothing to them"
-            ));
-        }
         if let Some(field) = &self.value
             && self.checked > 0
             && self.valued == 0
@@ -743,6 +729,7 @@ pub struct Documents {
     stopped: bool,
     /// The patterns of the files in folders that are read.
     patterns: Patterns,
+    kinds: InputKinds,
     /// The inputs and options as specified by the caller.
     asked: (Vec<PathBuf>, InputOptions),
 }
@@ -956,9 +943,58 @@ impl Documents {
     ///
     /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
     /// folder has no JSON Lines files although they are required; `-` is given twice; key and text are the same field.
-    /// The message names the input.
+    /// The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        let documents = Self::open_part(paths, options)?;
+        documents.kinds.check(options)?;
+        Ok(documents)
+    }
+
+    /// Like [`Documents::open`], for some of the inputs that the options are for: options that have no effect on these
+    /// inputs are accepted.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn open_part(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
+    }
+
+    /// Returns the kinds of inputs. Does not open standard input or pipes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn kinds_of(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<InputKinds> {
+        let is_file = |path: &Path| path.is_file() || path.is_dir();
+        let (files, streams): (Vec<PathBuf>, Vec<PathBuf>) =
+            paths.iter().cloned().partition(|path| !is_stdin(path) && is_file(path));
+        let mut documents = Self::empty(options)?;
+        for path in &files {
+            documents.add(path, options.format)?;
+        }
+        for path in &streams {
+            documents.add_stream(path, path, Box::new(std::io::empty()), options.format);
+        }
+        Ok(documents.kinds)
+    }
+
+    /// Returns an error if an option has no effect on any of these inputs, which are then opened one at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOptions`]; the errors of [`Documents::open`].
+    pub fn check_options(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<()> {
+        if InputKinds::some_depend_on_kinds(options) {
+            Self::kinds_of(paths, options)?.check(options)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the kinds of the inputs.
+    #[must_use]
+    pub fn kinds(&self) -> InputKinds {
+        self.kinds
     }
 
     /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
@@ -968,7 +1004,7 @@ impl Documents {
     ///
     /// The errors of [`Documents::open`].
     pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
-        let mut documents = Self::open(paths, options)?;
+        let mut documents = Self::open_part(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
         documents.parser.normaliser.clone_from(&self.parser.normaliser);
         Ok(documents)
@@ -991,22 +1027,8 @@ impl Documents {
         if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
             bail!("`-`, standard input, is named twice; it can be read only once");
         }
-        let mut documents = Self {
-            parser: Parser::new(options),
-            // guard: no bad record less than allowed is skipped
-            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
-            skip_bad: options.skip_bad,
-            record_bytes_max: options.record_bytes_max,
-            streaming: options.streaming,
-            sources: Vec::new(),
-            records: None,
-            counts: Counts::default(),
-            consumed: Arc::default(),
-            total_bytes: Some(0),
-            stopped: false,
-            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
-            asked: (paths.to_vec(), options.clone()),
-        };
+        let mut documents = Self::empty(options)?;
+        documents.asked.0 = paths.to_vec();
         for path in paths {
             if is_stdin(path) {
                 documents.add_stream(path, Place::STDIN.as_ref(), stdin(), options.format);
@@ -1047,15 +1069,7 @@ impl Documents {
         }
         // An unused field name is reported at the end, not refused here: other inputs of the same command may have the
         // field.
-        let named = &mut documents.counts.named;
-        named.value.clone_from(&options.attached.value);
-        if options.text_field != TEXT_FIELD {
-            let is_archive =
-                |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc | Kind::Arc));
-            named.text = Some(options.text_field.clone());
-            named.inputs = documents.sources.len() as u64;
-            named.archives = documents.sources.iter().filter(is_archive).count() as u64;
-        }
+        documents.counts.named.value.clone_from(&options.attached.value);
         if options.attached.any()
             && let Some(source) =
                 documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
@@ -1072,6 +1086,27 @@ impl Documents {
         // guard: inputs come in the order in which they are named
         documents.sources.reverse();
         Ok(documents)
+    }
+
+    /// Returns a value without inputs.
+    fn empty(options: &InputOptions) -> Result<Self, InvalidOptions> {
+        Ok(Self {
+            parser: Parser::new(options),
+            // guard: no bad record less than allowed is skipped
+            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
+            skip_bad: options.skip_bad,
+            record_bytes_max: options.record_bytes_max,
+            streaming: options.streaming,
+            sources: Vec::new(),
+            records: None,
+            counts: Counts::default(),
+            consumed: Arc::default(),
+            total_bytes: Some(0),
+            stopped: false,
+            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
+            kinds: InputKinds::default(),
+            asked: (Vec::new(), options.clone()),
+        })
     }
 
     /// Returns whether all keys are created from line numbers, so that no key is repeated.
@@ -1093,7 +1128,7 @@ impl Documents {
                 source.name().display()
             );
         }
-        Self::open(paths, options)
+        Self::open_part(paths, options)
     }
 
     /// Passes each file that will be read to `each`, in order.
@@ -1153,6 +1188,7 @@ impl Documents {
         self.check_file(path, kind)?;
         self.add_total(Some(metadata.len()));
         let origin = Origin::File(path.to_owned());
+        self.kinds.add(kind);
         self.sources.push(if let Some(kind) = kind {
             Source::Records(origin, kind)
         } else {
@@ -1166,12 +1202,10 @@ impl Documents {
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { sniff::kind(path)? };
-        let counts = &mut self.counts;
         if let Some(kind) = kind {
-            counts.kinds_by_content += 1;
-            let name = kind.suffixes()[0];
-            counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
+            self.count_by_content(path, kind);
         } else {
+            let counts = &mut self.counts;
             counts.files_as_one_text += 1;
             counts.first_as_one_text.get_or_insert_with(|| path.display().to_string());
         }
@@ -1195,14 +1229,19 @@ impl Documents {
     fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
         self.add_total(None);
         let origin = Origin::Stream { name: Arc::from(name), reader };
-        self.sources.push(match format {
-            InputFormat::Auto => Source::Records(origin, Kind::Jsonl),
-            InputFormat::Records(kind) => Source::Records(origin, kind),
-            InputFormat::Text => Source::Whole(origin, folder::os_bytes(path.as_os_str())),
+        let kind = match format {
+            InputFormat::Auto => Some(Kind::Jsonl),
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Text => None,
+        };
+        self.kinds.add(kind);
+        self.sources.push(match kind {
+            Some(kind) => Source::Records(origin, kind),
+            None => Source::Whole(origin, folder::os_bytes(path.as_os_str())),
         });
     }
 
-    /// Adds the files in a folder.
+    /// Adds the files in a folder: as records if they are all of one format, otherwise as one document each.
     fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
         let kind = match format {
             InputFormat::Records(kind) => Some(kind),
@@ -1217,9 +1256,29 @@ impl Documents {
         };
         let listing = folder::list(root, is_wanted);
         if format == InputFormat::Auto {
-            refuse_records_as_texts(root, &listing)?;
+            return self.add_folder_by_names(root, listing);
         }
         self.add_listing(root, listing, kind)
+    }
+
+    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as parts
+    /// is detected from their content, and the summary reports them.
+    fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
+        let kind = kind_of_folder(root, &listing)?;
+        if let Some(kind) = kind {
+            for part in listing.files.iter().filter(|file| Kind::of_name(file).is_none()) {
+                self.count_by_content(&root.join(part), kind);
+            }
+        }
+        self.add_listing(root, listing, kind)
+    }
+
+    /// Counts a file whose format was detected from its content.
+    fn count_by_content(&mut self, path: &Path, kind: Kind) {
+        let counts = &mut self.counts;
+        counts.kinds_by_content += 1;
+        let name = kind.suffixes()[0];
+        counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
     }
 
     /// Adds the listed files of a folder: as inputs with records, or as one document each.
@@ -1247,6 +1306,10 @@ impl Documents {
         }
         self.counts.ignored += listing.ignored;
         self.add_total(Some(listing.bytes));
+        self.kinds.add_folder();
+        if !listing.files.is_empty() {
+            self.kinds.add(kind);
+        }
         let Some(kind) = kind else {
             self.sources.push(Source::Folder { root: root.to_owned(), files: listing.files.into_iter() });
             return Ok(());
@@ -1536,10 +1599,12 @@ fn is_part(path: &Path) -> bool {
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Returns an error if a folder of texts contains files with the suffixes of record files, because each file would be
-/// one document or none. JSON objects are common among texts of other kinds, so `.json` files are an error only if
-/// there are no other files.
-fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
+/// Returns the format of the files in a folder: `None` if each file is one document, or there is no file.
+///
+/// A folder that has files of several formats, or record files and other files, is an error: its record files would be
+/// read as one text each, or files would be left out. JSON objects are common among texts of other kinds, so `.json`
+/// files are records only if there are no other files.
+fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
     for file in &listing.files {
@@ -1555,44 +1620,44 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
         }
     }
     if others > 0 && found.iter().sum::<u64>() == objects {
-        return Ok(());
+        return Ok(None);
     }
-    let found: Vec<(&str, u64)> = Kind::ALL
-        .into_iter()
-        .zip(found)
-        .filter(|(_, files)| *files > 0)
-        .map(|(kind, files)| (kind.suffixes()[0], files))
-        .collect();
+    let found: Vec<(Kind, u64)> = Kind::ALL.into_iter().zip(found).filter(|(_, files)| *files > 0).collect();
+    if others == 0 && found.len() < 2 {
+        return Ok(found.first().map(|(kind, _)| *kind));
+    }
     let root = root.display();
-    let (named, rest) = if others == 0 {
-        ("all of its files are named as those of records".to_owned(), "")
+    let named = if others == 0 {
+        "its files are records of several formats".to_owned()
     } else {
         let files: u64 = found.iter().map(|(_, files)| files).sum();
         let are = if files == 1 { "is" } else { "are" };
-        (
-            format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")),
-            ", and leaves out the others",
+        format!(
+            "a folder of texts is expected, and {} beside {} {are} records",
+            counted(files, "file"),
+            counted(others, "other")
         )
     };
-    match found[..] {
-        [] => Ok(()),
-        [(name, _)] => bail!(
-            "{root}: a folder of texts is expected, and {named}: --format {name} reads their records{rest}, --format text \
-             takes each file as one document"
-        ),
-        _ => {
-            let kinds: Vec<String> =
-                found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
-            let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
-            bail!(
-                "{root}: a folder of texts is expected, and {named}, {}: name \
-                 the files one by one to read all records; --format {} reads those of one kind and leaves out the \
-                 others, --format text takes each file as one document",
-                kinds.join(", "),
-                formats.join(" or ")
-            )
-        }
+    if let [(kind, _)] = found[..] {
+        let name = kind.suffixes()[0];
+        bail!(
+            "{root}: {named}: --format {name} reads their records, and leaves out the others, --include PATTERN or \
+             --exclude PATTERN selects files, --format text takes each file as one document"
+        );
     }
+    let formats: Vec<&str> = found.iter().map(|(kind, _)| kind.suffixes()[0]).collect();
+    let kinds: Vec<String> = formats
+        .iter()
+        .zip(&found)
+        .map(|(name, (_, files))| format!("{} of {name}", counted(*files, "file")))
+        .collect();
+    bail!(
+        "{root}: {named}, {}: name the files one by one to read all records; --format {} reads those of one kind and \
+         leaves out the others, --include PATTERN or --exclude PATTERN selects files, --format text takes each file as \
+         one document",
+        kinds.join(", "),
+        formats.join(" or ")
+    )
 }
 
 /// Returns the visible text of an HTML page.

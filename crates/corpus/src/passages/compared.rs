@@ -131,7 +131,7 @@ impl SharedPage {
         for (rank, shown) in &self.pairs {
             wanted.entry(shown.document.clone()).or_default().push(*rank);
         }
-        let mut documents = Documents::open(inputs, input)?;
+        let mut documents = Documents::open_part(inputs, input)?;
         let progress = observer.begin("documents", documents.total_bytes());
         let job = Job {
             state: || (),

@@ -269,6 +269,7 @@ impl Passages {
     /// Opens the documents. Fails if they can be read only once.
     pub(super) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
+        documents.kinds().check_compression(self.compression.is_some(), true)?;
         if documents.total_bytes().is_none() {
             return Err(InvalidOptions::new(
                 "passages reads its inputs twice or more, and standard input or a pipe can be read only once; write it \

@@ -81,7 +81,7 @@ impl PassageQuery {
     ) -> anyhow::Result<Counts> {
         let index = PassageIndex::open(&self.index)?;
         let how = CutSettings::of_index(&index)?;
-        let mut documents = Documents::open(&self.inputs, &self.input)?;
+        let mut documents = Documents::open_part(&self.inputs, &self.input)?;
         let progress = observer.begin("asking", documents.total_bytes());
         let mut each = each;
         let job = Job {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use rayon::prelude::*;
 use twindex::extsort::Merge;
 use twindex::segment::Segment;
@@ -140,11 +140,6 @@ impl<'a> LiveIndexes<'a> {
         left: (&'a Index, &'a Snapshot),
         right: Option<(&'a Path, &'a Index, &'a Snapshot)>,
     ) -> anyhow::Result<Self> {
-        if let Some((path, _, snapshot)) = right {
-            let same = left.1.params().check_same_sketch(snapshot.params());
-            let left = args.index()?.display();
-            same.with_context(|| format!("{}: cannot be compared with {left}", path.display()))?;
-        }
         let right = right.map(|(path, index, snapshot)| LiveIndex::new(path, index, snapshot));
         Ok(Self { left: LiveIndex::new(args.index()?, left.0, left.1)?, right: right.transpose()? })
     }

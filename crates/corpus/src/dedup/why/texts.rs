@@ -103,7 +103,7 @@ pub(super) fn find(
     sought: &[KeysToFind],
     observer: &dyn Observer,
 ) -> anyhow::Result<Vec<Option<DocumentRead>>> {
-    let mut documents = Documents::open(paths, options)?;
+    let mut documents = Documents::open_part(paths, options)?;
     if let Some(shingling) = normalised {
         documents.compare_normalised(shingling)?;
     }
