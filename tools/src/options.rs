@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::{Access, MemoryBudget};
-use twindex_corpus::input::{InputFormat, InputOptions, Kind};
+use twindex_corpus::input::InputOptions;
 use twindex_corpus::settings::{Fingerprints, Reading, Resources, Rule, Value};
 use twindex_corpus::sketching::SketchOptions;
 use twindex_corpus::{RepeatedKeys, TextOptions};
@@ -99,14 +99,6 @@ pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
 pub(crate) type InputArgs = Options<Reading>;
 
 impl InputArgs {
-    /// Returns these inputs. If all of them are folders and no format is given, only their WET files are read.
-    pub(crate) fn with_folders_of_wet(mut self) -> Self {
-        if self.format == InputFormat::Auto && self.inputs.iter().all(|input| input.is_dir()) {
-            self.settings.format = InputFormat::Records(Kind::Wet);
-        }
-        self
-    }
-
     /// Returns whether records are read as features, not as texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()
