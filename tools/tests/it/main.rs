@@ -20,6 +20,7 @@ mod hamming;
 mod idf;
 mod inputs;
 mod inside;
+mod jobs;
 mod keys;
 mod layouts;
 mod living;

@@ -1,0 +1,322 @@
+//! Random jobs, drawn from the declarations of the settings, through the doors of the command and the library: the same
+//! documents stay, or the same refusal is given.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::Path;
+
+use rayon::prelude::*;
+use twindex_corpus::settings::{self, AnySettings, Kind};
+use twindex_corpus::{Dedup, DedupTexts, FieldNumber, Keep, Near, TextAttributes};
+
+use crate::support::Bench;
+
+/// Number of jobs. `TWINDEX_JOBS` replaces it.
+const JOBS: u64 = 2000;
+
+/// Returns values to draw for a setting, good ones and bad ones. A new setting has to be added here.
+fn values(name: &str) -> &'static [&'static str] {
+    match name {
+        "near" => &["0.8", "0.8", "0.5", "0.95", "containment:0.8", "within:3", "within:0", "equal", "2"],
+        "keep" => &[
+            "longest",
+            "smallest-key",
+            "key-hash",
+            "max:points",
+            "min:meta.rank",
+            "max:/meta/rank",
+            "max:nope",
+        ],
+        "weights" => &["tf", "idf"],
+        "weight_unit" => &["0.5"],
+        "without_boilerplate" => &["3", "2:5", "@missing"],
+        "max_work" => &["1000000", "1"],
+        "inside" => &["lang", "meta.part", "nope"],
+        "url_field" => &["url", "nope"],
+        "repeated_keys" => &["first", "last", "error", "some"],
+        "index" => &["all", "none"],
+        "text_field" => &["text", "title,text", "title,nope", "nope"],
+        "id_field" => &["id", "FILE:ROW", "meta.rank"],
+        "format" => &["jsonl", "csv"],
+        "include" | "exclude" => &["*.jsonl"],
+        "skip_bad" => &["1", "100"],
+        "encoding" => &["windows-1251", "no-such"],
+        "invalid_utf8" => &["replace", "skip"],
+        "features_field" => &["feats"],
+        "fingerprint_field" => &["print"],
+        "fingerprint_form" => &["hex", "bits"],
+        "delimiter" | "quote" | "escape" => &["|"],
+        "tokens" => &["characters", "unicode-words", "words-symbols", "sentences", "raw"],
+        "words" => &["1", "3", "1+2", "17"],
+        "normal_form" => &["nfkc"],
+        "fold" => &["marks", "marks+invisible"],
+        "stop_words" => &["english", "@missing"],
+        "stemming" => &["english"],
+        "shingle_hash" => &["rabin"],
+        "seed" => &["7"],
+        "memory" => &["1M", "64M", "5"],
+        "threads" => &["1"],
+        "annotation_prefix" => &["x_"],
+        "compress" => &["gzip", "zstd"],
+        "no_header" | "annotate" | "cluster_size" | "write_revisits" => &["true"],
+        // What is read and written is the same for all jobs; journals, histories and tables have tests of their own.
+        "inputs" | "out" | "force" | "resume" | "against" | "texts" | "idf" => &[],
+        _ => panic!("the setting {name} has no values here"),
+    }
+}
+
+/// Settings that change which documents stay are drawn more often.
+fn is_frequent(name: &str) -> bool {
+    ["near", "keep", "words", "tokens", "inside", "text_field", "weights"].contains(&name)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn of<'v>(&mut self, values: &[&'v str]) -> &'v str {
+        values[self.below(values.len())]
+    }
+}
+
+/// One document: its key, its text and its line.
+struct One {
+    id: String,
+    text: String,
+    score: i64,
+    line: String,
+}
+
+/// Texts that repeat words, with changes, copies, accents and documents without words.
+fn corpus() -> Vec<One> {
+    let mut random = Random(11);
+    let mut texts: Vec<String> = Vec::new();
+    let words =
+        ["na", "Réponse", "river", "of", "the", "C++", "stone", "walks", "walking", "lamp", "über", "five"];
+    (0..60)
+        .map(|number| {
+            let text = match random.below(10) {
+                0..6 if number > 0 => {
+                    let mut text = texts[random.below(texts.len())].clone();
+                    for _ in 0..random.below(4) {
+                        write!(text, " {}", random.of(&words)).unwrap();
+                    }
+                    text
+                }
+                6 => "na ".repeat(30),
+                7 => String::new(),
+                _ => {
+                    let count = 5 + random.below(40);
+                    (0..count).map(|_| random.of(&words)).collect::<Vec<_>>().join(" ")
+                }
+            };
+            texts.push(text.clone());
+            let id = format!("k{:02}", (number * 37) % 60);
+            let (score, lang) = (random.below(9) as i64, random.of(&["en", "de"]));
+            let line = serde_json::json!({
+                "id": id, "text": text, "title": random.of(&["one", "two words here"]), "points": score, "lang": lang,
+                "url": format!("https://{lang}.example/{number}"),
+                "print": format!("{:016x}", random.below(1 << 12)), "feats": [text.len() % 7, "a", "b"],
+                "meta": { "rank": random.below(9), "part": random.below(3).to_string() },
+            });
+            One { id, text, score, line: line.to_string() }
+        })
+        .collect()
+}
+
+/// The settings of a job: names and values in text form.
+type Drawn = Vec<(&'static str, Kind, &'static str)>;
+
+fn draw(seed: u64) -> Drawn {
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 5);
+    let job = Dedup::default();
+    let mut drawn = Drawn::new();
+    for (name, kind, _) in job.settings().into_iter().flat_map(AnySettings::texts) {
+        let values = values(name);
+        let often = if is_frequent(name) { 4 } else { 80 };
+        if !values.is_empty() && random.below(often) == 0 {
+            drawn.push((name, kind, random.of(values)));
+        }
+    }
+    drawn
+}
+
+/// The keys that stay in order, and the pairs; or why the job was refused.
+type Outcome = Result<(Vec<String>, String), String>;
+
+fn results(out: &Path) -> (Vec<String>, String) {
+    let clusters = std::fs::read_to_string(out.join("clusters.tsv")).unwrap();
+    let rows = clusters.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
+    let kept = rows.filter(|row| row[0] == row[2]).map(|row| row[0].to_owned()).collect();
+    (kept, std::fs::read_to_string(out.join("pairs.tsv")).unwrap())
+}
+
+fn by_command(bench: &Bench, line: &str, drawn: &Drawn, out: &Path) -> Outcome {
+    let mut command = bench.command(line);
+    for (name, kind, value) in drawn {
+        command.arg(settings::spelled(name));
+        if *kind != Kind::Flag {
+            command.arg(value);
+        }
+    }
+    let output = command.arg("-q").arg("--out").arg(out).output().unwrap();
+    if output.status.success() {
+        return Ok(results(out));
+    }
+    assert!(!out.exists(), "refused, and results are there: {drawn:?}");
+    Err(String::from_utf8(output.stderr).unwrap())
+}
+
+fn by_library(input: &Path, drawn: &Drawn, out: &Path) -> Outcome {
+    let mut job = Dedup::new([input], out);
+    for (name, _, value) in drawn {
+        settings::set(&mut job.settings_mut(), name, &[value]).map_err(|error| error.to_string())?;
+    }
+    job.run().map_err(|error| format!("{error:#}"))?;
+    Ok(results(out))
+}
+
+/// Returns the keys that stay of the texts in memory; `None` if this job is not one of texts alone.
+fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>> {
+    let (mut job, mut text) = (DedupTexts::default(), twindex_corpus::TextOptions::default());
+    for (name, _, value) in drawn {
+        let texts = [OsStr::new(value)];
+        let set = job.rule.set(name, &texts).or_else(|| text.set(name, &texts));
+        match set.or_else(|| job.resources.set(name, &texts)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return Some(Err(error.to_string())),
+            None if ["index", "annotate", "cluster_size", "url_field", "compress"].contains(name) => {}
+            None => return None,
+        }
+    }
+    let is_file = matches!(job.rule.without_boilerplate, Some(twindex_corpus::BoilerplateSpans::List(_)));
+    let by_score = matches!(&job.rule.keep, Keep::Max(field) if field == "points");
+    if matches!(job.rule.near, Some(Near::Within(_) | Near::Equal)) || is_file {
+        return None;
+    }
+    if job.rule.keep.field().is_some() && !by_score || job.rule.weights == twindex_corpus::Weights::Idf {
+        return None;
+    }
+    job.shingling = match text.shingling() {
+        Ok(shingling) => shingling,
+        Err(error) => return Some(Err(format!("{error:#}"))),
+    };
+    let numbers: Vec<FieldNumber> =
+        corpus.iter().map(|one| FieldNumber::integer(one.score.into()).unwrap()).collect();
+    let keys: Vec<&[u8]> = corpus.iter().map(|one| one.id.as_bytes()).collect();
+    let texts: Vec<&[u8]> = corpus.iter().map(|one| one.text.as_bytes()).collect();
+    let beside = TextAttributes {
+        keys: Some(&keys),
+        numbers: by_score.then_some(&numbers[..]),
+        ..TextAttributes::default()
+    };
+    let found = match job.run_with_attributes(&texts, beside) {
+        Ok(found) => found,
+        Err(error) => return Some(Err(format!("{error:#}"))),
+    };
+    let kept: BTreeSet<u32> = found.kept_of.iter().copied().collect();
+    let mut kept: Vec<String> = kept.iter().map(|&text| corpus[text as usize].id.clone()).collect();
+    kept.sort_unstable();
+    Some(Ok(kept))
+}
+
+/// Returns the keys that `stream` finds new; `None` if a stream cannot decide this job.
+fn by_stream(bench: &Bench, input: &str, drawn: &Drawn, name: &str) -> Option<Vec<String>> {
+    let mut options = String::new();
+    for (name, _, value) in drawn {
+        match *name {
+            "near" if value.parse::<f64>().is_ok_and(|near| near <= 1.0) => {
+                write!(options, " --threshold {value}").unwrap();
+            }
+            "words" | "tokens" | "normal_form" | "fold" | "stemming" | "seed" | "text_field" => {
+                write!(options, " {} {value}", settings::spelled(name)).unwrap();
+            }
+            "annotate" | "cluster_size" | "index" | "url_field" => {}
+            _ => return None,
+        }
+    }
+    let printed = bench.ok(&format!("stream {name}.twx {input} --json{options}"));
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let new = lines.filter(|line| line["decision"] == "new");
+    let mut kept: Vec<String> = new.filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
+    kept.sort_unstable();
+    Some(kept)
+}
+
+/// Returns whether the two refusals say the same: the command adds its name, and the parser of the command line names
+/// the value.
+fn say_the_same(command: &str, library: &str) -> bool {
+    let first = library.split(": ").next().unwrap_or_default();
+    let rest = library.strip_prefix(&format!("{first}: ")).unwrap_or(library);
+    let last = library.rsplit(": ").next().unwrap_or_default();
+    command.contains(library) || command.contains(first) && (command.contains(rest) || command.contains(last))
+}
+
+#[test]
+fn random_jobs_end_alike_through_every_door() {
+    let jobs = std::env::var("TWINDEX_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(JOBS);
+    let corpus = corpus();
+    let tally = (0..jobs)
+        .into_par_iter()
+        .map(|seed| {
+            let bench = Bench::new();
+            let lines: String = corpus.iter().map(|one| format!("{}\n", one.line)).collect();
+            bench.write("in.jsonl", lines);
+            let (input, drawn) = (bench.path("in.jsonl"), draw(seed));
+            let line = format!("dedup {}", input.display());
+            let command = by_command(&bench, &line, &drawn, &bench.path("a"));
+            let library = by_library(&input, &drawn, &bench.path("b"));
+            match (&command, &library) {
+                (Ok(command), Ok(library)) => assert!(command == library, "job {seed}: {drawn:?}"),
+                (Err(command), Err(library)) => {
+                    assert!(say_the_same(command, library), "job {seed}: {drawn:?}\n{command}\n{library}");
+                }
+                _ => panic!("job {seed}: {drawn:?}\ncommand {command:?}\nlibrary {library:?}"),
+            }
+            let texts = by_texts(&corpus, &drawn);
+            match (&command, &texts) {
+                (_, None) => {}
+                (Ok((kept, _)), Some(Ok(texts))) => assert_eq!(kept, texts, "job {seed}, texts: {drawn:?}"),
+                (Err(command), Some(Err(texts))) => {
+                    assert!(say_the_same(command, texts), "job {seed}, texts: {drawn:?}\n{command}\n{texts}");
+                }
+                _ => panic!("job {seed}: {drawn:?}\ncommand {command:?}\ntexts {texts:?}"),
+            }
+            let (mut by_file, mut streamed) = (0, 0);
+            if let (Ok(_), true) = (&command, seed % 8 == 0) {
+                // The same job from the run.json of the run.
+                let again = bench.path("c");
+                let line = format!("dedup --job {}", bench.path("a").join("run.json").display());
+                assert_eq!(
+                    by_command(&bench, &line, &Drawn::new(), &again),
+                    command,
+                    "job {seed}: {drawn:?}"
+                );
+                by_file = 1;
+            }
+            if let Ok((kept, _)) = &command
+                && let Some(new) = by_stream(&bench, "in.jsonl", &drawn, "s")
+            {
+                assert_eq!(kept, &new, "job {seed}, stream: {drawn:?}");
+                streamed = 1;
+            }
+            [
+                u64::from(command.is_ok()),
+                u64::from(command.is_err()),
+                u64::from(texts.is_some()),
+                by_file,
+                streamed,
+            ]
+        })
+        .reduce(|| [0; 5], |a, b| std::array::from_fn(|at| a[at] + b[at]));
+    let [decided, refused, texts, by_file, streamed] = tally;
+    println!(
+        "{jobs} jobs: {decided} decided, {refused} refused; {texts} by texts, {by_file} by file, {streamed} by stream"
+    );
+    assert!(tally.iter().all(|&count| count * 40 > jobs), "each door is tested: {tally:?}");
+}
