@@ -14,18 +14,18 @@ use crate::options::Usage;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AttachedArgs {
     /// Field of a JSONL object, column of a table, or header field of an archive record that holds the document's value,
-    /// at most 64 KiB. Strings are kept unchanged, other types as JSON; a document without the field has no value. A new
-    /// index keeps values if this is given
+    /// at most 64 KiB. It may be a path, meta.url or /meta/url. Strings are kept unchanged, other types as JSON; a
+    /// document without the field has no value. A new index keeps values if this is given
     #[arg(long, value_name = "NAME")]
     value_field: Option<String>,
     /// Field, column, or header field of a record (WARC-Date) that holds the document's stamp: an integer from 0 on,
-    /// usually seconds since 1970, or a time such as 2026-01-31T12:00:00Z, which is converted to seconds. A WARC-Date
-    /// must be a time. For an index in which documents expire
+    /// usually seconds since 1970, or a date or time such as 2026-01-31 or 2026-01-31T12:00:00Z, which is converted to
+    /// seconds. It may be a path. A WARC-Date must be a date or a time. For an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
     /// Field or column that holds the document's priority, which decides the leader of a group (see `groups`): min:FIELD
-    /// prefers the smallest number, max:FIELD the largest. Every document needs a priority. A new index keeps priorities
-    /// if this is given
+    /// prefers the smallest number or the earliest time, max:FIELD the largest or latest. A time is stored as seconds
+    /// since 1970. FIELD may be a path. Every document needs a priority. A new index keeps priorities if this is given
     #[arg(long, value_name = "WHICH", value_parser = parse_priority)]
     priority_field: Option<PriorityField>,
     /// In a new index, documents expire when their stamp is this much older than the newest stamp: a number, or, if

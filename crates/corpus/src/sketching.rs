@@ -165,7 +165,9 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                         });
                     }
                 }
-                Err(TryRecvError::Empty) if coming.is_empty() => return failure.map_or(Ok(()), Err),
+                Err(TryRecvError::Empty) if coming.is_empty() => {
+                    return failure.map_or_else(|| documents.check_fields(), Err);
+                }
                 Err(TryRecvError::Empty) => is_idle = rayon::yield_now() != Some(Yield::Executed),
             }
         }
@@ -798,7 +800,7 @@ pub fn for_each_sketched_streaming(
         taking.wait()?;
         documents.next_batch(&mut batch, BATCH_BYTES);
         if batch.is_over() {
-            return Ok(());
+            return documents.check_fields();
         }
         progress.set(documents.bytes_read());
         for some in batch.chunks(bytes).chunks(together) {

@@ -371,7 +371,7 @@ impl BuildArgs {
             let bytes = if are_sketches {
                 self.add_sketches(writer, path, added)?
             } else {
-                let mut options = self.options()?;
+                let mut options = InputOptions { is_part: true, ..self.options()? };
                 options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
                 let mut documents = Documents::open_part(std::slice::from_ref(path), &options)?;
                 self.add_documents(writer, index, &mut documents, added)?;
@@ -383,6 +383,9 @@ impl BuildArgs {
                 writer.commit_with(&done.payload())?;
                 waiting = None;
             }
+        }
+        if added.resumed == 0 && !are_sketches {
+            self.options()?.check_fields(&added.counts)?;
         }
         if waiting.is_some() {
             writer.commit_with(&done.payload())?;

@@ -14,7 +14,7 @@ use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
 use twindex_corpus::RepeatedKeys;
-use twindex_corpus::input::{Counts, Documents, Parser, Record};
+use twindex_corpus::input::{Counts, Documents, InputOptions, Parser, Record};
 use twindex_corpus::sketching::{Job, SketchOptions, Sketching, for_each_chunk, for_each_sketched};
 use twindex_corpus::tsv;
 
@@ -193,7 +193,7 @@ impl SketchArgs {
                 files.push(done);
                 continue;
             }
-            let mut options = self.input.options()?;
+            let mut options = InputOptions { is_part: true, ..self.input.options()? };
             options.skip_bad = options.skip_bad.saturating_sub(counts.skipped_bad);
             let mut documents = Documents::open_part(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);
@@ -218,6 +218,9 @@ impl SketchArgs {
             bytes_on_disk += written.bytes;
             counts.add(documents.counts());
             files.push(file);
+        }
+        if resumed == 0 {
+            self.input.options()?.check_fields(&counts)?;
         }
         let remarks = if resumed == 0 { counts.remarks() } else { counts.remarks_of_part() };
         let report =

@@ -172,7 +172,7 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
     assert_eq!(attached, expected.map(|(value, age)| (value.to_owned(), age.to_owned())));
     assert_eq!(bench.json("stats i.twx")["now"].as_u64(), Some(186_399));
 
-    bench.write("more.jsonl", line("d", ",\"t\":186400"));
+    bench.write("more.jsonl", line("d", ",\"t\":186400,\"v\":null"));
     bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
     assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
     let got = bench.json_lines("get i.twx b");
@@ -186,7 +186,7 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
 
     let before = bench.contents("i.twx");
     bench.write("late.jsonl", line("e", ""));
-    bench.write("far.jsonl", line("e", ",\"t\":1000000000"));
+    bench.write("far.jsonl", line("e", ",\"t\":1000000000,\"v\":null"));
     says(&bench.refused(&format!("stream i.twx late.jsonl {made}")), &["late.jsonl:1", "no field \"t\""]);
     says(&bench.refused(&format!("build i.twx far.jsonl {made}")), &["far.jsonl:1", "1000000000", "186400"]);
     says(&bench.refused("build i.twx more.jsonl"), &["--stamp-field"]);
@@ -209,7 +209,7 @@ fn document_with_an_invalid_stamp_or_value_is_a_bad_record() {
             + &line("none", "")
             + &line("odd", ",\"t\":\"yesterday\"")
             + &line("long", &format!(",\"t\":101,\"v\":\"{long}\""))
-            + &line("b", ",\"t\":102"),
+            + &line("b", ",\"t\":102,\"v\":1"),
     );
     let made = "--stamp-field t --value-field v";
     for verb in ["build", "stream"] {

@@ -13,6 +13,7 @@ mod durable;
 mod encodings;
 mod eval;
 mod features;
+mod fields;
 mod fingerprints;
 mod formats;
 mod groups;

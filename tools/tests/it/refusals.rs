@@ -460,8 +460,8 @@ fn notes_are_printed_only_if_they_apply() {
     for line in wanted {
         says(&said(line), &[none]);
     }
-    // Names a value field that no document has.
-    bench.write("v.jsonl", "{\"id\":\"a\",\"text\":\"one two\",\"colour\":\"red\"}\n");
+    // Names a value field that is empty in all documents.
+    bench.write("v.jsonl", "{\"id\":\"a\",\"text\":\"one two\",\"colour\":\"red\",\"color\":null}\n");
     says(
         &said("build v.twx v.jsonl --value-field color"),
         &["the document has no value in a field \"color\""],

@@ -14,7 +14,7 @@ use super::charset::Charset;
 use super::fields::{Fields, Ids, name_conflict};
 use super::warc::RecordContent;
 use super::window::Window;
-use super::{AttachedFields, OwnAttached, Problem, http};
+use super::{OwnAttached, Problem, http};
 
 /// Maximum length of a record header in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 10 } else { 64 << 10 };
@@ -23,7 +23,7 @@ const ENDS_MAX: usize = 16;
 /// Number of digits in a date: year, month, day, hour, minute, second.
 const DATE_DIGITS: usize = 14;
 /// The names of the header fields.
-const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "Archive-length"];
+pub(super) const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "Archive-length"];
 /// The start of the first record's URL.
 pub(super) const FIRST: &[u8] = b"filedesc:";
 
@@ -200,28 +200,20 @@ pub(super) fn understand<'r>(
         Ids::Line => None,
         Ids::Field | Ids::FieldOrLine if fields.id == super::ID_FIELD => Some(Cow::Borrowed(url)),
         Ids::Field | Ids::FieldOrLine => {
-            let found = head.field(&fields.id).map(Cow::Borrowed);
-            Some(found.ok_or_else(|| format!("no field {:?}; a record has {}", fields.id, NAMES.join(", ")))?)
+            let found = fields.key_in_header(|name| head.field(name));
+            Some(found.map_err(|name| format!("no field {name:?}; a record has {}", NAMES.join(", ")))?)
         }
     };
     let shown = page.map_or(Ok(None), |page| page.text(charset))?;
     Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// Returns the value and the stamp of a record, from its header fields.
+/// Returns the values of a record in addition to key and text, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = ArcHeader::of(record);
-    let named = |name: &Option<String>| {
-        let name = name.as_deref()?;
-        head.as_ref()?.field(name)
-    };
-    let AttachedFields { value, stamp, deciding } = &fields.attached;
-    // An archive date is a time, not a number of seconds.
-    let is_date = stamp.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("Archive-date"));
-    let time = named(stamp).map(|date| if is_date { time(date) } else { date.to_vec() });
-    let own = fields.attached.take(named(value).map(<[u8]>::to_vec), time.as_deref())?;
-    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside), named(&deciding.url))?;
-    Ok(OwnAttached { deciding, ..own })
+    let is_time = |name: &str| name.eq_ignore_ascii_case("Archive-date");
+    let time = |date| Cow::Owned(String::from_utf8_lossy(&time(date)).into_owned());
+    fields.attached.of_header(|name| head.as_ref()?.field(name), is_time, time)
 }
 
 /// Converts a date of 14 digits to RFC 3339 format.

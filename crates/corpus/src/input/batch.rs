@@ -5,16 +5,19 @@
 //! allocated for each document.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::attached::MissingField;
 use super::content::Content;
 use super::form::{Ending, Form};
 use super::jsonl::FoundLine;
 use super::parser::{self, Parser, ParsedLine};
 use super::partition::{self, Partitioned};
+use super::seen::{AttachedSeen, FieldsSeen};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
 /// Size in bytes of a batch that many threads share: small enough to be still in the cache when it is parsed.
@@ -223,6 +226,10 @@ pub struct ChunkTotals {
     pub(super) revisits: u64,
     /// Number of documents whose keys were created from their positions.
     pub(super) keyed_by_line: u64,
+    /// Number of documents that lack some of the text fields, and the position of the first one.
+    pub(super) partial_texts: u64,
+    pub(super) first_partial: Option<String>,
+    pub(super) fields: FieldsSeen,
     pub(super) bad: Vec<Problem>,
 }
 
@@ -254,6 +261,18 @@ pub struct Record<'r> {
     from: RecordSource<'r>,
     /// The fields that are derived from the folders of the record's file; `None` if they are not used.
     partitioned: Option<&'r Partitioned>,
+    /// Receives the fields that [`attached`](Self::attached) finds.
+    seen: &'r Cell<RecordSeen>,
+}
+
+/// The fields of a record other than key and text, as far as they were read.
+#[derive(Clone, Copy, Debug)]
+enum RecordSeen {
+    /// They were not read.
+    Unread,
+    Read(AttachedSeen),
+    /// A field that every document needs is missing.
+    Missing,
 }
 
 /// The source from which a record was read.
@@ -306,10 +325,19 @@ impl Record<'_> {
                 let of_record = self.partitioned.map_or(parser, |partitioned| &partitioned.parser);
                 let own = parser::attached(*form, line, of_record).and_then(|own| {
                     let mut own = self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
-                    parser.fields.attached.deciding.take_host(self.key, &mut own.deciding)?;
+                    let deciding = &parser.fields.attached.deciding;
+                    deciding.take_host(self.key, &mut own.deciding)?;
+                    let is_time = deciding.number().map(|_| own.deciding.is_time);
+                    self.seen.set(RecordSeen::Read(AttachedSeen { has: own.has, is_time }));
                     Ok(own)
                 });
-                own.map_err(|error| self.bad(&format!("{error:#}")))
+                own.map_err(|error| {
+                    if !error.is::<MissingField>() {
+                        return self.bad(&format!("{error:#}"));
+                    }
+                    self.seen.set(RecordSeen::Missing);
+                    self.bad(&format!("{error}; {}", parser::fields_here(*form, line, parser)))
+                })
             }
             // Options that need fields are an error for text files before anything is read.
             RecordSource::Whole(_) => Ok(OwnAttached::default()),
@@ -404,8 +432,10 @@ impl Chunk<'_> {
         mut each: impl FnMut(Record<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<ChunkTotals> {
         let mut seen = ChunkTotals::default();
+        let own = Cell::new(RecordSeen::Unread);
         for raw in self.records {
-            let (record, loss, is_detected) = match raw {
+            own.set(RecordSeen::Unread);
+            let (record, loss, is_detected, absent) = match raw {
                 RawRecord::Bad(bad) => {
                     seen.bad.push((**bad).clone());
                     continue;
@@ -414,8 +444,8 @@ impl Chunk<'_> {
                     Ok((content, loss)) => {
                         let from = RecordSource::Whole(whole);
                         let record =
-                            Record { key: &whole.key, is_own: true, content, from, partitioned: None };
-                        (record, loss, whole.text.is_detected)
+                            Record { key: &whole.key, is_own: true, content, from, partitioned: None, seen: &own };
+                        (record, loss, whole.text.is_detected, None)
                     }
                     Err(reason) => {
                         seen.bad.push(Problem { place: whole.place.clone(), reason });
@@ -431,7 +461,7 @@ impl Chunk<'_> {
                         of_record = buffers.keyed.get_or_insert_with(|| parser.of_other_keys());
                     }
                     match parser::understand(form, line, of_record, &mut buffers.lines) {
-                        Ok(ParsedLine::Document { key, content, loss, is_detected }) => {
+                        Ok(ParsedLine::Document { key, content, loss, is_detected, absent }) => {
                             let of_folders = partitioned.filter(|_| other.is_none());
                             let of_folders = of_folders.and_then(|folders| folders.key(key)).transpose();
                             let is_own = key.is_some() && other.is_none() && matches!(of_folders, Ok(None));
@@ -462,7 +492,8 @@ impl Chunk<'_> {
                                 },
                             };
                             let from = RecordSource::Line { form, line, number, name, offset: *offset, ending: *ending };
-                            (Record { key, is_own, content, from, partitioned }, loss, is_detected)
+                            let record = Record { key, is_own, content, from, partitioned, seen: &own };
+                            (record, loss, is_detected, Some(absent))
                         }
                         Ok(ParsedLine::NoDocument) => {
                             seen.no_documents += 1;
@@ -474,6 +505,13 @@ impl Chunk<'_> {
                         }
                         Ok(ParsedLine::Skipped) => {
                             seen.skipped_lossy += 1;
+                            continue;
+                        }
+                        Ok(ParsedLine::MissingField(reason)) => {
+                            let place = Place::of(Arc::clone(name), number, form.unit());
+                            let bad = Problem { place, reason };
+                            seen.fields.add_missing(&bad);
+                            seen.bad.push(bad);
                             continue;
                         }
                         Err(reason) => {
@@ -495,9 +533,29 @@ impl Chunk<'_> {
                     seen.first_replaced = seen.first_replaced.take().or(first);
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
                     seen.detected += u64::from(is_detected);
+                    if let (Some(absent), RawRecord::Line { start, end, form, number, name, .. }) = (absent, raw) {
+                        let place = || Place::of(Arc::clone(&self.batch.names[*name]), *number, form.unit());
+                        let here = || parser::fields_here(*form, &self.batch.bytes[*start..*end], parser);
+                        if absent != 0 {
+                            seen.partial_texts += 1;
+                            seen.first_partial.get_or_insert_with(|| place().to_string());
+                        }
+                        let attached = match own.get() {
+                            RecordSeen::Read(attached) => Some(attached),
+                            RecordSeen::Unread | RecordSeen::Missing => None,
+                        };
+                        let absent = (!matches!(form, Form::Archive { .. } | Form::Arc)).then_some(absent);
+                        seen.fields.add_document(&parser.fields, absent, attached, place, here);
+                    }
                 }
                 // A bad record is counted like one that cannot be parsed. Any other error ends the reading.
-                Err(error) => seen.bad.push(error.downcast::<Problem>()?),
+                Err(error) => {
+                    let bad = error.downcast::<Problem>()?;
+                    if matches!(own.get(), RecordSeen::Missing) {
+                        seen.fields.add_missing(&bad);
+                    }
+                    seen.bad.push(bad);
+                }
             }
         }
         Ok(seen)

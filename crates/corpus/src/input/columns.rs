@@ -16,6 +16,7 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, SortingCol
 use parquet::schema::types::{Type, TypePtr};
 
 use super::decoded::{ColumnType, DecodedColumn};
+use super::attached::HasField;
 use super::fields::{self, Ids, push_key, push_text};
 use super::fingerprint;
 use super::leaves::{Table, TypeTest};
@@ -29,8 +30,9 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 const HEAD_BYTES: usize = 12;
 /// Number of bytes in an encoded row for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in an encoded row for the number in the `--keep` field and the length of the `--inside` value.
-const DECIDING_BYTES: usize = 20;
+/// Number of bytes in an encoded row for the number in the `--keep` field, whether it is a time, and the length of the
+/// `--inside` value.
+const DECIDING_BYTES: usize = 21;
 /// Number of bytes in an encoded row for the length of the URL.
 const URL_BYTES: usize = 4;
 
@@ -332,8 +334,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let value = named(value.as_deref(), "--value-field", numbers, ColumnType::is_text_or_number)?;
     let stamp =
         named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", ColumnType::is_stamp)?;
-    let number = named(deciding.number(), deciding.number_option(), "numbers", ColumnType::is_number)?;
-    let values = "strings, whole numbers or booleans";
+    let number = named(deciding.number(), deciding.number_option(), "numbers, times or strings", ColumnType::is_number)?;
+    let values = "strings, whole numbers, times or booleans";
     let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
     let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
@@ -364,8 +366,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
 }
 
 /// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
-/// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, the
-/// length of the `--inside` value and that value, the length of the URL and the URL. The text is last.
+/// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, whether
+/// it is a time, the length of the `--inside` value and that value, the length of the URL and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -376,11 +378,12 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
     line.extend_from_slice(&row.to_le_bytes());
     line.extend_from_slice(&(key.len() as u32).to_le_bytes());
     line.extend_from_slice(key);
-    if let Some(OwnAttached { value, stamp, deciding }) = attached {
+    if let Some(OwnAttached { value, stamp, deciding, has: _ }) = attached {
         line.extend_from_slice(&stamp.unwrap_or(0).to_le_bytes());
         line.extend_from_slice(&(value.len() as u32).to_le_bytes());
         line.extend_from_slice(value);
         line.extend_from_slice(&deciding.number.to_bytes());
+        line.push(deciding.is_time.into());
         line.extend_from_slice(&(deciding.inside.len() as u32).to_le_bytes());
         line.extend_from_slice(&deciding.inside);
         line.extend_from_slice(&(deciding.url.len() as u32).to_le_bytes());
@@ -403,6 +406,7 @@ pub(super) struct LineParts<'l> {
     value: &'l [u8],
     stamp: Option<u64>,
     number: FieldNumber,
+    is_time: bool,
     inside: &'l [u8],
     url: &'l [u8],
 }
@@ -410,8 +414,10 @@ pub(super) struct LineParts<'l> {
 impl LineParts<'_> {
     pub(super) fn attached(&self) -> OwnAttached {
         let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
-        let deciding = DecidingValues { number: self.number, inside, url };
-        OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding }
+        let deciding = DecidingValues { number: self.number, is_time: self.is_time, inside, url };
+        // A file without a named column is refused.
+        let has = HasField { value: true, url: true };
+        OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding, has }
     }
 }
 
@@ -422,19 +428,20 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineP
     // A key that was read from a column is never empty.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
-        let number = FieldNumber::default();
-        return Some(LineParts { key, text: rest, value: &[], stamp: None, number, inside: &[], url: &[] });
+        let (number, is_time) = (FieldNumber::default(), false);
+        return Some(LineParts { key, text: rest, value: &[], stamp: None, number, is_time, inside: &[], url: &[] });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
     let (value, rest) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
     let number = FieldNumber::from_bytes(*rest.first_chunk()?);
-    let inside_bytes = u32::from_le_bytes(*rest.get(16..)?.first_chunk()?);
+    let is_time = *rest.get(16)? != 0;
+    let inside_bytes = u32::from_le_bytes(*rest.get(17..)?.first_chunk()?);
     let (inside, rest) = rest.get(DECIDING_BYTES..)?.split_at_checked(inside_bytes as usize)?;
     let url_bytes = u32::from_le_bytes(*rest.first_chunk()?);
     let (url, text) = rest.get(URL_BYTES..)?.split_at_checked(url_bytes as usize)?;
     let stamp = fields.attached.stamp.is_some().then_some(stamp);
-    Some(LineParts { key, text, value, stamp, number, inside, url })
+    Some(LineParts { key, text, value, stamp, number, is_time, inside, url })
 }
 
 /// Encodes a decoded row as a line.
@@ -487,14 +494,13 @@ fn line(
     }
     let value = places.value.and_then(|place| columns[place].number_or_bytes(at));
     let stamp = match places.stamp {
-        Some(place) => Some(columns[place].stamp(at).ok_or("its stamp is null")?),
+        Some(place) => Some(columns[place].field_value(at).ok_or("its stamp is null")?),
         None => None,
     };
-    let number = places.number.and_then(|place| columns[place].number(at));
+    let number = places.number.and_then(|place| columns[place].field_value(at));
     let inside = places.inside.and_then(|place| columns[place].value_bytes(at));
     let url = places.url.and_then(|place| columns[place].number_or_bytes(at));
-    let attached = fields.attached.take(value, stamp.as_deref()).and_then(|own| {
-        let number = number.as_deref().map(str::as_bytes);
+    let attached = fields.attached.take(value, stamp).and_then(|own| {
         let deciding = fields.attached.deciding.of_text(number, inside.as_deref(), url.as_deref())?;
         Ok(OwnAttached { deciding, ..own })
     });

@@ -1,9 +1,11 @@
-//! The fields that affect, in addition to the texts, which documents are kept: a number that determines the order of
-//! documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
+//! The fields that affect, in addition to the texts, which documents are kept: a number or time that determines the order
+//! of documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
 
 use std::fmt;
 
 use anyhow::{anyhow, ensure};
+
+use super::attached::{FieldValue, MissingField, TIME};
 
 /// Maximum number of characters of an invalid field that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
@@ -55,7 +57,7 @@ impl FieldNumber {
         match text.parse().ok().filter(|_| is_of_digits).map(Self::float) {
             Some(Some(number)) => Ok(number),
             Some(None) => Err("a number that a float of 64 bits can be".to_owned()),
-            None => Err("a number".to_owned()),
+            None => Err(NUMBER_TYPE.to_owned()),
         }
     }
 
@@ -117,8 +119,11 @@ pub struct DecidingFields {
 /// The values of a document that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// The number that determines the order of documents; 0 if none is requested.
+    /// The number that determines the order of documents; 0 if none is requested. A time is the number of seconds
+    /// since 1970.
     pub number: FieldNumber,
+    /// Whether the number is a time.
+    pub is_time: bool,
     /// The value that two documents must share to be compared; empty if and only if none is requested.
     pub inside: Vec<u8>,
     /// The URL; empty if no field is named, or if the document has no URL.
@@ -178,24 +183,25 @@ impl DecidingFields {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// Returns the values of a document. `of` returns the JSON text of a field.
+    /// Returns the values of a document, given the JSON text of the number, of the `--inside` value and of the URL.
     ///
     /// # Errors
     ///
     /// A field is missing or invalid; the message names it.
-    pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<DecidingValues> {
-        let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
+    pub(super) fn of_json(&self, json: [Option<&str>; 3]) -> anyhow::Result<DecidingValues> {
+        let [number, inside, url] = json.map(|json| json.map(str::trim).filter(|json| *json != "null"));
         let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
-            let json = of(name).ok_or_else(|| missing(name, self.purpose()))?;
-            let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-            let number = if is_number { FieldNumber::parse(json) } else { Err("a number".to_owned()) };
-            found.number = number.map_err(|expected| wrong(name, &expected, json))?;
+            let json = number.ok_or_else(|| missing(name, self.purpose()))?;
+            let read = FieldValue::of_json(json).map_or_else(|| Err(NUMBER_TYPE.to_owned()), |value| value.number());
+            (found.number, found.is_time) = read.map_err(|expected| wrong(name, &number_or_time(&expected), json))?;
         }
         if let Some(name) = &self.inside {
-            let json = of(name).ok_or_else(|| missing(name, INSIDE))?;
+            let json = inside.ok_or_else(|| missing(name, INSIDE))?;
             found.inside = if json.starts_with('"') {
                 serde_json::from_str::<String>(json)?.into_bytes()
+            } else if let Some(value) = FieldValue::of_json(json).filter(|_| json.starts_with('{')) {
+                value.to_string().into_bytes()
             } else {
                 let is_integer = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
                 let is_value = is_integer || ["true", "false"].contains(&json);
@@ -204,8 +210,7 @@ impl DecidingFields {
             };
             check_inside(name, &found.inside)?;
         }
-        if let Some(json) = self.url.as_deref().and_then(&of) {
-            let name = self.url.as_deref().unwrap_or_default();
+        if let (Some(name), Some(json)) = (&self.url, url) {
             let is_string = json.starts_with('"');
             ensure!(is_string, wrong(name, "a string with a URL", json));
             found.url = serde_json::from_str::<String>(json)?.into_bytes();
@@ -244,17 +249,17 @@ impl DecidingFields {
     /// The errors of [`of_json`](Self::of_json).
     pub(super) fn of_text(
         &self,
-        number: Option<&[u8]>,
+        number: Option<FieldValue<'_>>,
         inside: Option<&[u8]>,
         url: Option<&[u8]>,
     ) -> anyhow::Result<DecidingValues> {
         let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
-            let text = String::from_utf8_lossy(number.unwrap_or_default());
-            let text = text.trim();
-            ensure!(!text.is_empty(), missing(name, self.purpose()));
-            found.number =
-                FieldNumber::parse(text).map_err(|expected| wrong(name, &expected, &format!("{text:?}")))?;
+            let value = number.filter(|value| !matches!(value, FieldValue::Text(text) if text.trim().is_empty()));
+            let value = value.ok_or_else(|| missing(name, self.purpose()))?;
+            (found.number, found.is_time) = value
+                .number()
+                .map_err(|expected| wrong(name, &number_or_time(&expected), &format!("{:?}", value.to_string().trim())))?;
         }
         if let Some(name) = &self.inside {
             found.inside = inside.unwrap_or_default().to_vec();
@@ -275,8 +280,16 @@ const PRIORITY: &str = "which --priority-field says is the priority";
 /// The purpose of the `--inside` field, in the message that the field is missing.
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
+/// The type of the number field in messages.
+const NUMBER_TYPE: &str = "a number";
+
+/// Returns the description of the expected format of the number field. Where a number is expected, it may be a time.
+fn number_or_time(expected: &str) -> String {
+    if expected == NUMBER_TYPE { format!("{NUMBER_TYPE} or {TIME}") } else { expected.to_owned() }
+}
+
 fn missing(name: &str, purpose: &str) -> anyhow::Error {
-    anyhow!("no field {name:?}, {purpose}: give each document one")
+    MissingField(format!("no field {name:?}, {purpose}: give each document one")).into()
 }
 
 fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
@@ -363,8 +376,7 @@ mod tests {
             ..Default::default()
         };
         let of = |score: Option<&'static str>, lang: Option<&'static str>| {
-            let said = fields.of_json(move |name| if name == "score" { score } else { lang });
-            said.map_err(|error| error.to_string())
+            fields.of_json([score, lang, None]).map_err(|error| error.to_string())
         };
         let inside = |lang| of(Some("1"), Some(lang)).map(|found| found.inside);
         assert_eq!(inside(r#""a\u0062""#), Ok(b"ab".to_vec()));
@@ -372,8 +384,10 @@ mod tests {
         for (score, lang, part) in [
             (None, Some("1"), "no field \"score\", by which --keep"),
             (Some("null"), Some("1"), "no field \"score\""),
-            (Some("\"7\""), Some("1"), "field \"score\": expected a number, found \"7\""),
-            (Some("[1]"), Some("1"), "expected a number, found [1]"),
+            (Some("\"x\""), Some("1"), "field \"score\": expected a number or a time such as"),
+            (Some("\"03/01/2026\""), Some("1"), "found \"03/01/2026\""),
+            (Some("[1]"), Some("1"), "found [1]"),
+            (Some("{\"a\":1}"), Some("1"), "found {\"a\":1}"),
             (Some("1"), None, "no field \"lang\", inside of whose values"),
             (Some("1"), Some("\"\""), "field \"lang\" is empty"),
             (Some("1"), Some("1.5"), "expected a string, an integer or a boolean, found 1.5"),
@@ -382,11 +396,13 @@ mod tests {
             let said = of(score, lang).unwrap_err();
             assert!(said.contains(part), "{said}");
         }
-        let of_text = |score: &str, lang: &str| fields.of_text(Some(score.as_bytes()), Some(lang.as_bytes()), None);
+        let of_text = |score: &'static str, lang: &str| {
+            fields.of_text(Some(FieldValue::Text(score.into())), Some(lang.as_bytes()), None)
+        };
         assert_eq!(of_text(" 2.5 ", "de").unwrap().number, FieldNumber::parse("2.5").unwrap());
         for (score, lang, part) in [
             ("", "de", "no field \"score\""),
-            ("NaN", "de", "expected a number, found \"NaN\""),
+            ("NaN", "de", "found \"NaN\""),
             ("1", "", "is empty"),
         ] {
             let said = of_text(score, lang).unwrap_err().to_string();
@@ -395,12 +411,39 @@ mod tests {
     }
 
     #[test]
+    fn numbers_strings_times_and_extended_json_have_the_same_order_everywhere() {
+        let fields = DecidingFields { number: Some("n".into()), ..Default::default() };
+        let of_json = |json: &'static str| fields.of_json([Some(json), None, None]).unwrap();
+        let of_text = |text: &'static str| fields.of_text(Some(FieldValue::Text(text.into())), None, None).unwrap();
+        for (json, text) in [
+            ("9", "9"),
+            ("\"9\"", "9"),
+            ("{\"$numberLong\":\"9\"}", "9"),
+            ("{\"$numberDouble\": \"9.5\"}", "9.5"),
+            ("\"2026-01-03\"", "2026-01-03T00:00:00Z"),
+            ("\"2026-01-03 01:00:00+01:00\"", "2026-01-03"),
+            ("{\"$date\":\"2026-01-03T00:00:00Z\"}", "2026-01-03"),
+            ("{\"$date\":{\"$numberLong\":\"1767398400000\"}}", "2026-01-03"),
+        ] {
+            assert_eq!(of_json(json), of_text(text), "{json}");
+            assert_eq!(of_json(json).is_time, text.contains("-"), "{json}");
+        }
+        assert!(of_text("2026-01-03").number < of_text("2026-01-03 00:00:00.5").number);
+        let inside = DecidingFields { inside: Some("n".into()), ..Default::default() };
+        let of = |json| inside.of_json([None, Some(json), None]).map(|found| found.inside);
+        assert_eq!(of("{\"$numberLong\":\"9\"}").unwrap(), b"9");
+        assert_eq!(of("{\"$date\":\"2026-01-03\"}").unwrap(), b"2026-01-03");
+        assert_eq!(of("{\"$date\":0}").unwrap(), b"1970-01-01T00:00:00Z");
+        assert!(of("{\"x\":0}").is_err());
+    }
+
+    #[test]
     fn documents_are_compared_within_hosts_or_domains_of_their_urls() {
         let of = |named: &str, url: Option<&str>, key: &str| {
             let (inside, inside_url) = inside_of(Some(named));
             assert!(inside.is_none());
             let fields = DecidingFields { inside_url, url: url.map(|_| "u".into()), ..Default::default() };
-            let mut found = fields.of_json(|name| url.filter(|_| name == "u"))?;
+            let mut found = fields.of_json([None, None, url])?;
             fields.take_host(key.as_bytes(), &mut found)?;
             anyhow::Ok(String::from_utf8(found.inside)?)
         };
@@ -424,6 +467,6 @@ mod tests {
     #[test]
     fn documents_of_a_history_need_no_number() {
         let fields = DecidingFields { number: Some("score".into()), is_history: true, ..Default::default() };
-        assert_eq!(fields.of_json(|_| None).unwrap(), DecidingValues::default());
+        assert_eq!(fields.of_json([None; 3]).unwrap(), DecidingValues::default());
     }
 }

@@ -14,7 +14,9 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
+use super::attached::FieldValue;
 use super::thrift::Checked;
+use super::times::Time;
 
 /// Maximum number of bytes of a decimal number in a column of byte arrays. Any number of 76 digits fits.
 const DECIMAL_BYTES_MAX: usize = 32;
@@ -183,19 +185,23 @@ impl ColumnType {
             )
     }
 
-    /// Returns whether stamps can be read from columns of this type.
-    pub(super) fn is_stamp(self) -> bool {
-        self.is_text_or_number() || matches!(self, Self::Timestamp { .. } | Self::Date)
+    fn is_time(self) -> bool {
+        matches!(self, Self::Timestamp { .. } | Self::Date)
     }
 
-    /// Returns whether the type is numeric.
+    /// Returns whether stamps can be read from columns of this type.
+    pub(super) fn is_stamp(self) -> bool {
+        self.is_text_or_number() || self.is_time()
+    }
+
+    /// Returns whether numbers or times can be read from columns of this type.
     pub(super) fn is_number(self) -> bool {
-        self.is_integer() || matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Decimal { .. })
+        self.is_stamp() || matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Decimal { .. })
     }
 
     /// Returns whether the values for `--inside` can be read from columns of this type.
     pub(super) fn is_value(self) -> bool {
-        self.is_text_or_number() || self == Self::Boolean
+        self.is_stamp() || self == Self::Boolean
     }
 }
 
@@ -396,19 +402,22 @@ impl DecodedColumn {
         Some(written.into_bytes())
     }
 
-    /// Returns the stamp in a row as text; `None` for null. Dates and times are converted to seconds since 1970, rounded
-    /// down.
-    pub(super) fn stamp(&self, at: usize) -> Option<Vec<u8>> {
-        let seconds = match (self.of_type, self.value(at)?) {
-            (ColumnType::Timestamp { unit, .. }, Value::Integer(value)) => value.div_euclid(per_second(unit)),
-            (ColumnType::Date, Value::Integer(days)) => days * SECONDS_PER_DAY,
-            _ => return self.number_or_bytes(at),
-        };
-        Some(seconds.to_string().into_bytes())
+    /// Returns a number or a time; `None` for null and for columns of other types.
+    pub(super) fn field_value(&self, at: usize) -> Option<FieldValue<'_>> {
+        Some(match (self.of_type, self.value(at)?) {
+            (ColumnType::Timestamp { unit, .. }, Value::Integer(value)) => {
+                FieldValue::Time(Time::of_units(value, per_second(unit)))
+            }
+            (ColumnType::Date, Value::Integer(days)) => FieldValue::Time(Time::of_day(days)),
+            _ => match self.number(at) {
+                Some(number) => FieldValue::Text(number.into()),
+                None => FieldValue::of_bytes(self.bytes(at)?),
+            },
+        })
     }
 
     /// Returns a number as decimal text; `None` for null and for columns of other types.
-    pub(super) fn number(&self, at: usize) -> Option<String> {
+    fn number(&self, at: usize) -> Option<String> {
         match (self.of_type, self.value(at)?) {
             (ColumnType::Float16, Value::Bytes(&[low, high])) => {
                 Some(f16::from_le_bytes([low, high]).to_f64().to_string())
@@ -420,10 +429,12 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns the bytes of a text, or an integer or boolean as text; `None` for null and for columns of other types.
+    /// Returns the bytes of a text, or an integer, a boolean or a time as text; `None` for null and for columns of other
+    /// types.
     pub(super) fn value_bytes(&self, at: usize) -> Option<Vec<u8>> {
         match self.value(at)? {
             Value::Boolean(value) => Some(value.to_string().into_bytes()),
+            _ if self.of_type.is_time() => self.key(at),
             _ => self.number_or_bytes(at),
         }
     }

@@ -1,11 +1,14 @@
-//! The fields of a record from which the key and the text of a document are read, and how they are named.
+//! The fields of a record from which a document is read, and how options name them.
 //!
 //! A name is first looked up as the exact name of a field. If there is no such field, the name may be a path into
-//! nested objects, `meta.url`, a JSON pointer, `/meta/url` (RFC 6901), or a list of these separated by commas:
-//! `shard,row`.
+//! nested objects, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901). The key and the text may also be in several
+//! fields, which are a list of these separated by commas: `shard,row`.
+
+use std::borrow::Cow;
 
 use super::attached::AttachedFields;
 use super::fingerprint::FingerprintForm;
+use crate::error::InvalidOptions;
 
 /// The names of the fields from which documents are read.
 #[derive(Clone, Debug, Default)]
@@ -80,12 +83,34 @@ impl Fields {
         features: bool,
         attached: &AttachedFields,
     ) -> Self {
-        // Features are in a single field. Keys created from line numbers need no field.
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named = named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
-        Self { id, text, named, ids, features, fingerprint: None, attached: attached.clone(), ..Self::default() }
+        let fields = Self { id, text, named, ids, features, attached: attached.clone(), ..Self::default() };
+        if features { fields.with_single_text() } else { fields }
     }
+}
+
+/// Maximum number of fields in a list.
+const LIST_MAX: usize = 64;
+
+/// Returns an error if a name is empty, or if it is a list with an empty name or with more than [`LIST_MAX`] names.
+pub(super) fn check_names(option: &str, names: &str, is_list: bool) -> Result<(), InvalidOptions> {
+    let wrong = |why: String| Err(InvalidOptions::new(format!("{option} {names:?}: {why}")));
+    if names.is_empty() {
+        return wrong("expected the name of a field, found none".to_owned());
+    }
+    if !is_list {
+        return Ok(());
+    }
+    let parts = names.split(',').count();
+    if parts > 1 && names.split(',').any(str::is_empty) {
+        return wrong("a name in the list is empty; remove the comma, or write a name beside it".to_owned());
+    }
+    if parts > LIST_MAX {
+        return wrong(format!("a list of {parts} fields; expected at most {LIST_MAX}"));
+    }
+    Ok(())
 }
 
 /// Returns the error message for a field with a reserved name.
@@ -99,14 +124,62 @@ impl Fields {
         self.attached.any() || self.folders_have_attached
     }
 
-    /// Returns these fields with a fingerprint in the text field. The text field is then a single field, even if its
-    /// name contains commas.
+    /// Returns these fields with a fingerprint in the text field.
     pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
-        if let (Some(named), true) = (&mut self.named, form.is_some()) {
+        if form.is_some() { self.with_single_text() } else { self }
+    }
+
+    /// Makes the text field a single field, even if its name contains commas.
+    fn with_single_text(mut self) -> Self {
+        if let Some(named) = &mut self.named {
             named.text.parts = vec![FieldPath::of(&self.text)];
         }
         self
+    }
+
+    /// Returns the option that names the text field.
+    pub(super) fn text_option(&self) -> &'static str {
+        match self.fingerprint {
+            Some(_) => "--fingerprint-field",
+            None if self.features => "--features-field",
+            None => "--text-field",
+        }
+    }
+
+    /// Returns the names of the fields whose values are joined to the text.
+    pub(super) fn text_names(&self) -> Vec<&str> {
+        match &self.named {
+            Some(named) => named.text.parts.iter().map(|part| part.name.as_str()).collect(),
+            None => vec![&self.text],
+        }
+    }
+
+    /// Returns the key in a record header. `field` returns a header field.
+    ///
+    /// # Errors
+    ///
+    /// A key field is missing; the error is its name.
+    pub(super) fn key_in_header<'h>(
+        &self,
+        field: impl Fn(&str) -> Option<&'h [u8]>,
+    ) -> Result<Cow<'h, [u8]>, String> {
+        if let Some(key) = field(&self.id) {
+            return Ok(Cow::Borrowed(key));
+        }
+        let parts = self.named.as_ref().map_or(&[][..], |named| &named.id.parts);
+        let of = |part: &FieldPath| part.flat_names().find_map(&field).ok_or_else(|| part.name.clone());
+        match parts {
+            [] => Err(self.id.clone()),
+            [only] => of(only).map(Cow::Borrowed),
+            several => {
+                let mut key = Vec::new();
+                for (number, part) in several.iter().enumerate() {
+                    push_key(&mut key, of(part)?, number);
+                }
+                Ok(Cow::Owned(key))
+            }
+        }
     }
 }
 
@@ -117,12 +190,22 @@ impl Selection {
 }
 
 impl FieldPath {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let path = match name.strip_prefix('/') {
             Some(pointer) => pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect(),
             None => name.split('.').map(str::to_owned).collect(),
         };
         Self { name: name.to_owned(), path }
+    }
+
+    /// Returns the names that the field can have in a format without nested fields: its exact name, then the name in a
+    /// pointer of one step, `/url`.
+    pub(super) fn flat_names(&self) -> impl Iterator<Item = &str> {
+        let pointed = match &self.path[..] {
+            [only] if *only != self.name => Some(only.as_str()),
+            _ => None,
+        };
+        std::iter::once(self.name.as_str()).chain(pointed)
     }
 }
 
@@ -161,6 +244,37 @@ mod tests {
         assert_eq!(parts("meta.url"), [["meta", "url"]]);
         assert_eq!(parts("/meta/a~1b~0c"), [["meta", "a/b~c"]]);
         assert_eq!(parts("shard,meta.row"), [vec!["shard"], vec!["meta", "row"]]);
+    }
+
+    #[test]
+    fn empty_and_too_many_names_are_refused() {
+        let check = |names: &str, is_list| check_names("--text-field", names, is_list).map_err(|error| error.to_string());
+        for names in ["a", "a,b", "a.b", "/a/b"] {
+            assert_eq!(check(names, true), Ok(()), "{names}");
+        }
+        for names in ["", "a,", ",a", "a,,b", ","] {
+            assert!(check(names, true).unwrap_err().starts_with("--text-field \""), "{names}");
+        }
+        assert_eq!(check("a,", false), Ok(()), "a comma is part of a single name");
+        assert!(check("", false).unwrap_err().contains("expected the name of a field"));
+        assert!(check(&"a,".repeat(64).replace(",,", ","), true).is_err());
+        assert!(check(&vec!["a"; 65].join(","), true).unwrap_err().contains("65 fields"));
+    }
+
+    #[test]
+    fn key_in_a_header_is_found_by_name_pointer_and_list() {
+        let key = |id: &str| {
+            let fields = Fields::new(id, "text", Ids::Field, false, &AttachedFields::default());
+            let field = |name: &str| match name {
+                "a" => Some(&b"1,2"[..]),
+                "b" => Some(&b"3"[..]),
+                _ => None,
+            };
+            fields.key_in_header(field).map(|key| String::from_utf8(key.into_owned()).unwrap())
+        };
+        assert_eq!((key("a"), key("/a")), (Ok("1,2".to_owned()), Ok("1,2".to_owned())));
+        assert_eq!(key("a,/b"), Ok("1\\,2,3".to_owned()));
+        assert_eq!((key("c"), key("a,c"), key("a.b")), (Err("c".into()), Err("c".into()), Err("a.b".into())));
     }
 
     #[test]

@@ -229,6 +229,8 @@ pub(super) struct ParsedObject<'p> {
     pub(super) is_lossy: bool,
     /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
+    /// The text fields that the line lacks, as bits in the order of their names. It has at least one of them.
+    pub(super) absent: u64,
 }
 
 /// Parses the key and the text, or the features, of a line. The error is the reason why the line is not a document.
@@ -285,6 +287,8 @@ pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), Str
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineError {
     Reason(String),
+    /// A field that every document needs is missing.
+    Missing(String),
     /// Decoding the text was lossy, and such documents are skipped.
     Skipped,
 }
@@ -309,7 +313,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
             }
         };
         let content = Content::Features(features);
-        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false });
+        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false, absent: 0 });
     }
     if let Some(form) = fields.fingerprint {
         let (own, fingerprint) = parse_fingerprint(line, fields, form)?;
@@ -318,7 +322,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
             key.as_str().as_bytes()
         });
         let content = Content::Fingerprint(fingerprint);
-        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false });
+        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false, absent: 0 });
     }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
@@ -328,17 +332,19 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
             Some(found) => super::check_key(found.of(line, key).as_bytes()).is_ok(),
             None => fields.ids != Ids::Field,
         });
+    let mut absent = 0;
     let found = if let Some(usual) = usual {
         usual
     } else {
         let slow = parse_slowly(line, fields)?;
+        absent = slow.absent;
         let has_key = slow.key.is_some();
         (*key, *text) = (slow.key.unwrap_or_default().into(), slow.text.into());
         Scanned { key: has_key.then_some(ScannedValue::Unescaped), text: ScannedValue::Unescaped }
     };
     let (key, text) = (found.key.map(|found| found.of(line, key)), found.text.of(line, text));
     let key = key.filter(|_| fields.ids != Ids::Line).map(str::as_bytes);
-    Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false })
+    Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false, absent })
 }
 
 /// Parses a line in which undecodable bytes are [marked](lossy): in its text, its key, or a field that is not used.
@@ -349,7 +355,7 @@ fn parse_lossy<'p>(
     buffers: &'p mut LineBuffers,
 ) -> Result<ParsedObject<'p>, LineError> {
     let LineBuffers { values: Values { key, text, features }, identity, .. } = buffers;
-    let mut brought = None;
+    let (mut brought, mut absent) = (None, 0);
     let (own, found) = if let Some(form) = fields.fingerprint {
         let (own, fingerprint) = parse_fingerprint(marked, fields, form)?;
         brought = Some(fingerprint);
@@ -363,8 +369,9 @@ fn parse_lossy<'p>(
         *features = found;
         (own, None)
     } else {
-        let SlowParse { key, text } = parse_slowly(marked, fields)?;
-        (key, Some(text))
+        let slow = parse_slowly(marked, fields)?;
+        absent = slow.absent;
+        (slow.key, Some(slow.text))
     };
     let own = match own {
         None => None,
@@ -379,7 +386,7 @@ fn parse_lossy<'p>(
             Some(key.as_str().as_bytes())
         }
     };
-    let parsed = |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false });
+    let parsed = |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false, absent });
     let brought = brought.map_or(Content::Features(features), Content::Fingerprint);
     let Some(found) = found else { return parsed(brought, false) };
     let is_lossy = lossy::is_lossy(&found);
@@ -397,17 +404,19 @@ fn parse_lossy<'p>(
 pub(super) struct SlowParse {
     pub(super) key: Option<String>,
     pub(super) text: String,
+    /// See [`ParsedObject::absent`].
+    absent: u64,
 }
 
 /// Parses the key and the text of any line with a complete JSON parser.
-pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, String> {
+pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, LineError> {
     if let Some(named) = &fields.named {
         return parse_named(line, named, fields);
     }
     let picked = pick(line, fields, Value)?;
     let key = key_of(line, picked.id, fields)?;
     let Some(text) = picked.content else { return Err(missing(line, &fields.text, "--text-field")) };
-    Ok(SlowParse { key, text: text_of(text, &fields.text)? })
+    Ok(SlowParse { key, text: text_of(text, &fields.text)?, absent: 0 })
 }
 
 /// Returns the text of a field; null is treated as an empty text.
@@ -422,31 +431,35 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
 }
 
 /// Like [`parse_slowly`], if the key or the text is in nested or in several fields.
-fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, String> {
+fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, LineError> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
     if values.iter().all(Option::is_none) {
         return Err(missing(line, &fields.text, "--text-field"));
     }
-    let mut text = Vec::new();
+    let (mut text, mut absent) = (Vec::new(), 0);
     for (number, value) in values.iter().enumerate() {
+        absent |= u64::from(value.is_none()) << number;
         // A missing field is treated like null, since writers use either.
         let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
     let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-    Ok(SlowParse { key, text })
+    Ok(SlowParse { key, text, absent })
 }
 
 /// Returns the values of the key fields and of the text fields.
 fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selected<'l>; 2], String> {
-    nested::select(line, [&named.id, &named.text]).map_err(|error| {
-        let message = error.to_string();
-        if message.contains("is repeated in the object") {
-            return message.split(" at line ").next().unwrap_or_default().to_owned();
-        }
-        invalid_json(line, &error)
-    })
+    nested::select(line, [&named.id, &named.text]).map_err(|error| select_error(line, &error))
+}
+
+/// Returns the message for an error of [`nested`].
+pub(super) fn select_error(line: &str, error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    if message.contains("is repeated in the object") {
+        return message.split(" at line ").next().unwrap_or_default().to_owned();
+    }
+    invalid_json(line, error)
 }
 
 /// Returns the key of a line, if the key or the text is in nested or in several fields.
@@ -455,7 +468,7 @@ fn select_key(
     values: &nested::Selected<'_>,
     named: &FieldSelections,
     fields: &Fields,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, LineError> {
     if fields.ids == Ids::Line {
         return Ok(None);
     }
@@ -480,7 +493,7 @@ fn select_key(
     }
     // guard: keys of other lines of JSON are checked
     super::check_key(&key).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
-    String::from_utf8(key).map(Some).map_err(|error| error.to_string())
+    Ok(String::from_utf8(key).map(Some).map_err(|error| error.to_string())?)
 }
 
 /// Parses a single value of a line.
@@ -489,7 +502,7 @@ fn scalar(json: &str) -> Result<Scalar, String> {
 }
 
 /// Parses the key and the features of a line.
-fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), String> {
+fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), LineError> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
         let value = match values[..] {
@@ -512,7 +525,7 @@ fn parse_fingerprint(
     line: &str,
     fields: &Fields,
     form: FingerprintForm,
-) -> Result<(Option<String>, u64), String> {
+) -> Result<(Option<String>, u64), LineError> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
         let value = values.first().copied().flatten().map(|value| scalar(value.get())).transpose()?;
@@ -526,9 +539,11 @@ fn parse_fingerprint(
     let found = match value {
         Scalar::String(written) => form.parse(&written),
         Scalar::Integer(digits) => form.parse_number(&digits),
-        Scalar::Fraction => return Err(format!("field {field:?} is a number beyond 64 bits, or with a fraction")),
-        Scalar::Null => return Err(format!("field {field:?} is null, and a document needs a fingerprint")),
-        Scalar::Other(found) => return Err(format!("field {field:?} is {found}, not a string or a number")),
+        Scalar::Fraction => {
+            return Err(format!("field {field:?} is a number beyond 64 bits, or with a fraction").into());
+        }
+        Scalar::Null => return Err(format!("field {field:?} is null, and a document needs a fingerprint").into()),
+        Scalar::Other(found) => return Err(format!("field {field:?} is {found}, not a string or a number").into()),
     };
     Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
@@ -546,15 +561,19 @@ where
     }
 }
 
-/// Returns the error message for a missing field.
-fn missing(line: &str, name: &str, option: &str) -> String {
-    let here = deserialize(line, FieldNameList).unwrap_or_default();
-    format!("no field {name:?}; {here} (use {option} NAME)")
+/// Returns the error for a missing field.
+fn missing(line: &str, name: &str, option: &str) -> LineError {
+    LineError::Missing(format!("no field {name:?}; {} (use {option} NAME)", fields_here(line)))
+}
+
+/// Returns the names of the fields of an object for messages.
+pub(super) fn fields_here(line: &str) -> String {
+    deserialize(line, FieldNameList).unwrap_or_default()
 }
 
 /// Returns the value of the key field as a key, with numbers as they are written in the line; `None` if the key is
 /// created from the line number.
-fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, String> {
+fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, LineError> {
     if fields.ids == Ids::Line {
         return Ok(None);
     }
@@ -878,7 +897,7 @@ mod tests {
         let values = Values { key, text, ..Values::default() };
         let mut buffers = LineBuffers { values, ..LineBuffers::default() };
         let parsed = super::parse(line, fields, invalid, None, &mut buffers).map_err(|bad| match bad {
-            LineError::Reason(reason) => reason,
+            LineError::Reason(reason) | LineError::Missing(reason) => reason,
             LineError::Skipped => "skipped".to_owned(),
         })?;
         let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
@@ -1107,7 +1126,7 @@ B"),
                     Ok((key.unwrap().to_vec(), features.canonical()))
                 }
                 Ok(other) => panic!("{other:?}"),
-                Err(LineError::Reason(reason)) => Err(reason),
+                Err(LineError::Reason(reason) | LineError::Missing(reason)) => Err(reason),
                 Err(LineError::Skipped) => panic!("{line}"),
             };
         assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));

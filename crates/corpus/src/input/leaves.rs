@@ -47,13 +47,13 @@ impl<'t> Table<'t> {
         parts.iter().map(|part| self.find(part, "--id-field and --text-field", fits, expected)).collect()
     }
 
-    /// Returns the top-level column with this name, as an index among the leaf columns.
+    /// Returns the column with this name or path, as an index among the leaf columns.
     ///
     /// # Errors
     ///
     /// The column does not exist, or has another type.
     pub(super) fn named(self, name: &str, options: &str, fits: TypeTest, expected: &str) -> Result<usize, String> {
-        self.find(&FieldPath { name: name.to_owned(), path: Vec::new() }, options, fits, expected)
+        self.find(&FieldPath::of(name), options, fits, expected)
     }
 
     fn find(self, part: &FieldPath, options: &str, fits: TypeTest, expected: &str) -> Result<usize, String> {

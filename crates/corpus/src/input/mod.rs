@@ -72,8 +72,10 @@ mod rows;
 mod rows_cut;
 mod rows_kept;
 mod scan;
+mod seen;
 mod sniff;
 mod thrift;
+mod times;
 mod warc;
 mod window;
 mod without_effect;
@@ -96,6 +98,7 @@ use crate::error::InvalidOptions;
 use crate::numbers::{count, counted};
 pub use annotate::{Annotation, DocumentNote, AnnotationOptions, AnnotatedFields};
 pub use attached::{AttachedFields, OwnAttached};
+use attached::HasField;
 use batch::WholeFile;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, ChunkTotals};
 pub use charset::Charset;
@@ -123,6 +126,7 @@ pub use parser::Parser;
 use patterns::Patterns;
 pub use place::Place;
 pub use revisit::revisit;
+use seen::FieldsSeen;
 use window::Window;
 pub use without_effect::InputKinds;
 
@@ -284,6 +288,9 @@ pub struct InputOptions {
     pub record_bytes_max: usize,
     /// Whether documents that were already read from a pipe are returned before the reader waits for more.
     pub streaming: bool,
+    /// Whether other inputs are read separately, so that a named field may occur only in those. The caller calls
+    /// [`InputOptions::check_fields`] after all inputs.
+    pub is_part: bool,
 }
 
 impl InputOptions {
@@ -291,6 +298,37 @@ impl InputOptions {
     #[must_use]
     pub fn is_brought(&self) -> bool {
         self.features || self.fingerprint.is_some()
+    }
+
+    /// Checks that each named field occurs in a record of the inputs with these counts, which were read
+    /// [in parts](Self::is_part).
+    ///
+    /// # Errors
+    ///
+    /// No record has a named field. The message lists the fields of a record.
+    pub fn check_fields(&self, counts: &Counts) -> anyhow::Result<()> {
+        counts.named.seen.check_names(&Parser::new(self).fields)
+    }
+
+    /// Returns an error if the name of a field is empty.
+    fn check_names(&self) -> Result<(), InvalidOptions> {
+        let text = match self.fingerprint {
+            Some(_) => "--fingerprint-field",
+            None if self.features => "--features-field",
+            None => "--text-field",
+        };
+        fields::check_names(text, &self.text_field, !self.is_brought())?;
+        fields::check_names("--id-field", &self.id_field, true)?;
+        let AttachedFields { value, stamp, deciding } = &self.attached;
+        let single = [
+            ("--value-field", value),
+            ("--stamp-field", stamp),
+            (deciding.number_option(), &deciding.number),
+            ("--inside", &deciding.inside),
+            ("--url-field", &deciding.url),
+        ];
+        let named = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
+        named.map(|(option, name)| fields::check_names(option, name, false)).collect()
     }
 }
 
@@ -313,6 +351,7 @@ impl Default for InputOptions {
             encoding: None,
             record_bytes_max: 256 << 20,
             streaming: false,
+            is_part: false,
         }
     }
 }
@@ -382,6 +421,12 @@ pub struct Counts {
     /// The first document with a repeated key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_repeated: Option<String>,
+    /// Number of documents that lack some of the text fields. Their texts consist of the other ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub partial_texts: u64,
+    /// The position of the first document that lacks some of the text fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_partial: Option<String>,
     /// Number of documents whose keys have the form `FILE:ROW`.
     #[serde(skip_serializing_if = "is_zero")]
     pub keyed_by_line: u64,
@@ -450,6 +495,8 @@ pub struct NamedFields {
     /// The number of documents that were checked for the value field, and the number of documents that have it.
     checked: u64,
     valued: u64,
+    /// The named fields that were found in records.
+    seen: FieldsSeen,
 }
 
 impl NamedFields {
@@ -457,6 +504,7 @@ impl NamedFields {
         self.value = self.value.take().or_else(|| more.value.clone());
         self.checked += more.checked;
         self.valued += more.valued;
+        self.seen.add(&more.seen);
     }
 
     fn remarks(&self, remarks: &mut Vec<String>) {
@@ -501,6 +549,8 @@ impl Counts {
         self.numbered_keys += more.numbered_keys;
         self.repeated_keys += more.repeated_keys;
         self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
+        self.partial_texts += more.partial_texts;
+        self.first_partial = self.first_partial.take().or_else(|| more.first_partial.clone());
         let places_left = BAD_KEPT.saturating_sub(self.first_bad.len());
         self.first_bad.extend(more.first_bad.iter().take(places_left).cloned());
         self.named.add(&more.named);
@@ -602,6 +652,11 @@ impl Counts {
                 "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
                 counted(self.repeated_keys, "document")
             ));
+        }
+        if let Some(first) = &self.first_partial {
+            let lack = if self.partial_texts == 1 { "lacks" } else { "lack" };
+            let documents = counted(self.partial_texts, "document");
+            remarks.push(format!("{documents} {lack} some of the text fields, the first: {first} (--text-field)"));
         }
         if self.keyed_by_line > 0 {
             let documents = counted(self.keyed_by_line, "document");
@@ -1016,6 +1071,7 @@ impl Documents {
         options: &InputOptions,
         stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
     ) -> anyhow::Result<Self> {
+        options.check_names()?;
         if options.id_field == options.text_field {
             let what = match options.fingerprint {
                 Some(_) => "fingerprint",
@@ -1387,7 +1443,23 @@ impl Documents {
         self.counts.keyed_by_line += keyed_by_line;
         self.counts.text_bytes += text_bytes;
         self.counts.replaced_utf8 += seen.replaced;
+        self.counts.partial_texts += seen.partial_texts;
+        self.counts.first_partial = self.counts.first_partial.take().or(seen.first_partial);
+        self.counts.named.seen.add(&seen.fields);
+        self.counts.named.seen.check_types(&self.parser.fields)?;
         bad.iter().try_for_each(|bad| self.skip(bad))
+    }
+
+    /// Checks that each named field occurs in a record. Must be called after the counts of all chunks were added.
+    ///
+    /// # Errors
+    ///
+    /// No record has a named field. The message lists the fields of a record.
+    pub(crate) fn check_fields(&self) -> anyhow::Result<()> {
+        if self.asked.1.is_part {
+            return Ok(());
+        }
+        self.counts.named.seen.check_names(&self.parser.fields)
     }
 
     /// Adds the counts of normal forms among the texts that were returned.

@@ -21,13 +21,35 @@ pub(super) fn select<'l>(
 ) -> serde_json::Result<[Selected<'l>; 2]> {
     let is_wanted = |name: &str| {
         selections.iter().any(|selection| {
-            name == selection.whole
-                || selection.parts.iter().any(|part| name == part.name || name == part.path[0])
+            name == selection.whole || selection.parts.iter().any(|part| begins(part, name))
         })
     };
     let members = members(line, &is_wanted)?;
     let [first, second] = selections;
     Ok([find(&members, first)?, find(&members, second)?])
+}
+
+/// Returns the values of single fields in the JSON object `line`; `None` for a missing field.
+///
+/// # Errors
+///
+/// The errors of [`select`].
+pub(super) fn select_single<'l, const N: usize>(
+    line: &'l str,
+    fields: &[Option<FieldPath>; N],
+) -> serde_json::Result<[Option<&'l RawValue>; N]> {
+    let is_wanted = |name: &str| fields.iter().flatten().any(|field| begins(field, name));
+    let members = members(line, &is_wanted)?;
+    let mut values = [None; N];
+    for (value, field) in values.iter_mut().zip(fields) {
+        *value = field.as_ref().map_or(Ok(None), |field| find_part(&members, field))?;
+    }
+    Ok(values)
+}
+
+/// Returns whether a member of the object with this name is the field, or contains it.
+fn begins(field: &FieldPath, name: &str) -> bool {
+    name == field.name || field.path.first().is_some_and(|first| name == first)
 }
 
 /// The selected members of a JSON object.

@@ -138,7 +138,11 @@ pub(super) enum ParsedLine<'l> {
         loss: Loss,
         /// Whether the encoding was detected from the bytes.
         is_detected: bool,
+        /// The text fields that the record lacks, as bits in the order of their names.
+        absent: u64,
     },
+    /// The record lacks a field that every document needs. The reason has its name.
+    MissingField(String),
     /// The record is not a document.
     NoDocument,
     /// The record is a revisit record, which refers to an earlier record.
@@ -164,11 +168,12 @@ pub(super) fn understand<'l>(
             let parsed = match jsonl::parse(line, &parser.fields, invalid, parser.charset, json) {
                 Ok(parsed) => parsed,
                 Err(jsonl::LineError::Skipped) => return Ok(ParsedLine::Skipped),
+                Err(jsonl::LineError::Missing(reason)) => return Ok(ParsedLine::MissingField(reason)),
                 Err(jsonl::LineError::Reason(reason)) => return Err(reason),
             };
-            let jsonl::ParsedObject { key, content, is_lossy, is_detected } = parsed;
+            let jsonl::ParsedObject { key, content, is_lossy, is_detected, absent } = parsed;
             let loss = if is_lossy { Loss::Bytes } else { Loss::None };
-            let document = |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected });
+            let document = |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected, absent });
             return match content {
                 Content::Text(markup) if form == Form::Html => {
                     let (shown, opaque) = http::shown_of_page(markup, None)?;
@@ -215,7 +220,7 @@ pub(super) fn understand<'l>(
                             Err(format!("not UTF-8, or not in the encoding that is said ({LOSSY_ADVICE})"))
                         }
                         (Loss::Bytes, InvalidUtf8::Skip) => Ok(ParsedLine::Skipped),
-                        _ => Ok(ParsedLine::Document { key, content, loss, is_detected }),
+                        _ => Ok(ParsedLine::Document { key, content, loss, is_detected, absent: 0 }),
                     };
                 }
                 warc::RecordContent::NoDocument => return Ok(ParsedLine::NoDocument),
@@ -236,7 +241,7 @@ pub(super) fn understand<'l>(
         let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
         let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
         let content = Content::Fingerprint(fingerprint);
-        return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected });
+        return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
     }
     let (content, loss) = match (std::str::from_utf8(text), invalid) {
         (Ok(text), _) => (Content::Text(text), Loss::None),
@@ -256,7 +261,7 @@ pub(super) fn understand<'l>(
             (Content::Opaque { text, identity }, Loss::Bytes)
         }
     };
-    Ok(ParsedLine::Document { key, content, loss, is_detected })
+    Ok(ParsedLine::Document { key, content, loss, is_detected, absent: 0 })
 }
 
 /// Decodes a row that is not UTF-8 from the given or the detected encoding; `None` if the row needs no decoding.
@@ -316,10 +321,7 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
         return Ok(OwnAttached::default());
     }
     match form {
-        Form::Json | Form::Html if std::str::from_utf8(line).is_ok() => fields.attached.of_json(line),
-        Form::Json | Form::Html => {
-            fields.attached.of_json(charset::line(line, parser.charset).text.as_bytes())
-        }
+        Form::Json | Form::Html => fields.attached.of_json(&decoded_line(line, parser)),
         Form::Row(number) => {
             let header = parser.headers.row(number).context("its header is gone")?;
             match decoded_row(line, parser) {
@@ -333,6 +335,28 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
             let parts = columns::parts(line, fields).context("it cannot be read again")?;
             Ok(parts.attached())
         }
+    }
+}
+
+/// Decodes a line of JSON.
+fn decoded_line<'l>(line: &'l [u8], parser: &Parser) -> Cow<'l, str> {
+    match std::str::from_utf8(line) {
+        Ok(line) => Cow::Borrowed(line),
+        Err(_) => charset::line(line, parser.charset).text,
+    }
+}
+
+/// Returns the names of the fields of a record for messages.
+pub(super) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
+    match form {
+        Form::Json | Form::Html => jsonl::fields_here(&decoded_line(line, parser)),
+        Form::Archive { .. } => {
+            let names = warc::field_names(line);
+            format!("fields here: {}", super::listed(names.iter().map(|name| &**name)))
+        }
+        Form::Arc => format!("fields here: {}", arc::NAMES.join(", ")),
+        // A file without a named column is refused.
+        Form::Row(_) | Form::Columns(_) => "a row".to_owned(),
     }
 }
 
@@ -352,6 +376,6 @@ pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     match understand(form, line, parser, &mut buffers) {
         Ok(ParsedLine::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
         Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => Err(anyhow::anyhow!("no document any more")),
-        Err(reason) => Err(anyhow::anyhow!("{reason}")),
+        Ok(ParsedLine::MissingField(reason)) | Err(reason) => Err(anyhow::anyhow!("{reason}")),
     }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use super::attached::FieldValue;
 use super::deciding::DecidingFields;
 use super::fields::{Fields, Ids, FieldSelections, FieldPath, Selection, push_key};
 use super::parser::Parser;
@@ -34,6 +35,11 @@ impl Partitions {
     /// the innermost one takes precedence.
     fn get(&self, name: &str) -> Option<&Option<Vec<u8>>> {
         self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+
+    /// Returns the value of the field that an option names.
+    fn find(&self, field: &FieldPath) -> Option<&Option<Vec<u8>>> {
+        field.flat_names().find_map(|name| self.get(name))
     }
 }
 
@@ -139,24 +145,25 @@ impl Partitioned {
     /// A folder has an invalid number or stamp.
     pub(super) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
         let PartitionValues { value, stamp, number, inside, url } = &self.values;
-        let taken = self.attached.take(value.clone(), stamp.as_deref())?;
+        let [stamp, number] = [stamp, number].map(|value| value.as_deref().map(FieldValue::of_bytes));
+        let taken = self.attached.take(value.clone(), stamp)?;
         let of_folders = &self.attached.deciding;
-        let deciding = of_folders.of_text(number.as_deref(), inside.as_deref(), url.as_deref())?;
+        let deciding = of_folders.of_text(number, inside.as_deref(), url.as_deref())?;
         let mut all = own;
         if self.attached.value.is_some() {
-            all.value = taken.value;
+            (all.value, all.has.value) = (taken.value, true);
         }
         if self.attached.stamp.is_some() {
             all.stamp = taken.stamp;
         }
         if of_folders.number().is_some() {
-            all.deciding.number = deciding.number;
+            (all.deciding.number, all.deciding.is_time) = (deciding.number, deciding.is_time);
         }
         if of_folders.inside.is_some() {
             all.deciding.inside = deciding.inside;
         }
         if of_folders.url.is_some() {
-            all.deciding.url = deciding.url;
+            (all.deciding.url, all.has.url) = (deciding.url, true);
         }
         Ok(all)
     }
@@ -189,7 +196,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
         _ => vec![FieldPath { name: fields.id.clone(), path: vec![fields.id.clone()] }],
     };
     // Null is an empty part, so that a key of only null parts is an error.
-    let said = |part: &FieldPath| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
+    let said = |part: &FieldPath| partitions.find(part).map(|value| value.clone().unwrap_or_default());
     let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
     if order.iter().all(Option::is_none) {
         return None;
@@ -211,7 +218,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
 /// Removes the other fields that folders have from the fields that are read from records.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
-        match field.as_deref().and_then(|name| partitions.get(name)) {
+        match field.as_deref().and_then(|name| partitions.find(&FieldPath::of(name))) {
             Some(value) => (field.take(), value.clone()),
             None => (None, None),
         }
@@ -299,7 +306,8 @@ mod tests {
             Ok::<_, String>(own.deciding.number.to_string())
         };
         assert_eq!(of("v=12/x.csv"), Ok("12".to_owned()));
-        assert!(of("v=2026-01-01/x.csv").unwrap_err().contains("field \"v\": expected a"));
+        assert_eq!(of("v=2026-01-03/x.csv"), Ok("1767398400".to_owned()));
+        assert!(of("v=new/x.csv").unwrap_err().contains("field \"v\": expected a"));
         assert!(of("v=__HIVE_DEFAULT_PARTITION__/x.csv").unwrap_err().contains("no field \"v\""));
     }
 }

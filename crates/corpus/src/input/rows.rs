@@ -15,7 +15,8 @@ use csv_core::{ReadRecordResult, Reader};
 use super::charset::{self, Charset};
 use super::cuts::part_without;
 use super::dialect::RowDialect;
-use super::fields::{self, Ids, Selection, push_key, push_text};
+use super::attached::{FieldValue, HasField};
+use super::fields::{self, FieldPath, Ids, Selection, push_key, push_text};
 use super::form::Ending;
 use super::jsonl::FoundLine;
 use super::window::Window;
@@ -70,8 +71,8 @@ impl TableHeader {
     /// Returns whether the other header describes rows in the same way. Ignores byte order marks and line ends.
     pub(super) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
-            let Self { id, value, stamp, number, inside, columns, .. } = header;
-            (id.clone(), *value, *stamp, *number, *inside, *columns)
+            let Self { id, value, stamp, number, inside, url, columns, .. } = header;
+            (id.clone(), *value, *stamp, *number, *inside, *url, *columns)
         };
         (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
     }
@@ -108,7 +109,9 @@ impl TableHeader {
             (1..=names.ends.len()).map(|number| number.to_string()).collect()
         };
         all.iter().try_for_each(|name| fields.check_name(name))?;
-        let find = |wanted: &str, options: &str| {
+        let find = |part: &FieldPath, options: &str| {
+            let is_there = |name: &&str| all.iter().any(|column| column == name);
+            let wanted = part.flat_names().find(is_there).unwrap_or(&part.name);
             let mut found = all.iter().enumerate().filter(|(_, name)| *name == wanted);
             match (found.next(), found.next()) {
                 (Some((at, _)), None) => Ok(at),
@@ -127,9 +130,9 @@ impl TableHeader {
         let both = "--id-field and --text-field";
         let select = |name: &str, selection: Option<&Selection>| match selection {
             Some(selection) if !all.iter().any(|column| column == name) => {
-                selection.parts.iter().map(|part| find(&part.name, both)).collect()
+                selection.parts.iter().map(|part| find(part, both)).collect()
             }
-            _ => find(name, both).map(|at| vec![at]),
+            _ => find(&FieldPath::of(name), both).map(|at| vec![at]),
         };
         let named = fields.named.as_deref();
         let id = match fields.ids {
@@ -138,7 +141,7 @@ impl TableHeader {
             Ids::Field | Ids::FieldOrLine => select(&fields.id, named.map(|named| &named.id))?,
         };
         let text = select(&fields.text, named.map(|named| &named.text))?;
-        let of = |name: Option<&str>, option| name.map(|name| find(name, option)).transpose();
+        let of = |name: Option<&str>, option| name.map(|name| find(&FieldPath::of(name), option)).transpose();
         let value = of(fields.attached.value.as_deref(), "--value-field")?;
         let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
         let deciding = &fields.attached.deciding;
@@ -236,10 +239,13 @@ impl TableHeader {
         row.parse(line, self.written);
         anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
         let value = self.value.map(|at| row.field(at).to_vec());
-        let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
         let field = |at: Option<usize>| at.map(|at| row.field(at));
-        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside), field(self.url))?;
-        Ok(OwnAttached { deciding, ..own })
+        let number = |at: Option<usize>| field(at).map(FieldValue::of_bytes);
+        let own = fields.attached.take(value, number(self.stamp))?;
+        let deciding = &fields.attached.deciding;
+        let deciding = deciding.of_text(number(self.number), field(self.inside), field(self.url))?;
+        let has = HasField { url: self.url.is_some(), ..own.has };
+        Ok(OwnAttached { deciding, has, ..own })
     }
 }
 

@@ -390,7 +390,7 @@ mod tests {
             // The caller of either function rejects keys that are empty or too long.
             match parse_slowly(line, &fields()) {
                 Ok(slow) => assert_eq!((slow.key.as_ref(), &slow.text), (Some(key), text), "{line}"),
-                Err(reason) => assert!(key.is_empty() || key.len() > 65_535, "{line}: {reason}"),
+                Err(reason) => assert!(key.is_empty() || key.len() > 65_535, "{line}: {reason:?}"),
             }
         }
         fast

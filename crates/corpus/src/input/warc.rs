@@ -12,8 +12,8 @@ use memchr::memmem::Finder;
 
 use super::archive::{self, BadRecord, ArchiveFormat, ArchiveStream};
 use super::charset::Charset;
-use super::fields::{Fields, Ids, name_conflict, push_key};
-use super::{AttachedFields, OwnAttached, Problem, http};
+use super::fields::{Fields, Ids, name_conflict};
+use super::{OwnAttached, Problem, http};
 
 /// Maximum length of a record header in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
@@ -208,34 +208,33 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
         Some(key.strip_prefix(b"<").and_then(|key| key.strip_suffix(b">")).unwrap_or(key))
     };
     let is_usual = fields.id == super::ID_FIELD;
-    let name = if is_usual { "WARC-Target-URI" } else { fields.id.as_str() };
-    let missing = |name: &str| {
-        let remedy = if is_usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
-        format!("no {name} in its head{remedy}")
+    let found = if is_usual {
+        of("WARC-Target-URI").map(Cow::Borrowed).ok_or_else(|| "WARC-Target-URI".to_owned())
+    } else {
+        fields.key_in_header(of)
     };
-    match (&fields.named, of(name)) {
-        _ if fields.ids == Ids::Line => Ok(None),
-        (_, Some(key)) => Ok(Some(Cow::Borrowed(key))),
-        (None, None) if fields.ids == Ids::FieldOrLine => Ok(None),
-        (None, None) => Err(missing(name)),
-        (Some(named), None) => {
-            let mut key = Vec::new();
-            for (number, part) in named.id.parts.iter().enumerate() {
-                push_key(&mut key, of(&part.name).ok_or_else(|| missing(&part.name))?, number);
-            }
-            Ok(Some(Cow::Owned(key)))
+    match (found, fields.ids) {
+        (_, Ids::Line) | (Err(_), Ids::FieldOrLine) => Ok(None),
+        (Ok(key), _) => Ok(Some(key)),
+        (Err(name), Ids::Field) => {
+            let remedy = if is_usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
+            Err(format!("no {name} in its head{remedy}"))
         }
     }
 }
 
-/// Returns the value and the stamp of a record, from its header fields.
+/// Returns the values of a record in addition to key and text, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
-    let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
-    let AttachedFields { value, stamp, deciding } = &fields.attached;
-    let own = fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))?;
-    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside), named(&deciding.url))?;
-    Ok(OwnAttached { deciding, ..own })
+    let is_time = |name: &str| name.eq_ignore_ascii_case("WARC-Date");
+    fields.attached.of_header(|name| field(head, name), is_time, String::from_utf8_lossy)
+}
+
+/// Returns the names of the header fields of a record.
+pub(super) fn field_names(record: &[u8]) -> Vec<Cow<'_, str>> {
+    let head = &record[..head_end(record).unwrap_or(record.len())];
+    let lines = head.split(|&byte| byte == b'\n').skip(1);
+    lines.filter_map(|line| Some(String::from_utf8_lossy(&line[..memchr::memchr(b':', line)?]))).collect()
 }
 
 #[cfg(test)]
