@@ -10,6 +10,7 @@ mod dedup;
 mod disk;
 mod docs;
 mod durable;
+mod effects;
 mod encodings;
 mod eval;
 mod features;

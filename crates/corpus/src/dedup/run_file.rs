@@ -10,7 +10,7 @@ use twindex::Params;
 
 use super::file::write_file;
 use super::{Dedup, layout};
-use crate::settings::{self, Value};
+use crate::settings::{self, AnySettings, Value};
 
 /// The settings of a run, and what `why` needs in addition.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -19,7 +19,7 @@ pub(super) struct RunFile {
     twindex: String,
     /// The folder that relative paths in the settings start from, in text form.
     directory: String,
-    /// The settings that are not the default.
+    /// The settings, without those that were not given and have no default.
     settings: Map<String, Json>,
     /// The parameters of the sketches and of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
     params: Vec<String>,
@@ -43,10 +43,13 @@ impl RunFile {
     /// Describes the run of this job. `params` are the parameters of its sketches.
     pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> anyhow::Result<Self> {
         let directory = std::env::current_dir().context("the current folder cannot be found")?;
+        let mut settings = settings::to_json(job.settings().into_iter().flat_map(AnySettings::texts));
+        // The default of what is near depends on what is read.
+        settings.insert("near".to_owned(), job.near().to_string().into());
         Ok(Self {
             twindex: env!("CARGO_PKG_VERSION").to_owned(),
             directory: directory.write().concat(),
-            settings: settings::to_json(&job.settings()),
+            settings,
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             pages,
             job: job.clone(),
@@ -163,7 +166,7 @@ impl Dedup {
     /// Returns the settings that are not the default, as a file for [`of_file`](Self::of_file) has them.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let file = serde_json::json!({ "settings": settings::to_json(&self.settings()) });
+        let file = serde_json::json!({ "settings": settings::to_json(self.settings().into_iter().flat_map(AnySettings::changed)) });
         serde_json::to_string_pretty(&file).unwrap_or_default()
     }
 }

@@ -118,12 +118,15 @@ impl<S: Settings> Setting<S> {
     }
 }
 
+/// The names of settings and their values in text form: none that is not set, and one for each value of a list.
+pub type Texts = Vec<(&'static str, Kind, Vec<String>)>;
+
 /// A struct of settings whose type is not known: by name and text.
 pub trait AnySettings {
     /// Returns the names of its settings and their values in text form, in the order of the table.
-    fn texts(&self) -> Vec<(&'static str, Kind, Vec<String>)>;
+    fn texts(&self) -> Texts;
     /// Returns those that are not the default.
-    fn changed(&self) -> Vec<(&'static str, Kind, Vec<String>)>;
+    fn changed(&self) -> Texts;
     /// Replaces a value; `None` if there is no setting of this name.
     ///
     /// # Errors
@@ -139,11 +142,11 @@ pub trait AnySettings {
 }
 
 impl<S: Settings> AnySettings for S {
-    fn texts(&self) -> Vec<(&'static str, Kind, Vec<String>)> {
+    fn texts(&self) -> Texts {
         S::TABLE.iter().map(|setting| (setting.name, setting.kind, setting.write(self))).collect()
     }
 
-    fn changed(&self) -> Vec<(&'static str, Kind, Vec<String>)> {
+    fn changed(&self) -> Texts {
         let usual = S::default();
         let changed = S::TABLE.iter().filter(|setting| setting.write(self) != setting.write(&usual));
         changed.map(|setting| (setting.name, setting.kind, setting.write(self))).collect()
@@ -178,11 +181,10 @@ impl<S: Settings> AnySettings for S {
 /// Settings of one run of a job, which are no part of the job.
 const OF_A_RUN: [&str; 2] = ["force", "resume"];
 
-/// Returns the settings of a job that are not the default: `true`, a text, or a list of texts.
+/// Returns the settings of a job: `true`, a text, or a list of texts. `texts` are all or those that were changed.
 #[must_use]
-pub fn to_json(settings: &[&dyn AnySettings]) -> Map<String, Json> {
-    let all = settings.iter().flat_map(|settings| settings.changed());
-    let all = all.filter(|(name, ..)| !OF_A_RUN.contains(name));
+pub fn to_json(texts: impl Iterator<Item = (&'static str, Kind, Vec<String>)>) -> Map<String, Json> {
+    let all = texts.filter(|(name, _, texts)| !OF_A_RUN.contains(name) && !texts.is_empty());
     let value = |kind, mut texts: Vec<String>| match kind {
         Kind::Flag => Json::Bool(true),
         Kind::One => texts.pop().map_or(Json::Null, Json::String),
