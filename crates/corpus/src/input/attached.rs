@@ -37,7 +37,7 @@ impl<'v> FieldValue<'v> {
         Self::Text(String::from_utf8_lossy(bytes))
     }
 
-    /// Returns the value of a JSON number, of a string, or of a number or date of MongoDB's extended JSON,
+    /// Returns the value of a JSON number, of a string, or of a number or date of `MongoDB`'s extended JSON,
     /// `{"$numberLong": "9"}`; `None` for other values.
     pub(super) fn of_json(json: &'v str) -> Option<Self> {
         if let Some(text) = scalar(json) {
@@ -82,7 +82,7 @@ impl<'v> FieldValue<'v> {
     }
 }
 
-/// The types of numbers in MongoDB's extended JSON.
+/// The types of numbers in `MongoDB`'s extended JSON.
 const NUMBER_TYPES: [&str; 4] = ["$numberInt", "$numberLong", "$numberDouble", "$numberDecimal"];
 
 /// Returns the text of a JSON string or number; `None` for other values.
@@ -246,10 +246,7 @@ impl AttachedFields {
         };
         let bytes = |name: &Option<String>| find(name.as_deref()).map(|(bytes, _)| bytes);
         let number = |name: Option<&str>| {
-            find(name).map(|(bytes, is_time)| match is_time {
-                true => FieldValue::TimeText(time(bytes)),
-                false => FieldValue::of_bytes(bytes),
-            })
+            find(name).map(|(bytes, is_time)| if is_time { FieldValue::TimeText(time(bytes)) } else { FieldValue::of_bytes(bytes) })
         };
         let AttachedFields { value, stamp, deciding } = self;
         let own = self.take(bytes(value).map(<[u8]>::to_vec), number(stamp.as_deref()))?;

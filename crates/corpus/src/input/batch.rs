@@ -419,12 +419,37 @@ fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> 
 }
 
 impl Chunk<'_> {
+    /// Adds the fields that were found in a document, whose text lacks the fields with the bits `absent`.
+    fn add_fields(
+        &self,
+        seen: &mut ChunkTotals,
+        raw: &RawRecord,
+        parser: &Parser,
+        absent: u64,
+        attached: RecordSeen,
+    ) {
+        let RawRecord::Line { start, end, form, number, name, .. } = raw else { return };
+        let place = || Place::of(Arc::clone(&self.batch.names[*name]), *number, form.unit());
+        let here = || parser::fields_here(*form, &self.batch.bytes[*start..*end], parser);
+        if absent != 0 {
+            seen.partial_texts += 1;
+            seen.first_partial.get_or_insert_with(|| place().to_string());
+        }
+        let attached = match attached {
+            RecordSeen::Read(attached) => Some(attached),
+            RecordSeen::Unread | RecordSeen::Missing => None,
+        };
+        let absent = (!matches!(form, Form::Archive { .. } | Form::Arc)).then_some(absent);
+        seen.fields.add_document(&parser.fields, absent, attached, place, here);
+    }
+
     /// Passes each document of the chunk to `each`. Returns the counts and the bad records, including those for which
     /// `each` returned [`Record::bad`].
     ///
     /// # Errors
     ///
     /// The first other error that `each` returns. `each` is not called again after it.
+    #[expect(clippy::too_many_lines, reason = "a branch for each result of parsing")]
     pub fn read(
         &self,
         parser: &Parser,
@@ -455,6 +480,7 @@ impl Chunk<'_> {
                 RawRecord::Line { start, end, form, number, name, offset, ending, key: other } => {
                     let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
+                    let problem = |reason| Problem { place: Place::of(Arc::clone(name), number, form.unit()), reason };
                     let partitioned = buffers.partitions.of(parser, name);
                     let mut of_record = partitioned.map_or(parser, |partitioned| &partitioned.parser);
                     if other.is_some() {
@@ -472,8 +498,7 @@ impl Chunk<'_> {
                                         buffers.key.as_slice()
                                     }
                                     Err(reason) => {
-                                        let place = Place::of(Arc::clone(name), number, form.unit());
-                                        seen.bad.push(Problem { place, reason });
+                                        seen.bad.push(problem(reason));
                                         continue;
                                     }
                                 },
@@ -485,8 +510,7 @@ impl Chunk<'_> {
                                         &buffers.key
                                     }
                                     Err(reason) => {
-                                        let place = Place::of(Arc::clone(name), number, form.unit());
-                                        seen.bad.push(Problem { place, reason });
+                                        seen.bad.push(problem(reason));
                                         continue;
                                     }
                                 },
@@ -508,15 +532,13 @@ impl Chunk<'_> {
                             continue;
                         }
                         Ok(ParsedLine::MissingField(reason)) => {
-                            let place = Place::of(Arc::clone(name), number, form.unit());
-                            let bad = Problem { place, reason };
+                            let bad = problem(reason);
                             seen.fields.add_missing(&bad);
                             seen.bad.push(bad);
                             continue;
                         }
                         Err(reason) => {
-                            let place = Place::of(Arc::clone(name), number, form.unit());
-                            seen.bad.push(Problem { place, reason });
+                            seen.bad.push(problem(reason));
                             continue;
                         }
                     }
@@ -533,19 +555,8 @@ impl Chunk<'_> {
                     seen.first_replaced = seen.first_replaced.take().or(first);
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
                     seen.detected += u64::from(is_detected);
-                    if let (Some(absent), RawRecord::Line { start, end, form, number, name, .. }) = (absent, raw) {
-                        let place = || Place::of(Arc::clone(&self.batch.names[*name]), *number, form.unit());
-                        let here = || parser::fields_here(*form, &self.batch.bytes[*start..*end], parser);
-                        if absent != 0 {
-                            seen.partial_texts += 1;
-                            seen.first_partial.get_or_insert_with(|| place().to_string());
-                        }
-                        let attached = match own.get() {
-                            RecordSeen::Read(attached) => Some(attached),
-                            RecordSeen::Unread | RecordSeen::Missing => None,
-                        };
-                        let absent = (!matches!(form, Form::Archive { .. } | Form::Arc)).then_some(absent);
-                        seen.fields.add_document(&parser.fields, absent, attached, place, here);
+                    if let Some(absent) = absent {
+                        self.add_fields(&mut seen, raw, parser, absent, own.get());
                     }
                 }
                 // A bad record is counted like one that cannot be parsed. Any other error ends the reading.

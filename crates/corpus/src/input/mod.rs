@@ -327,8 +327,8 @@ impl InputOptions {
             ("--inside", &deciding.inside),
             ("--url-field", &deciding.url),
         ];
-        let named = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
-        named.map(|(option, name)| fields::check_names(option, name, false)).collect()
+        let mut named = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
+        named.try_for_each(|(option, name)| fields::check_names(option, name, false))
     }
 }
 

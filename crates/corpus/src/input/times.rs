@@ -1,4 +1,4 @@
-//! Times in fields: ISO 8601 text as logs and databases write it, columns of Parquet, and dates of MongoDB.
+//! Times in fields: ISO 8601 text as logs and databases write it, columns of Parquet, and dates of `MongoDB`.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Time {
     /// a power of ten of at most 10^9.
     pub(super) fn of_units(value: i64, per_second: i64) -> Self {
         let nanoseconds = value.rem_euclid(per_second) * (NANOSECONDS_PER_SECOND / per_second);
-        Self { seconds: value.div_euclid(per_second), nanoseconds: nanoseconds as u32 }
+        Self { seconds: value.div_euclid(per_second), nanoseconds: nanoseconds.cast_unsigned() as u32 }
     }
 
     /// Creates the start of a day, which is `days` days after 1970-01-01.
