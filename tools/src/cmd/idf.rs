@@ -14,7 +14,7 @@ use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
 use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
-use twindex_corpus::{boilerplate, contents};
+use twindex_corpus::{boilerplate, contents, output_path};
 
 use crate::options::{InputArgs, Output, ResourceArgs, Usage};
 use crate::progress::Progress;
@@ -111,6 +111,8 @@ impl IdfArgs {
             );
         }
         self.text.options().check_features(self.input.reads_features())?;
+        let lists = self.boilerplate.iter().cloned().chain(self.text.options().file());
+        output_path::check_file(&self.out, self.input.inputs.iter().cloned().chain(lists))?;
         self.check_out()?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let table = self.count(&mut documents)?;

@@ -427,7 +427,8 @@ impl PairsArgs {
 
     /// Returns an error if options have no effect or contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        self.stage.check(PAIRS)?;
+        let files = self.index.iter().chain(&self.fingerprints).chain(&self.ids).chain(&self.with);
+        self.stage.check(PAIRS, files.chain(&self.texts).chain(&self.with_texts))?;
         if self.features.options().are_given() && self.resembling.is_none() {
             return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
         }

@@ -289,8 +289,8 @@ impl Query {
             max_places: self.max_places.map(|places| places as usize),
         };
         if let Some(html) = &self.html {
-            let inputs = [&query.inputs[..], &self.documents].concat();
-            SharedPage::check(html, &inputs)?;
+            let reads = [&query.inputs[..], &self.documents, std::slice::from_ref(&query.index)].concat();
+            SharedPage::check(html, &reads)?;
         }
         let mut out = BufWriter::new(io::stdout().lock());
         let is_json = self.output.json;

@@ -358,14 +358,14 @@ fn passage_pages_show_both_texts_and_escape_markup() {
         &bench.read("query.html"),
         &[&format!("Other words here: <mark><sup>1</sup>{escaped}</mark>! The end"), "Something before."],
     );
-    says(&bench.refused("passages all.jsonl -o no --html all.jsonl -q"), &["all.jsonl", "is an input"]);
+    says(&bench.refused("passages all.jsonl -o no --html all.jsonl -q"), &["all.jsonl", "the run reads"]);
     says(
         &bench.refused("passages all.jsonl -o no --html nowhere/page.html -q"),
         &["nowhere", "make it first"],
     );
     says(
         &bench.refused("passages query all.psg next.jsonl --html next.jsonl -q"),
-        &["next.jsonl", "is an input"],
+        &["next.jsonl", "the run reads"],
     );
     assert!(!bench.path("no").exists());
 }
