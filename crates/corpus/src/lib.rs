@@ -77,9 +77,10 @@ mod repeated;
 pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
     Annotations, Clustering, CommonShingle, Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth,
-    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, ListedPairs, MAX_BUCKET, MEMORY,
-    MEMORY_MIN, Method, Mirror, NearMeasure, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets,
-    THRESHOLD_MIN, TableLine, TextAttributes, TextsResult, Verify, Weights, Why, WordDiff, WordOrigin,
+    HistoryKind, HistoryUsed, Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport,
+    ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, Mirror, NearMeasure, Reason, Report, Revisits, Run,
+    SetMaker, SetWork, Sets, THRESHOLD_MIN, TableLine, TextAttributes, TextsResult, Verify, Weights, Why,
+    WordDiff, WordOrigin,
 };
 pub use error::InvalidOptions;
 pub use input::{

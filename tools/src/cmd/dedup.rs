@@ -84,7 +84,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Remove documents that are near one that an earlier run kept, before comparing the remaining documents with each
-    /// other. OUT is the result folder of that run, or an index. The sets of the index are queried, which costs about as
+    /// other. OUT is the result folder of that run, an index, or a file of kept documents. The sets of the index are queried, which costs about as
     /// much as processing the new documents. If the index cannot be used for exact counts (no sets, a lower --threshold
     /// than its own, other shingles, containment, --inside, --max-work), the texts in the folder, or those of --texts,
     /// are read instead. With --verify signature and --method simhash, the index must have been made with the same
@@ -396,7 +396,8 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let mut lines = input_lines(job, report);
     lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(dropped) = report.dropped {
-        let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
+        let against: Vec<String> =
+            report.histories.iter().map(|history| history.path.display().to_string()).collect();
         lines.push(format!(
             "  dropped    {:>11}  documents near one of {}, before the others were compared",
             count(dropped),

@@ -14,7 +14,6 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
-use super::against::EarlierResults;
 use super::annotated::Annotations;
 use super::near::{Join, Verify};
 use super::priority::Keep;
@@ -148,6 +147,7 @@ impl Dedup {
             return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
         }
         self.check_fingerprints()?;
+        self.check_history_keys()?;
         self.check_left_out()?;
         self.check_join()?;
         self.check_index()?;
@@ -292,18 +292,6 @@ impl Dedup {
             prefix: self.annotations.prefix.clone(),
             notes: AnnotatedFields::Size,
         })
-    }
-
-    /// Returns an error if annotated documents are requested and indexes of histories are queried: documents that are
-    /// removed because of an index are not stored.
-    pub(super) fn check_annotated(&self, past: &EarlierResults) -> Result<(), InvalidOptions> {
-        if self.annotations.all && !past.indexes.is_empty() {
-            return Err(InvalidOptions::new(
-                "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
-                 out --against, or name the folder of results, whose texts are counted on",
-            ));
-        }
-        Ok(())
     }
 
     /// Returns an error if the options for added fields contradict the other options.

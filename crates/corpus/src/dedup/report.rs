@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::against::HistoryUsed;
 use super::corpus::Corpus;
 use super::hosts::Hosts;
 use super::left_out::LeftOutReport;
@@ -70,6 +71,9 @@ pub struct Report {
     /// Names of the files of annotated documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
+    /// The histories that decided: indexes that were queried, or files whose texts were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histories: Vec<HistoryUsed>,
     /// Number of documents whose score against their kept document is below the threshold.
     pub chained: u64,
     /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2

@@ -316,17 +316,13 @@ impl Dedup {
 
     /// Returns the files and folders that a run reads in addition to the inputs.
     pub(super) fn other_files(&self) -> Vec<PathBuf> {
-        let stop_words = match &self.text.stop_words {
-            Some(StopList::File(path)) => Some(path.clone()),
-            _ => None,
-        };
         self.against
             .iter()
             .chain(&self.texts)
             .chain(&self.idf)
             .chain(&self.boilerplate)
             .cloned()
-            .chain(stop_words)
+            .chain(self.text.file())
             .collect()
     }
 }

@@ -12,6 +12,7 @@ use super::near::Verify;
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::weights::Weights;
+use super::written::Written;
 use super::{Dedup, Method, layout};
 use crate::input::{
     Charset, DecidingFields, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind,
@@ -57,6 +58,9 @@ pub(super) struct RunFile {
     /// Whether HTML pages were read. `kept.jsonl` then has their markup, not the compared text.
     #[serde(default)]
     pub(super) pages: bool,
+    /// What the run wrote to the results folder; `None` in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) written: Option<Written>,
 }
 
 /// The path of an input. Both fields are escaped like keys in tables, so that paths in any encoding can be stored.
@@ -269,6 +273,7 @@ impl RunFile {
             against: inputs(&job.against),
             texts: inputs(&job.texts),
             pages,
+            written: None,
         }
     }
 
