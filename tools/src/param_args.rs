@@ -213,6 +213,11 @@ impl ParamArgs {
         Ok(Some(table))
     }
 
+    /// Returns the files that the options name: the table of `--idf` and the list of stop words.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.idf.iter().cloned().chain(self.text.file()).collect()
+    }
+
     /// Returns whether `--idf` was given.
     pub(crate) fn names_table(&self) -> bool {
         self.idf.is_some()

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use twindex::sys::{RealVfs, Vfs};
+use twindex_corpus::output_path;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::interrupt::RemovedOnSignal;
@@ -67,8 +68,23 @@ impl StageArgs {
         self.out.as_deref().filter(|out| out.as_os_str() != "-")
     }
 
-    /// Returns an error if the output cannot be written, before any work is done.
-    pub(crate) fn check(&self, what: ResultKind) -> anyhow::Result<()> {
+    /// Returns an error if the output cannot be written, or would replace a file that the run reads, before any work is
+    /// done. `reads` are all files and folders that the run reads.
+    pub(crate) fn check<P: AsRef<Path>>(
+        &self,
+        what: ResultKind,
+        reads: impl IntoIterator<Item = P>,
+    ) -> anyhow::Result<()> {
+        match (self.named(), &self.into) {
+            (Some(out), _) => output_path::check_file(out, reads)?,
+            (None, Some(dir)) => output_path::check_file(&dir.join(PREFIX), reads)?,
+            (None, None) => {}
+        }
+        self.check_kind(what)
+    }
+
+    /// Returns an error if the output cannot be written.
+    fn check_kind(&self, what: ResultKind) -> anyhow::Result<()> {
         if let Some(dir) = &self.into {
             let is_there = dir.symlink_metadata().is_ok();
             ensure!(!is_there || dir.is_dir(), "--into {}: is not a folder", dir.display());
@@ -105,7 +121,7 @@ impl StageArgs {
     ///
     /// The errors of [`check`](Self::check), and errors of the file system.
     pub(crate) fn create(&self, what: ResultKind) -> anyhow::Result<StageFile> {
-        self.check(what)?;
+        self.check_kind(what)?;
         match (&self.into, self.named()) {
             (Some(dir), _) => StageFile::by_content(dir, what),
             (None, Some(out)) => StageFile::named(out, self.force),

@@ -65,7 +65,7 @@ macro_rules! parts {
 
 pub mod admitting;
 
-parts! { boilerplate contents idf input lost numbers page shard sharing sketching text texts tsv urls watch }
+parts! { boilerplate contents idf input lost numbers output_path page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;
 mod error;
@@ -78,9 +78,9 @@ mod stop_lists;
 
 pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
-    Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth, Host, HostCounter, Hosts, Hunk,
-    LeftOutReport, Mirror, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets, TableLine, TextAttributes,
-    TextsResult, Weights, Why, WordDiff, WordOrigin,
+    Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth, HistoryKind, HistoryUsed, Host, HostCounter,
+    Hosts, Hunk, LeftOutReport, Mirror, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets, TableLine,
+    TextAttributes, TextsResult, Weights, Why, WordDiff, WordOrigin,
 };
 pub use error::InvalidOptions;
 pub use input::{

@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 
 use anyhow::Context;
+use twindex::Snapshot;
+use twindex::params::KeyKind;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
@@ -86,6 +88,14 @@ impl Hashes {
         Ok((number, true))
     }
 
+    /// Returns the index of a key; `None` if it was not added.
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let hash = xxh3_128_with_seed(key, self.seed);
+        let is_same = |number: u32| Ok::<_, Infallible>(self.all[number as usize] == hash);
+        let found = self.numbers.find((hash >> 64) as u64, is_same);
+        found.unwrap_or_else(|never| match never {}).map(|number| number as usize)
+    }
+
     fn is_new(&mut self, key: &[u8]) -> anyhow::Result<bool> {
         Ok(self.insert(key)?.1)
     }
@@ -97,6 +107,67 @@ impl Hashes {
             self.counts.push(0)?;
         }
         Ok((&mut self.counts[number], is_new))
+    }
+}
+
+/// The advice in errors for a repeated key.
+pub(crate) const OTHERS: &str = "--repeated-keys number or first takes it all the same";
+
+/// The keys of the histories of a run. They count as keys that came before.
+#[derive(Debug, Default)]
+pub struct EarlierKeys {
+    /// Indexes, with the paths for messages. Keys are looked up in them, and are not loaded.
+    indexes: Vec<(String, Snapshot)>,
+    /// The names of the histories whose texts are read, and a hash of each key with the index of its history.
+    names: Vec<String>,
+    listed: Option<Hashes>,
+}
+
+impl EarlierKeys {
+    /// Creates the set of the keys of these indexes. `names` are the histories whose keys will be [added](Self::add).
+    pub(crate) fn new(indexes: Vec<(String, Snapshot)>, names: Vec<String>) -> Self {
+        Self { indexes, names, listed: None }
+    }
+
+    /// Returns whether there is no history.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.indexes.is_empty() && self.names.is_empty()
+    }
+
+    /// Adds a key of the history with this index. Its memory, 35 to 45 bytes, counts against `budget`.
+    pub(crate) fn add(&mut self, key: &[u8], history: usize, budget: &MemoryBudget) -> anyhow::Result<()> {
+        let listed = match &mut self.listed {
+            Some(listed) => listed,
+            none => none.insert(Hashes::new(budget)?),
+        };
+        let (of, is_new) = listed.count(key)?;
+        if is_new {
+            *of = history as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a history that has this key; `None` if none has it.
+    pub(crate) fn find(&self, key: &[u8]) -> anyhow::Result<Option<&str>> {
+        if let Some(listed) = &self.listed
+            && let Some(number) = listed.find(key)
+        {
+            return Ok(self.names.get(listed.counts[number] as usize).map(String::as_str));
+        }
+        for (name, index) in &self.indexes {
+            let has = match index.params().key {
+                KeyKind::Bytes => index.contains(key),
+                // A key is a number if it is spelled as the number is written.
+                KeyKind::U64 => match std::str::from_utf8(key).ok().and_then(|key| key.parse::<u64>().ok()) {
+                    Some(number) if number.to_string().as_bytes() == key => index.contains(number),
+                    _ => Ok(false),
+                },
+            };
+            if has.with_context(|| format!("--against {name}"))? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -133,10 +204,21 @@ impl SeenKeys {
 
     /// Decides whether the next document is used. May add a number to its key.
     pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<KeyDecision> {
+        self.next_after(key, false, None)
+    }
+
+    /// Like [`next`](Self::next), in a run with histories. `is_earlier` is whether a history has the
+    /// key, and `earlier` has the keys of the histories.
+    pub(crate) fn next_after(
+        &mut self,
+        key: &mut Vec<u8>,
+        is_earlier: bool,
+        earlier: Option<&EarlierKeys>,
+    ) -> anyhow::Result<KeyDecision> {
         Ok(match self {
             Self::Any => KeyDecision::Taken,
             Self::First(seen) => {
-                if seen.is_new(key)? {
+                if !is_earlier && seen.is_new(key)? {
                     KeyDecision::Taken
                 } else {
                     KeyDecision::PassedOver
@@ -158,7 +240,7 @@ impl SeenKeys {
             },
             Self::Number(seen) => {
                 let (next, is_new) = seen.count(key)?;
-                if is_new {
+                if is_new && !is_earlier {
                     return Ok(KeyDecision::Taken);
                 }
                 let mut number = (*next).max(2);
@@ -168,7 +250,9 @@ impl SeenKeys {
                     key.push(b'#');
                     key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
                     number += 1;
-                    if seen.count(key)?.1 {
+                    let is_free = seen.count(key)?.1
+                        && earlier.map(|earlier| earlier.find(key)).transpose()?.flatten().is_none();
+                    if is_free {
                         *seen.count(&base)?.0 = number;
                         return Ok(KeyDecision::Numbered);
                     }

@@ -22,7 +22,7 @@ use crate::input::{
 };
 use crate::observer::Progress;
 use crate::remembered::{CachedChunk, ChunkCache, ChunkMemory, put_end, put_small};
-use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
+use crate::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
 /// Number of input bytes in a chunk, the unit of parallel work.
@@ -295,6 +295,8 @@ pub struct SketchOptions {
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
+    /// The keys of the histories of the run, which count as keys that came before.
+    pub earlier: Option<Arc<EarlierKeys>>,
 }
 
 /// A sketched document. Its memory is reused for other documents.
@@ -303,6 +305,8 @@ pub struct Sketched {
     pub key: Vec<u8>,
     /// Whether `key` is the key in the document's line.
     pub is_own_key: bool,
+    /// Whether a history has the key.
+    is_earlier_key: bool,
     /// Whether the text does not represent the whole document.
     pub is_opaque: bool,
     /// The position of the document: its file, and the line or offset in it.
@@ -545,7 +549,7 @@ pub(crate) fn for_each_remembered<L: Send>(
             let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
-            let are_needed = look_up_key(&mut keys, one, documents)?
+            let are_needed = look_up_key(&mut keys, wanted, one, documents)?
                 && match each(one, found, words) {
                     Ok(are_needed) => are_needed,
                     Err(error) => {
@@ -576,9 +580,14 @@ pub(crate) fn for_each_remembered<L: Send>(
 }
 
 /// Returns whether a document is processed, given its key. May add a number to the key.
-fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Documents) -> anyhow::Result<bool> {
+fn look_up_key(
+    keys: &mut SeenKeys,
+    wanted: &SketchOptions,
+    one: &mut Sketched,
+    documents: &mut Documents,
+) -> anyhow::Result<bool> {
     let length = one.key.len();
-    match keys.next(&mut one.key)? {
+    match keys.next_after(&mut one.key, one.is_earlier_key, wanted.earlier.as_deref())? {
         KeyDecision::Taken => Ok(true),
         KeyDecision::Numbered => {
             if let Err(reason) = check_key(&one.key) {
@@ -610,8 +619,9 @@ pub(crate) fn seen_keys(
     wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<SeenKeys> {
-    // Keys created from line numbers are never repeated.
-    let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
+    // Keys created from line numbers are repeated only if a history has them.
+    let is_unique = documents.are_keyed_by_line() && wanted.earlier.is_none();
+    let repeated = if is_unique { RepeatedKeys::Any } else { wanted.repeated_keys };
     let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
     let mut keys = SeenKeys::new(repeated, &budget)?;
     if repeated == RepeatedKeys::Last {
@@ -648,6 +658,7 @@ impl Sketched {
         Self {
             key: Vec::new(),
             is_own_key: true,
+            is_earlier_key: false,
             is_opaque: false,
             place,
             sketch: Sketch::default(),
@@ -760,6 +771,10 @@ fn sketch_into(
     one.key.clear();
     one.key.extend_from_slice(record.key);
     one.is_own_key = record.is_own;
+    one.is_earlier_key = match &wanted.earlier {
+        None => false,
+        Some(earlier) => earlier.find(record.key)?.is_some(),
+    };
     one.text_bytes = record.content.bytes() as u64;
     one.tokens = tokens;
     one.left_out = LeftOut { words: left_out, is_all: is_all > 0 };
@@ -822,7 +837,7 @@ pub fn for_each_sketched_streaming(
                 for mut one in all {
                     let text_bytes = one.text_bytes;
                     documents.count_attached(&one.attached);
-                    if look_up_key(&mut keys, &mut one, documents)?
+                    if look_up_key(&mut keys, wanted, &mut one, documents)?
                         && let Err(error) = taking.take(&one)
                     {
                         documents.refuse(error, text_bytes)?;

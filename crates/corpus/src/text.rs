@@ -175,6 +175,12 @@ impl fmt::Display for StopList {
 }
 
 impl TextOptions {
+    /// Returns the file that has the list of stop words; `None` if no file is named.
+    #[must_use]
+    pub fn file(&self) -> Option<std::path::PathBuf> {
+        if let Some(StopList::File(path)) = &self.stop_words { Some(path.clone()) } else { None }
+    }
+
     /// Returns whether texts are normalized or folded before they are compared.
     #[must_use]
     pub fn normalises(&self) -> bool {

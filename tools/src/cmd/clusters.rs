@@ -229,7 +229,7 @@ impl ClustersArgs {
 
     /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        self.stage.check(CLUSTERS)?;
+        self.stage.check(CLUSTERS, self.inputs.iter().chain(&self.scores).chain(&self.texts))?;
         let ordered = self.keep != KeepArg::SmallestKey;
         let why = match () {
             () if ordered && self.texts.is_empty() => {

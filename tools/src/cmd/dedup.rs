@@ -107,7 +107,8 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let mut lines = input_lines(job, report);
     lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(dropped) = report.dropped {
-        let against: Vec<String> = job.scope.against.iter().map(|path| path.display().to_string()).collect();
+        let against: Vec<String> =
+            report.histories.iter().map(|history| history.path.display().to_string()).collect();
         lines.push(format!(
             "  dropped    {:>11}  documents near one of {}, before the others were compared",
             count(dropped),

@@ -63,7 +63,7 @@ struct ForestReport {
 impl ForestArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply_threads()?;
-        self.stage.check(FOREST)?;
+        self.stage.check(FOREST, &self.inputs)?;
         let watch = Stopwatch::start();
         let mut files = PairFiles::open(&self.inputs)?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;

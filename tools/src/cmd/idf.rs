@@ -14,7 +14,7 @@ use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
 use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
-use twindex_corpus::{boilerplate, contents};
+use twindex_corpus::{boilerplate, contents, output_path};
 
 use crate::options::TextArgs;
 use crate::options::{InputArgs, Output, ResourceArgs, Usage};
@@ -110,7 +110,9 @@ impl IdfArgs {
                 Usage::new("nothing to count: name INPUT files or folders, or - for standard input").into()
             );
         }
-        self.text.settings.check_features(self.input.reads_features())?;
+        self.text.check_features(self.input.reads_features())?;
+        let lists = self.boilerplate.iter().cloned().chain(self.text.file());
+        output_path::check_file(&self.out, self.input.inputs.iter().cloned().chain(lists))?;
         self.check_out()?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let table = self.count(&mut documents)?;

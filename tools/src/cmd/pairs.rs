@@ -537,7 +537,8 @@ impl PairsArgs {
 
     /// Returns an error if options have no effect or contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        self.stage.check(PAIRS)?;
+        let files = self.index.iter().chain(&self.fingerprints).chain(&self.ids).chain(&self.with);
+        self.stage.check(PAIRS, files.chain(&self.texts).chain(&self.with_texts))?;
         if self.samples {
             if self.features.options().are_given() {
                 return Err(

@@ -279,7 +279,8 @@ impl Query {
         let inputs = [&query.inputs[..], &self.documents].concat();
         Documents::check_options(&inputs, &query.input)?;
         if let Some(html) = &self.html {
-            SharedPage::check(html, &inputs)?;
+            let reads = [&query.inputs[..], &self.documents, std::slice::from_ref(&query.index)].concat();
+            SharedPage::check(html, &reads)?;
         }
         let mut out = BufWriter::new(io::stdout().lock());
         let is_json = self.output.json;

@@ -277,7 +277,8 @@ impl QueryArgs {
         }
         self.check_near()?;
         self.check_verify()?;
-        self.stage.check(HITS)?;
+        let files = self.index.iter().chain(&self.against_fingerprints).chain(&self.fingerprints);
+        self.stage.check(HITS, files.chain(&self.texts).chain(&self.input.inputs))?;
         self.check_by()?;
         if let Some(path) = &self.against_fingerprints {
             return self.against(path);

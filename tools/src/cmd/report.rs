@@ -28,7 +28,7 @@ pub(crate) struct ReportArgs {
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Replace the file if it is a report
     #[arg(long, short)]
     force: bool,
     /// Also show the groups of near documents by size, which runs queries for each leader (see `groups`)
@@ -63,6 +63,7 @@ impl ReportArgs {
                 "{}: already exists; choose another file, or --force to replace it",
                 out.display()
             );
+            page::check(out, [&self.index])?;
         }
         let index = Index::open(&self.index)?;
         let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;

@@ -13,10 +13,10 @@ use twindex::format::header::MAGIC;
 use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
-use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{Counts, Documents, InputOptions, Parser, Record};
 use twindex_corpus::sketching::{Job, SketchOptions, Sketching, for_each_chunk, for_each_sketched};
 use twindex_corpus::tsv;
+use twindex_corpus::{RepeatedKeys, output_path};
 
 use crate::json_lines::JsonColumns;
 use crate::options::{InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
@@ -125,9 +125,11 @@ impl SketchArgs {
         }
         let tsv = self.tsv || out.is_none() && self.into.is_none();
         if let Some(out) = out {
+            output_path::check_file(out, self.input.inputs.iter().chain(&self.params.files()))?;
             check_out(out, tsv, self.force)?;
         }
         if let Some(dir) = &self.into {
+            output_path::check_file(&dir.join(DONE), &self.input.inputs)?;
             return self.sketch_into(dir, &sketcher, &params, watch);
         }
         let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;

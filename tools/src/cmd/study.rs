@@ -165,7 +165,7 @@ impl StudyMethod {
 impl StudyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply_threads()?;
-        self.stage.check(STUDIED)?;
+        self.stage.check(STUDIED, &self.input.inputs)?;
         if self.input.inputs.is_empty() {
             return Err(Usage::new("nothing to study: name INPUT files or folders").into());
         }

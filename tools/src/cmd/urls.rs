@@ -113,7 +113,7 @@ impl UrlsArgs {
 
     fn learn(&self, input: &Path) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
-        self.stage.check(RULES)?;
+        self.stage.check(RULES, [input])?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let half_done = RemovedOnSignal::new(scratch.path());
         let is_index = input.join("CURRENT").is_file();

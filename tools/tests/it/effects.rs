@@ -124,7 +124,10 @@ fn write_inputs(bench: &Bench) {
 
 /// Returns the files of a folder of results that a setting may change.
 fn results(bench: &Bench, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = bench.contents(out);
+    let folder = bench.path(out);
+    let files = bench.contents(out).into_iter();
+    let mut files: BTreeMap<PathBuf, Vec<u8>> =
+        files.map(|(path, bytes)| (path.strip_prefix(&folder).unwrap().to_owned(), bytes)).collect();
     // They have the settings, times, and the random id of the index.
     files.retain(|path, _| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -392,7 +392,7 @@ fn stream_with_inside_keeps_the_same_documents_as_dedup() {
     let shown = bench.json("stats old/index");
     assert!(shown.to_string().contains("\"sets\""), "{shown}");
     bench.write("old/kept.jsonl", "{\"id\":\"x\",\"text\":\"nothing of what was kept\",\"lang\":\"en\"}\n");
-    bench.ok(&format!("dedup new.jsonl -o new {options} --against old"));
+    bench.ok(&format!("dedup new.jsonl -o new {options} --against old/index"));
     let mut days = kept_of(&bench, "old");
     days.extend(all_kept_of(&bench, "new"));
     assert_eq!(days, kept_of(&bench, "all"));

@@ -307,7 +307,7 @@ fn annotation_only_adds_fields_to_documents() {
     );
     bench.ok("dedup out/annotated.jsonl --annotate --annotation-prefix again_ -o twice -q");
     assert!(bench.read("twice/annotated.jsonl").contains("\"again_near_key\":\"x\""));
-    bench.ok("dedup out/annotated.jsonl -o out --force -q");
+    bench.ok("dedup twice/annotated.jsonl -o out --force -q");
     assert!(!bench.path("out/annotated.jsonl").exists(), "earlier results went as a whole");
 
     bench.write("in.csv", format!("id,text\nx,{a}\n\"y,\",{a}\n"));

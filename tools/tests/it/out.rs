@@ -57,6 +57,10 @@ fn force_refuses_a_folder_that_only_resembles_dedup_results() {
     {
         let out = &path[..1];
         bench.write(&format!("{out}/clusters.tsv"), "");
+        let names = r#"["clusters.tsv","index","kept.jsonl","pairs.tsv","run.json"]"#;
+        let written =
+            format!("{{\"written\":{{\"names\":{names},\"kept\":0,\"kept_files\":[],\"index\":null}}}}");
+        bench.write(&format!("{out}/run.json"), written);
         bench.write(path, "mine");
         let message = refused_without_a_trace(&bench, 1, &format!("dedup two.jsonl -o {out} --force"));
         says(&message, &[&format!("`{named}`"), "not made by `twindex dedup`"]);
@@ -118,9 +122,7 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
     bench.ok("dedup in -o in/out -q");
     assert_eq!(bench.read("in/out/kept.jsonl").lines().count(), 2);
     bench.ok("dedup in/deep -o deep -q");
-    for (inputs, out) in
-        [("in", "in/out"), ("in/.", "./in/deep/../out/"), ("deep in", "in/out"), ("deep", "deep")]
-    {
+    for (inputs, out) in [("in", "in/out"), ("in/.", "./in/deep/../out/"), ("deep in", "in/out")] {
         for force in ["", "--force"] {
             let line = format!("dedup {inputs} -o {out} {force}");
             let message = refused_without_a_trace(&bench, 2, &line);
@@ -128,6 +130,8 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
             says(&message, &[out, &format!("inside the input {input}"), "choose another folder"]);
         }
     }
+    let message = refused_without_a_trace(&bench, 2, "dedup deep -o deep --force");
+    says(&message, &["deep: the run reads deep, which is the same", "choose another folder"]);
     // A folder next to an input, or a folder whose name starts with the name of the input, is not inside the input.
     bench.ok("dedup in/deep -o in/out --force -q");
     bench.ok("dedup in/deep -o in/deeper -q");

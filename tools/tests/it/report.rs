@@ -88,9 +88,11 @@ fn report_replaces_files_only_with_force_and_lists_uncompared_buckets() {
     index(&bench, "--words 1", &documents);
     bench.write("page.html", "mine");
     says(&bench.refused("report i.twx -o page.html"), &["page.html: already exists", "--force"]);
+    says(&bench.refused("report i.twx -o page.html --force"), &["page.html: is not a page of twindex"]);
     assert_eq!(bench.read("page.html"), "mine");
-    bench.ok("report i.twx -o page.html --force --max-bucket 5 -q");
-    assert!(bench.read("page.html").contains("only neighbours were compared"));
-    says(&bench.refused("report i.twx -o no/page.html"), &["no/page.html: cannot write"]);
+    bench.ok("report i.twx -o own.html -q");
+    bench.ok("report i.twx -o own.html --force --max-bucket 5 -q");
+    assert!(bench.read("own.html").contains("only neighbours were compared"));
+    says(&bench.refused("report i.twx -o no/page.html"), &["no/page.html", "make it first"]);
     says(&bench.refused("report missing.twx"), &["missing.twx"]);
 }

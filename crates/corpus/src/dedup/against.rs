@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::Serialize;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use super::Dedup;
@@ -20,8 +21,11 @@ use super::dropped::{Dropped, MeasuredNearness};
 use super::layout::{INDEX, kept_files};
 use super::run_file::RunFile;
 use super::score::ScoreKind;
+use super::written::{Check, Written};
 use crate::error::InvalidOptions;
-use crate::input::InputFormat;
+use crate::input::{InputFormat, InputOptions, is_name_of_kept};
+use crate::observer::Observer;
+use crate::repeated::EarlierKeys;
 use crate::settings::Near;
 use crate::sketching::DocumentScratch;
 
@@ -32,39 +36,156 @@ pub(super) struct EarlierResults {
     pub(super) history: Option<History>,
     /// The indexes that are queried.
     pub(super) indexes: Vec<ComparedIndex>,
+    /// The paths of the files and indexes, for the report.
+    pub(super) used: Vec<HistoryUsed>,
+}
+
+/// A history that a run used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryUsed {
+    /// The index, or the file or folder of texts.
+    pub path: PathBuf,
+    /// How the run used it.
+    pub kind: HistoryKind,
+}
+
+/// How a run used a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryKind {
+    /// The index was queried.
+    Index,
+    /// The texts were read.
+    Texts,
+}
+
+impl EarlierResults {
+    /// Returns the keys of the indexes. The keys of histories whose texts are read are added when they are.
+    pub(super) fn keys(&self) -> EarlierKeys {
+        let shown = |path: &Path| path.display().to_string();
+        let Some(history) = &self.history else {
+            let indexes = self.indexes.iter().map(|index| (shown(&index.path), index.snapshot.clone()));
+            return EarlierKeys::new(indexes.collect(), Vec::new());
+        };
+        let beside = history.texts.iter().filter_map(|texts| Some((&texts.given, texts.index.as_ref()?)));
+        let named = history.indexes.iter().map(|(path, snapshot)| (path, snapshot));
+        let indexes = named.chain(beside).map(|(path, snapshot)| (shown(path), snapshot.clone()));
+        let names = history.texts.iter().map(|texts| shown(&texts.given));
+        EarlierKeys::new(indexes.collect(), names.collect())
+    }
+}
+
+/// Returns the results folder to which a history belongs: `path` itself, or the folder of an index or of kept documents.
+pub(super) fn results_of(path: &Path) -> Option<PathBuf> {
+    let is_results = |folder: &Path| kept_files(folder).is_ok_and(|kept| kept.is_some());
+    if is_results(path) {
+        return Some(path.to_owned());
+    }
+    let resolved = path.canonicalize().ok()?;
+    let name = resolved.file_name()?.to_str()?;
+    let parent = resolved.parent()?;
+    (if resolved.is_dir() { name == INDEX } else { is_name_of_kept(name) } && is_results(parent))
+        .then(|| parent.to_owned())
 }
 
 impl Dedup {
-    /// Opens the histories that the options name.
-    pub(super) fn past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
-        let open = |question| -> anyhow::Result<Vec<ComparedIndex>> {
-            self.scope.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
+    /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
+    pub(super) fn past(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<EarlierResults> {
+        for path in &self.scope.against {
+            self.check_history(path, observer)?;
+        }
+        let open = |question| -> anyhow::Result<EarlierResults> {
+            if let Some(file) = self.scope.against.iter().find(|path| path.is_file()) {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: is a file of documents, and this run compares with an index: name the index",
+                    file.display()
+                ))
+                .into());
+            }
+            let open = |path: &PathBuf| ComparedIndex::open(path, question, params);
+            Ok(Self::by_indexes(self.scope.against.iter().map(open).collect::<anyhow::Result<_>>()?))
         };
-        let indexes = match self.near() {
-            _ if self.scope.against.is_empty() => return Ok(EarlierResults::default()),
-            Near::Within(within) => open(NearCondition::Within(within.into()))?,
-            _ => return self.counted_past(params),
+        match self.near() {
+            _ if self.scope.against.is_empty() => Ok(EarlierResults::default()),
+            Near::Within(within) => open(NearCondition::Within(within.into())),
+            _ => self.counted_past(params),
+        }
+    }
+
+    /// Returns the histories of a run that only queries indexes.
+    fn by_indexes(indexes: Vec<ComparedIndex>) -> EarlierResults {
+        let used =
+            indexes.iter().map(|index| HistoryUsed { path: index.path.clone(), kind: HistoryKind::Index });
+        EarlierResults { used: used.collect(), history: None, indexes }
+    }
+
+    /// Returns an error if the history at `path` was changed since its run wrote it, or if its run compared documents
+    /// inside the values of another field.
+    fn check_history(&self, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
+        let shown = path.display();
+        let results = results_of(path);
+        if results.as_deref() == Some(path) {
+            match Written::read(path)? {
+                Some(written) => written.check(path, Check::Modified)?,
+                None => observer.note(&format!(
+                    "--against {shown}: its run did not record what it wrote, so whether its index and its kept documents \
+                     belong together is not known"
+                )),
+            }
+        }
+        let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
+        let (own, made) = (self.scope.inside.as_deref(), run.as_ref().map(RunFile::inside));
+        let why = match made {
+            Some(made) if made == own => return Ok(()),
+            Some(Some(made)) => match own {
+                None => format!(
+                    "its run compared inside of {made}, and this run compares all documents; give --inside {made}"
+                ),
+                Some(own) => format!(
+                    "its run compared inside of {made}, and this run inside of {own}; give --inside {made}"
+                ),
+            },
+            Some(None) => format!(
+                "its run compared all documents, and this run compares inside of {}; leave out --inside",
+                own.unwrap_or_default()
+            ),
+            // Only the index itself shows how it was made.
+            None => {
+                let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
+                match (stores_values.map(|index| index.params().values), own) {
+                    (Some(true), None) => {
+                        "stores the value of a field of each document, and this run compares all documents; give the \
+                         --inside with which it was made"
+                            .to_owned()
+                    }
+                    (Some(false), Some(own)) => {
+                        format!("does not store the values of {own}, inside of which this run compares; leave out --inside")
+                    }
+                    _ => return Ok(()),
+                }
+            }
         };
-        Ok(EarlierResults { history: None, indexes })
+        Err(InvalidOptions::new(format!("--against {shown}: {why}")).into())
     }
 
     /// Opens the histories for a run that computes exact resemblance.
     fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
-            let history = History::open(&self.scope.against, &self.scope.texts, self.reading.format);
+            let history = History::open(&self.scope.against, &self.scope.texts, &self.input_options()?);
             let history = match (history, why) {
                 (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
                 (history, _) => history,
-            };
-            Ok(EarlierResults { history: Some(history?), indexes: Vec::new() })
+            }?;
+            let files = history.texts.iter().flat_map(|texts| &texts.files);
+            let used =
+                files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
+            Ok(EarlierResults { history: Some(history), indexes: Vec::new(), used })
         };
         // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
         let is_by_sets = matches!(self.near(), Near::Resemblance(_))
             && self.rule.max_work.is_none()
             && self.scope.texts.is_empty()
-            // A document near one of an index is removed as soon as it is read, and is not stored, so it could not be
-            // annotated.
-            && !self.results.annotate;
+            && !self.scope.against.iter().any(|path| path.is_file());
         if !is_by_sets {
             return read(None);
         }
@@ -74,7 +195,7 @@ impl Dedup {
             against.inside(path, inside)
         };
         match self.scope.against.iter().map(open).collect() {
-            Ok(indexes) => Ok(EarlierResults { history: None, indexes }),
+            Ok(indexes) => Ok(Self::by_indexes(indexes)),
             Err(why) => read(Some(why)),
         }
     }
@@ -82,46 +203,107 @@ impl Dedup {
 
 /// A history whose texts are read again.
 pub(super) struct History {
-    /// The files to read.
-    pub(super) texts: Vec<PathBuf>,
+    /// The texts to read.
+    pub(super) texts: Vec<HistoryTexts>,
     /// If not empty, only documents that one of these indexes contains are part of the history.
     indexes: Vec<(PathBuf, Snapshot)>,
-    /// The format of the files. Ignored for results folders, whose file names give the format.
+}
+
+/// Texts of a history that are read with the same options.
+pub(super) struct HistoryTexts {
+    /// The path that the user specified.
+    given: PathBuf,
+    /// The files and folders to read.
+    pub(super) files: Vec<PathBuf>,
+    /// The format of the files. File names give the format of kept documents.
     pub(super) format: InputFormat,
+    /// The options with which the run of the history read the same documents; `None` if they are not known.
+    run: Option<InputOptions>,
+    /// The index of the same documents, in which their keys are looked up; `None` if there is none, or if other texts
+    /// than those of a results folder are read.
+    index: Option<Snapshot>,
+}
+
+impl HistoryTexts {
+    /// Returns whether no index has the keys of the documents, so that they are taken from the texts.
+    pub(super) fn lists_keys(&self, history: &History) -> bool {
+        self.index.is_none() && history.indexes.is_empty()
+    }
+
+    /// Sets the fields, and the spelling of tables, with which the run of the history read the documents.
+    pub(super) fn set_fields(&self, options: &mut InputOptions) {
+        let Some(run) = &self.run else { return };
+        if run.features == options.features && run.fingerprint == options.fingerprint {
+            options.text_field.clone_from(&run.text_field);
+        }
+        options.id_field.clone_from(&run.id_field);
+        (options.ids, options.encoding, options.dialect) = (run.ids, run.encoding, run.dialect);
+    }
+
+    /// Opens the kept documents of a results folder, or a file of documents.
+    fn open(given: &Path) -> anyhow::Result<Self> {
+        let shown = given.display();
+        let kept = if given.is_file() {
+            Some(vec![given.to_owned()])
+        } else {
+            kept_files(given).with_context(|| format!("--against {shown}"))?
+        };
+        let Some(files) = kept else {
+            return Err(InvalidOptions::new(format!(
+                "--against {shown}: no folder of results, so there are no texts to count on: name the folder that \
+                 `dedup` made, or the texts with --texts, or estimate "
+            ))
+            .into());
+        };
+        let Some(folder) = results_of(given) else {
+            return Ok(Self {
+                given: given.to_owned(),
+                files,
+                format: InputFormat::Auto,
+                run: None,
+                index: None,
+            });
+        };
+        let run = RunFile::read(&folder)?;
+        if run.as_ref().is_some_and(|run| run.pages) {
+            return Err(InvalidOptions::new(format!(
+                "--against {shown}: its run read pages in HTML, and kept.jsonl has their markup, not their text; name the \
+                 pages: --against {} --texts PAGES",
+                folder.join(INDEX).display()
+            ))
+            .into());
+        }
+        if folder == given
+            && let Some(written) = Written::read(&folder)?
+        {
+            written.check(&folder, Check::All)?;
+        }
+        let run = run.map(|run| run.job().input_options()).transpose()?;
+        let index = folder.join(INDEX);
+        let has_index = folder == given && index.is_dir();
+        let index = has_index.then(|| Index::open(&index)).transpose()?.map(|index| index.snapshot());
+        Ok(Self { given: given.to_owned(), files, format: InputFormat::Auto, run, index })
+    }
 }
 
 impl History {
-    /// Opens the kept documents of the results folders `against`. If there are `texts`, opens instead the documents of
-    /// `texts` that the indexes `against` contain; `format` is their format.
-    pub(super) fn open(against: &[PathBuf], texts: &[PathBuf], format: InputFormat) -> anyhow::Result<Self> {
-        if !texts.is_empty() {
-            let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
-            let indexes = against.iter().map(open).collect::<anyhow::Result<_>>()?;
-            return Ok(Self { texts: texts.to_vec(), indexes, format });
+    /// Opens the kept documents of the histories `against`. If there are `texts`, opens instead the documents of
+    /// `texts` that the indexes `against` contain; `input` has their format.
+    pub(super) fn open(against: &[PathBuf], texts: &[PathBuf], input: &InputOptions) -> anyhow::Result<Self> {
+        if texts.is_empty() {
+            let texts = against.iter().map(|path| HistoryTexts::open(path)).collect::<anyhow::Result<_>>()?;
+            return Ok(Self { texts, indexes: Vec::new() });
         }
-        let mut files = Vec::new();
-        for path in against {
-            let kept = kept_files(path).with_context(|| format!("--against {}", path.display()))?;
-            let Some(kept) = kept else {
-                return Err(InvalidOptions::new(format!(
-                    "--against {}: no folder of results, so there are no texts to count on: name the folder that \
-                     `dedup` made, or the texts with --texts",
-                    path.display()
-                ))
-                .into());
-            };
-            if RunFile::read(path)?.is_some_and(|run| run.pages) {
-                return Err(InvalidOptions::new(format!(
-                    "--against {}: its run read pages in HTML, and kept.jsonl has their markup, not their text; name the \
-                     pages: --against {} --texts PAGES",
-                    path.display(),
-                    path.join(INDEX).display()
-                ))
-                .into());
-            }
-            files.extend(kept);
-        }
-        Ok(Self { texts: files, indexes: Vec::new(), format: InputFormat::Auto })
+        let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
+        let indexes = against.iter().map(open).collect::<anyhow::Result<_>>()?;
+        let texts = HistoryTexts {
+            given: texts[0].clone(),
+            files: texts.to_vec(),
+            format: input.format,
+            run: None,
+            index: None,
+        };
+        Ok(Self { texts: vec![texts], indexes })
     }
 
     /// Returns whether the document with this key is part of the history. Increments in `found` the count of each index
@@ -159,6 +341,7 @@ impl History {
 
 /// An index of a history that is queried.
 pub(super) struct ComparedIndex {
+    path: PathBuf,
     snapshot: Snapshot,
     question: NearCondition,
     /// Whether to compare only documents with the same value of the `--inside` field.
@@ -193,13 +376,18 @@ impl ComparedIndex {
         }
         let snapshot = Index::open(index)?.snapshot();
         let same = match question {
-            NearCondition::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),
+            NearCondition::Counted(threshold) => {
+                return Ok(Self {
+                    path: index.to_owned(),
+                    ..Self::counting(path, snapshot, threshold, params)?
+                });
+            }
             NearCondition::Within(_) => snapshot.params().check_same_fingerprints(params),
         };
         same.with_context(|| {
             format!("--against {}: give the options with which it was made", path.display())
         })?;
-        Ok(Self { snapshot, question, is_inside: false })
+        Ok(Self { path: index.to_owned(), snapshot, question, is_inside: false })
     }
 
     /// Returns the index, if it stores sets of shingle hashes that were made with `params`.
@@ -220,14 +408,19 @@ impl ComparedIndex {
             ))
             .into());
         }
-        Ok(Self { snapshot, question: NearCondition::Counted(threshold), is_inside: false })
+        Ok(Self {
+            path: PathBuf::new(),
+            snapshot,
+            question: NearCondition::Counted(threshold),
+            is_inside: false,
+        })
     }
 
     /// Restricts queries to documents with the same value of `field`, if given. The results at `path` must have been
     /// made with the same restriction.
     fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
         let Some(field) = field else { return Ok(self) };
-        let run = RunFile::read(path)?;
+        let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
         let made = run.as_ref().and_then(RunFile::inside);
         if made != Some(field) || !self.snapshot.params().values {
             let path = path.display();

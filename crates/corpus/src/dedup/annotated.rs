@@ -10,6 +10,11 @@ use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, Docume
 
 /// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
+    if let Some(dropped) = corpus.dropped_at(document) {
+        let near = corpus.dropped.near(dropped);
+        let (near_key, score) = near.map_or((None, Vec::new()), |(key, score)| (Some(key), score));
+        return DocumentNote { cluster: None, is_kept: false, score, near_key, spans: Vec::new() };
+    }
     let grouped = &corpus.grouped;
     let group = grouped.group_of[document as usize];
     let kept = clusters.kept_of_group[group as usize];
@@ -38,7 +43,7 @@ pub(super) fn write_annotated(
     let numbers = clusters.numbers(corpus, by_key)?;
     let of = |document| note(corpus, clusters, Some(&numbers[..]), document);
     let annotation = Some(Annotation { noted, of: &of });
-    write_documents(corpus, (corpus.documents(), false), (folder, compression), ANNOTATED, annotation)
+    write_documents(corpus, (corpus.all_documents(), false), (folder, compression), ANNOTATED, annotation)
 }
 
 /// Writes the kept documents in input order, with the sizes of their clusters if requested. If `last`, no line is read

@@ -10,12 +10,12 @@ use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 
 use super::Dedup;
-use super::against::EarlierResults;
 use super::weights::Weights;
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
+use crate::repeated::RepeatedKeys;
 use crate::settings::{IndexOf, Keep, Near, Rule, THRESHOLD};
 use crate::sharing;
 
@@ -79,6 +79,11 @@ const REFUSED: &[Refusal<Dedup>] = &[
     (
         |job| job.scope.inside.is_some() && !job.scope.against.is_empty() && !job.counts(),
         "--inside goes with --against where texts are compared, not with --near within:K: the index has no field",
+    ),
+    (
+        |job| job.scope.repeated_keys == RepeatedKeys::Last && !job.scope.against.is_empty(),
+        "--repeated-keys last does not go with --against: documents of a history are not replaced; give number, first or \
+         error",
     ),
     (
         |job| job.rule.max_work.is_some() && job.near().threshold().is_none(),
@@ -215,18 +220,6 @@ impl Dedup {
     pub(super) fn sized(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
         self.results.cluster_size.then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
-    }
-
-    /// Returns an error if annotated documents are requested and indexes of histories are queried: documents that are
-    /// removed because of an index are not stored.
-    pub(super) fn check_annotated(&self, past: &EarlierResults) -> Result<(), InvalidOptions> {
-        if self.results.annotate && !past.indexes.is_empty() {
-            return Err(InvalidOptions::new(
-                "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
-                 out --against, or name the folder of results, whose texts are counted on",
-            ));
-        }
-        Ok(())
     }
 
     /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use twindex::Key;
 use twindex::sys::{Column, MemoryBudget};
 
@@ -40,6 +40,18 @@ pub(super) struct Corpus {
     pub(super) dropped: DroppedDocuments,
     /// Parses stored lines again when their texts are needed.
     pub(super) parser: Parser,
+    /// For each history whose texts are read, its first document and the parser of its lines.
+    history_parsers: Vec<(u32, Parser)>,
+    /// The lines of the documents that were removed because of an index; `None` if they are not written.
+    dropped_lines: Option<DroppedLines>,
+}
+
+/// The lines of documents that were removed because of an index, and the places of these documents in the input order.
+struct DroppedLines {
+    lines: LineStore,
+    other_keys: OtherKeys,
+    /// For each of these documents, the number of other documents before it.
+    before: Column<u32>,
 }
 
 impl Corpus {
@@ -68,13 +80,31 @@ impl Corpus {
             by_key: Some(KnownKeys::new(budget)?),
             dropped: DroppedDocuments::new(budget),
             parser,
+            history_parsers: Vec::new(),
+            dropped_lines: None,
         })
+    }
+
+    /// Also stores the lines of documents that are removed because of an index, so that they can be written.
+    pub(super) fn with_lines_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
+        let budget = &self.grouped.budget;
+        self.dropped_lines = Some(DroppedLines {
+            lines: LineStore::new(folder, budget)?,
+            other_keys: OtherKeys::new(budget),
+            before: Column::new(budget),
+        });
+        Ok(self)
+    }
+
+    /// Begins the next history; `parser` parses its lines.
+    pub(super) fn begin_history(&mut self, parser: Parser) {
+        self.history_parsers.push((self.history, parser));
     }
 
     /// Adds a document of a history. All documents of the history must be added before the others. Their keys may
     /// repeat. Returns whether the text of the document is new.
     pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
-        let is_new = self.push(one, set)?;
+        let is_new = self.push(one, set, true)?;
         self.history = self.keys.len() as u32;
         self.history_groups = self.grouped.groups.len() as u32;
         Ok(is_new)
@@ -88,7 +118,7 @@ impl Corpus {
         if let Some(known) = &mut self.by_key {
             known.insert(key, document)?;
         }
-        let is_new = self.push(one, set)?;
+        let is_new = self.push(one, set, false)?;
         if self.parser.reads_numbers() {
             self.numbers.push(one.attached.deciding().number.bits())?;
         }
@@ -105,7 +135,7 @@ impl Corpus {
         }
     }
 
-    fn push(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
+    fn push(&mut self, one: &Sketched, set: NewSet<'_>, is_history: bool) -> anyhow::Result<bool> {
         let document = self.keys.len() as u32;
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
@@ -120,10 +150,14 @@ impl Corpus {
         let inside = &one.attached.deciding().inside;
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
         // Only the stored lines are needed to compare texts for equality.
-        let Self { grouped, lines, places, parser, .. } = self;
+        let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
+        let parser = |document: u32| {
+            let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
+            of.filter(|_| is_history || document < *history).map_or(&*parser, |(_, parser)| parser)
+        };
         let identity = |document: u32| -> anyhow::Result<_> {
-            let line = found(places, document, lines.get(document as usize))?;
-            parser.identity_of_line(lines.form(document as usize), &line)
+            let line = found(|| places.get(document), lines.get(document as usize))?;
+            parser(document).identity_of_line(lines.form(document as usize), &line)
         };
         let groups = grouped.groups.len();
         grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
@@ -133,7 +167,39 @@ impl Corpus {
     /// Records a document that is removed because it is near a document of an index.
     pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
+        let others = self.keys.len();
+        if let Some(DroppedLines { lines, other_keys, before }) = &mut self.dropped_lines {
+            ensure!(others + self.dropped.len() < u32::MAX as usize, "more than 2^32 documents");
+            let whole = &one.whole;
+            lines
+                .push(whole.form, whole.ending, &whole.line)
+                .with_context(|| format!("{}: cannot be kept", one.place))?;
+            other_keys.push(!one.is_own_key)?;
+            before.push(others as u32)?;
+        }
         self.dropped.push(&one.key, &one.place, dropped)
+    }
+
+    /// Returns all documents after the history in input order, if the lines of all are stored. Numbers from that of the
+    /// last document on are those of the documents that were removed because of an index; see
+    /// [`dropped_at`](Self::dropped_at).
+    pub(super) fn all_documents(&self) -> impl Iterator<Item = u32> + Send {
+        let before = self.dropped_lines.as_ref().map_or(&[][..], |dropped| &dropped.before[..]);
+        let all = self.keys.len() as u32;
+        let (mut next, mut dropped) = (self.history, 0);
+        std::iter::from_fn(move || {
+            if before.get(dropped).is_some_and(|&before| before <= next) {
+                dropped += 1;
+                return Some(all + dropped as u32 - 1);
+            }
+            next += 1;
+            (next <= all).then(|| next - 1)
+        })
+    }
+
+    /// Returns the number among the removed documents, if `document` is one that was removed because of an index.
+    pub(super) fn dropped_at(&self, document: u32) -> Option<u32> {
+        document.checked_sub(self.keys.len() as u32)
     }
 
     /// Returns the URL of a document: the value of the URL field or, if no field has URLs, its key.
@@ -156,15 +222,29 @@ impl Corpus {
         annotation: Option<Annotation<'_>>,
     ) -> anyhow::Result<()> {
         block.clear();
+        let mut held;
         for document in documents {
-            let line = found(&self.places, document, reading.get(document as usize))?;
-            let key = self.other_keys.has(document).then(|| self.keys.get(document));
-            let (form, ending) = (self.form(document), self.lines.ending(document as usize));
+            let place = || match self.dropped_at(document) {
+                Some(dropped) => self.dropped.place(dropped),
+                None => self.places.get(document),
+            };
+            let removed = self.dropped_at(document).zip(self.dropped_lines.as_ref());
+            let (line, key, form, ending) = if let Some((dropped, removed)) = removed {
+                let DroppedLines { lines, other_keys, .. } = removed;
+                let number = dropped as usize;
+                held = found(place, lines.get(number))?;
+                let key = other_keys.has(dropped).then(|| self.dropped.key(dropped));
+                (&held[..], key, lines.form(number), lines.ending(number))
+            } else {
+                let line = found(place, reading.get(document as usize))?;
+                let key = self.other_keys.has(document).then(|| self.keys.get(document));
+                (line, key, self.form(document), self.lines.ending(document as usize))
+            };
             let annotated = annotation.map(|annotation| {
                 self.parser.annotated(annotation.noted, form, line, &(annotation.of)(document))
             });
             let annotated = annotated.transpose();
-            let annotated = annotated.map_err(|why| anyhow!("{}: {why}", self.places.get(document)))?;
+            let annotated = annotated.map_err(|why| anyhow!("{}: {why}", place()))?;
             block.push(document, form, annotated.as_deref().unwrap_or(line), ending, key);
             if block.is_full() {
                 if last {
@@ -178,7 +258,7 @@ impl Corpus {
 
     /// Returns the line of a document.
     pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
-        found(&self.places, document, self.lines.get(document as usize))
+        found(|| self.places.get(document), self.lines.get(document as usize))
     }
 
     /// Returns a reader of lines that is fast if lines are read mostly in order.
@@ -259,8 +339,7 @@ impl OtherKeys {
 }
 
 /// Returns the stored line of a document. I/O errors, and the error for a missing line, name the document's position.
-fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
-    let place = || places.get(document);
+fn found<L>(place: impl Fn() -> Place, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     match line {
         Ok(Some(line)) => Ok(line),
         Ok(None) => {

@@ -67,6 +67,23 @@ impl DroppedDocuments {
         found.map(|number| self.places.get(number))
     }
 
+    /// Returns the position of a document.
+    pub(super) fn place(&self, number: u32) -> Place {
+        self.places.get(number)
+    }
+
+    /// Returns the key of a document.
+    pub(super) fn key(&self, number: u32) -> &[u8] {
+        self.keys.get(number)
+    }
+
+    /// Returns the key of the near document of the index, and the score, as a table shows it.
+    pub(super) fn near(&self, number: u32) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
+        let mut columns = self.columns.get(number).split(|&byte| byte == b'\t');
+        let key = tsv::unescape(columns.next().unwrap_or_default())?.into_owned();
+        Ok((key, columns.next().unwrap_or_default().to_vec()))
+    }
+
     /// Adds a document. Its key must be new.
     pub(super) fn push(&mut self, key: &[u8], place: &Place, dropped: &Dropped) -> anyhow::Result<()> {
         let number = u32::try_from(self.len()).context("more than 2^32 documents")?;

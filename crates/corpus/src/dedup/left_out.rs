@@ -11,7 +11,7 @@ use twindex::sketch::{IdfTable, LeftOut, Sketcher};
 use twindex_passages::Boilerplate;
 
 use super::Dedup;
-use super::layout::kept_files;
+use super::against::results_of;
 use super::out::{MadeFolders, OutputFolder, temporary_folder};
 use crate::boilerplate::{self, BOILERPLATE, SpanCriteria, digest};
 use crate::error::InvalidOptions;
@@ -161,8 +161,11 @@ impl Dedup {
         }
         let mut found: Option<Arc<Boilerplate>> = None;
         for (number, path) in self.scope.against.iter().enumerate() {
-            let is_results = kept_files(path).is_ok_and(|kept| kept.is_some());
-            let of_this = if is_results { boilerplate::of_results(path) } else { made_without(path) };
+            let is_index = path.join("CURRENT").is_file();
+            let of_this = match results_of(path) {
+                Some(results) if !is_index => boilerplate::of_results(&results),
+                _ => made_without(path),
+            };
             let list = of_this.as_deref().map(boilerplate::open).transpose()?;
             if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
                 return Err(InvalidOptions::new(format!(

@@ -47,13 +47,14 @@ mod texts;
 mod weights;
 mod why;
 mod word_diff;
+mod written;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
@@ -70,17 +71,19 @@ use self::out::OutputFolder;
 use self::resume::{JournaledChunks, words_taker};
 use self::run_file::RunFile;
 use self::sketches::Sketches;
+use self::written::Written;
 use crate::boilerplate::digest;
 use crate::error::InvalidOptions;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
-use crate::repeated::RepeatedKeys;
+use crate::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
 use crate::settings::{AnySettings, Fingerprints, Reading, Resources, Results, Rule, Scope};
 use crate::sketching::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
+pub use self::against::{HistoryKind, HistoryUsed};
 pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::left_out::LeftOutReport;
 pub(crate) use self::priority::KeepOrder;
@@ -175,7 +178,7 @@ impl Dedup {
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<Report> {
         self.check()?;
         let out = OutputFolder::resolve(&self.results.out)?;
-        out.check_inputs(&self.reading.inputs)?;
+        out.check_inputs(self)?;
         if !self.results.resume {
             out.check(self.results.force)?;
         }
@@ -185,6 +188,7 @@ impl Dedup {
         let table = table.map(Arc::new);
         let mut params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
+        out.check_files(&documents)?;
         let mut spans = self.spans(&documents, &params, &out, observer)?;
         if let Some(spans) = &spans {
             params.shingling.boilerplate = Some(digest(&spans.list));
@@ -195,8 +199,7 @@ impl Dedup {
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
         }
-        let past = self.past(&params)?;
-        self.check_annotated(&past)?;
+        let past = self.past(&params, observer)?;
         self.note_equality(&params, observer);
         self.note_weights(observer);
         if self.results.resume {
@@ -262,7 +265,8 @@ impl Dedup {
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
-        let EarlierResults { history, indexes: against } = past;
+        let EarlierResults { history, indexes: against, used } = past;
+        let mut earlier = past.keys();
         // Documents without words are compared by their sets, even if the index of this run stores none.
         let mut sketched = params.clone();
         sketched.sets |= self.holds_sets();
@@ -284,11 +288,13 @@ impl Dedup {
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus((folder, journal), &documents)?;
         if let Some(history) = history {
-            let read = self.read_history((history, journal), &documents, &sketcher, &mut corpus, observer);
+            let with = (&sketcher, journal, &mut earlier);
+            let read = self.read_history(history, &documents, with, &mut corpus, observer);
             read.map_err(|error| self.with_memory_advice(error))?;
             documents.parser().headers().begin();
         }
-        let with = (&sketcher, &against[..], journal);
+        let earlier = (!earlier.is_empty()).then(|| Arc::new(earlier));
+        let with = (&sketcher, (&against[..], earlier), journal);
         let noted = (sketches.as_mut(), left_out.as_mut());
         let read = self.read(&mut documents, with, noted, &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.with_memory_advice(error))?;
@@ -304,7 +310,10 @@ impl Dedup {
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
-        RunFile::of(self, params, corpus.has_pages())?.write(folder)?;
+        let written = Written::of(folder, clusters.count)?;
+        let mut run = RunFile::of(self, params, corpus.has_pages())?;
+        run.written = Some(written);
+        run.write(folder)?;
 
         let input = documents.counts().clone();
         let report = Report {
@@ -326,6 +335,7 @@ impl Dedup {
             kept: clusters.count,
             kept_files,
             annotated_files,
+            histories: used.clone(),
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
             lowest_pair: clusters.lowest_keys(&corpus),
@@ -338,21 +348,15 @@ impl Dedup {
         Ok(report)
     }
 
-    /// Reads the documents of the history into the corpus.
+    /// Reads the documents of the history into the corpus, and adds their keys to `earlier`.
     fn read_history(
         &self,
-        (history, journal): (&History, Option<&Journal<'_>>),
+        history: &History,
         documents: &Documents,
-        sketcher: &Sketcher,
+        (sketcher, journal, earlier): (&Sketcher, Option<&Journal<'_>>, &mut EarlierKeys),
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
-        let mut options = InputOptions { format: history.format, ..self.input_options()? };
-        options.attached.deciding.is_history = true;
-        // Kept documents of an earlier run may have fields with the names of added fields.
-        options.reserved.clear();
-        let mut texts = documents.open_second(&history.texts, &options)?;
-        let progress = observer.begin("reading the history", texts.total_bytes());
         // Named texts get the keys that they had when they were indexed; keys in results folders are used unchanged.
         let repeated_keys =
             if self.scope.texts.is_empty() { RepeatedKeys::Any } else { self.scope.repeated_keys.or_any() };
@@ -367,22 +371,36 @@ impl Dedup {
         let open = |journal| JournaledChunks::open(journal, "history", corpus, self.holds_sets());
         let taking = |journal| words_taker(journal, elements_max(self.resources.memory));
         let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
-        // Sketches of the history are not indexed.
-        let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
-        for_each_remembered(
-            &mut texts,
-            sketcher,
-            &wanted,
-            &*progress,
-            cache,
-            look,
-            |one, (_, header), words| {
-                if !history.has(&one.key, &mut found)? {
-                    return Ok(false);
-                }
-                corpus.borrow_mut().add_history(one, NewSet::of(header, words))
-            },
-        )?;
+        for (part, texts) in history.texts.iter().enumerate() {
+            let lists_keys = texts.lists_keys(history);
+            let mut options = InputOptions { format: texts.format, ..self.input_options()? };
+            texts.set_fields(&mut options);
+            options.attached.deciding.is_history = true;
+            // Kept documents of an earlier run may have fields with the names of added fields.
+            options.reserved.clear();
+            let mut documents = documents.open_second(&texts.files, &options)?;
+            corpus.borrow_mut().begin_history(documents.parser().clone());
+            let progress = observer.begin("reading the history", documents.total_bytes());
+            // Sketches of the history are not indexed.
+            let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
+            for_each_remembered(
+                &mut documents,
+                sketcher,
+                &wanted,
+                &*progress,
+                cache,
+                look,
+                |one, (_, header), words| {
+                    if !history.has(&one.key, &mut found)? {
+                        return Ok(false);
+                    }
+                    if lists_keys {
+                        earlier.add(&one.key, part, &corpus.borrow().grouped.budget)?;
+                    }
+                    corpus.borrow_mut().add_history(one, NewSet::of(header, words))
+                },
+            )?;
+        }
         kept.map_or(Ok(()), JournaledChunks::finish)?;
         history.check(&found)
     }
@@ -392,7 +410,7 @@ impl Dedup {
     fn read(
         &self,
         documents: &mut Documents,
-        (sketcher, against, journal): (&Sketcher, &[ComparedIndex], Option<&Journal<'_>>),
+        (sketcher, (against, earlier), journal): (&Sketcher, Histories<'_>, Option<&Journal<'_>>),
         (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
         corpus: &mut Corpus,
         observer: &dyn Observer,
@@ -407,6 +425,7 @@ impl Dedup {
                 other => other,
             },
             budget: Some(corpus.grouped.budget.clone()),
+            earlier: earlier.clone(),
             ..self.wanted(shingles && !self.holds_sets())
         };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
@@ -432,6 +451,17 @@ impl Dedup {
             look,
             |one, (near, header), words| {
                 let mut corpus = corpus.borrow_mut();
+                if self.scope.repeated_keys == RepeatedKeys::Error
+                    && let Some(history) =
+                        earlier.as_ref().map(|earlier| earlier.find(&one.key)).transpose()?.flatten()
+                {
+                    let key = String::from_utf8_lossy(&one.key);
+                    bail!(
+                        "{}: the key `{}` is already in {history}; {OTHERS}",
+                        one.place,
+                        key.escape_debug()
+                    );
+                }
                 empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
                 if let Some(left_out) = &mut left_out {
                     left_out.add(one);
@@ -478,7 +508,8 @@ impl Dedup {
     ) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
         let sets = journal.map(Journal::sets);
-        Corpus::new((folder, sets.as_deref()), memory, parser)
+        let corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
+        if self.results.annotate { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
     }
 
     /// Returns whether the method compares sets of shingles.
@@ -494,6 +525,9 @@ impl Dedup {
 
 /// The IDF table for the weights of shingles, and the boilerplate list to ignore.
 type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
+
+/// The indexes of histories that are queried, and the keys of all histories, if there are any.
+type Histories<'h> = (&'h [ComparedIndex], Option<Arc<EarlierKeys>>);
 
 /// The folder, the journal and the observer of a job.
 struct JobFolder<'p> {

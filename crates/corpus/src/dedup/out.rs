@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 use twindex_join::Sorter;
 
+use super::Dedup;
 use super::against::ComparedIndex;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
@@ -16,11 +16,13 @@ use super::file::write_file;
 use super::groups::Grouped;
 use super::hosts::{HostCounter, Hosts};
 use super::keys::ByKey;
-use super::layout::{INDEX, PROOF, is_ours};
+use super::layout::RUN;
 use super::near::JoinLimits;
 use super::score::{Score, ScoreKind};
+use super::written::Written;
 use crate::error::InvalidOptions;
-use crate::input::{Annotation, Compression, KeptBlock, KeptWriter};
+use crate::input::{Annotation, Compression, Documents, KeptBlock, KeptWriter};
+use crate::output_path::{check_folder, is_inside};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
@@ -58,31 +60,28 @@ impl<'a> OutputFolder<'a> {
         &self.parent
     }
 
-    /// Returns an error if the results folder is inside an input folder, since the next run would read results as
-    /// documents. A path that does not exist yet is not an input, because folders are listed before anything is
-    /// created.
-    pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
-        let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
-            return Ok(());
-        };
-        let path = parent.join(name);
-        if path.symlink_metadata().is_err() {
-            return Ok(());
-        }
-        // An input that cannot be resolved is reported when it is opened.
-        let around = |input: &&PathBuf| {
-            fs::canonicalize(input).is_ok_and(|input| input.is_dir() && path.starts_with(input))
-        };
-        match inputs.iter().find(around) {
-            None => Ok(()),
-            Some(input) => Err(InvalidOptions::new(format!(
-                "--out {}: is there already, inside the input {}, and would be read as documents; \
-                 choose another folder",
+    /// Returns an error if the results folder holds a file that the run reads, or is inside a folder that it reads.
+    /// Called before anything is read. A results folder that does not exist yet may be inside an input folder, because
+    /// folders are listed before anything is created.
+    pub(super) fn check_inputs(&self, job: &Dedup) -> anyhow::Result<()> {
+        if let Some(history) = job.scope.against.iter().find(|history| is_inside(&self.path, history)) {
+            return Err(InvalidOptions::new(format!(
+                "--out {}: is inside the history {}; choose another folder",
                 self.given.display(),
-                input.display()
+                history.display()
             ))
-            .into()),
+            .into());
         }
+        Ok(check_folder(self.given, job.reading.inputs.iter().chain(&job.other_files()))?)
+    }
+
+    /// Returns an error if the results folder holds one of the files that were found in the input folders, through a
+    /// link.
+    pub(super) fn check_files(&self, documents: &Documents) -> anyhow::Result<()> {
+        if self.path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        Ok(check_folder(self.given, documents.named_files())?)
     }
 
     /// Returns an error if existing files would be overwritten. Called before any work is done.
@@ -98,15 +97,29 @@ impl<'a> OutputFolder<'a> {
         self.check_made_by_us(&self.path)
     }
 
-    /// Returns an error if a folder contains files that `dedup` did not write. The folder is OUT, or the earlier
-    /// results that were just moved aside.
+    /// Returns an error if a folder contains files that no run of `dedup` wrote. The folder is OUT, or the earlier results
+    /// that were just moved aside.
     fn check_made_by_us(&self, folder: &Path) -> anyhow::Result<()> {
         let shown = self.given.display();
-        let foreign = foreign(folder).with_context(|| format!("{shown}: cannot look what is in it"))?;
-        match foreign {
-            None => Ok(()),
-            Some(why) => bail!("{shown}: {why}, so --force does not replace it; choose another folder"),
-        }
+        let found = || -> anyhow::Result<()> {
+            if folder.symlink_metadata()?.is_dir() {
+                if fs::read_dir(folder)?.next().is_none() {
+                    return Ok(()); // nothing can be lost
+                }
+                if let Some(written) = Written::read(folder)? {
+                    return written.check_all_ours(folder);
+                }
+                ensure!(
+                    !folder.join(RUN).exists(),
+                    "{RUN} in it is of an earlier version, which did not list the files of the run; remove the folder \
+                     yourself, if all of it may go"
+                );
+            }
+            bail!("not made by `twindex dedup` (there is no {RUN} in it that lists its files)")
+        };
+        found().map_err(|why| {
+            anyhow::anyhow!("{shown}: {why:#}, so --force does not replace it; choose another folder")
+        })
     }
 
     /// Creates the parent folders of OUT.
@@ -206,35 +219,6 @@ pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDi
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
     builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
-}
-
-/// Returns the reason why a folder was not written entirely by `dedup`; `None` if it was, or if it is empty.
-fn foreign(folder: &Path) -> io::Result<Option<String>> {
-    const NOT_OURS: &str = "not made by `twindex dedup`";
-    if !folder.symlink_metadata()?.is_dir() {
-        return Ok(Some(NOT_OURS.into()));
-    }
-    let (mut entries, mut files) = (0, 0);
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let (name, kind) = (entry.file_name(), entry.file_type()?);
-        entries += 1;
-        if kind.is_file() && name.to_str().is_some_and(is_ours) {
-            files += usize::from(PROOF.iter().any(|proof| name == *proof));
-        } else if kind.is_dir() && name == INDEX {
-            for entry in fs::read_dir(entry.path())? {
-                let entry = entry?;
-                let name = entry.file_name();
-                if !(entry.file_type()?.is_file() && is_of_an_index(&name)) {
-                    return Ok(Some(format!("`{INDEX}/{}` in it was {NOT_OURS}", name.display())));
-                }
-            }
-        } else {
-            return Ok(Some(format!("`{}` in it was {NOT_OURS}", name.display())));
-        }
-    }
-    let none = entries > 0 && files == 0;
-    Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
 }
 
 /// Passes each removed document with its kept document and their packed score to `each`, except documents near one of
@@ -481,10 +465,13 @@ mod tests {
     fn earlier_results_are_restored_if_a_file_was_added_to_them() {
         let bench = tempfile::tempdir().unwrap();
         let (given, aside) = (bench.path().join("out"), bench.path().join("aside"));
-        for folder in [&given.join(INDEX), &aside] {
+        for folder in [&given.join("index"), &aside] {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(given.join("pairs.tsv"), "").unwrap();
+        let written =
+            r#"{"written":{"names":["index","pairs.tsv","run.json"],"kept":0,"kept_files":[],"index":null}}"#;
+        fs::write(given.join(RUN), written).unwrap();
         let out = OutputFolder::resolve(&given).unwrap();
         out.check(true).unwrap();
         fs::write(given.join("index/notes.txt"), "mine").unwrap();

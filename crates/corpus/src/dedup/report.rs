@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::against::HistoryUsed;
 use super::hosts::Hosts;
 use super::left_out::LeftOutReport;
 use super::revisits::Revisits;
@@ -57,6 +58,9 @@ pub struct Report {
     /// Names of the files of annotated documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
+    /// The histories that decided: indexes that were queried, or files whose texts were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histories: Vec<HistoryUsed>,
     /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
     /// and at most s documents.
     pub cluster_sizes: Vec<(u64, u64)>,

@@ -17,7 +17,6 @@ use crate::remembered::{
     ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
 };
 use crate::settings::{AnySettings, BoilerplateSpans, spelled};
-use crate::text::StopList;
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
 pub(super) type LookupResult = (Option<Dropped>, Option<SetHeader>);
@@ -239,10 +238,6 @@ impl Dedup {
 
     /// Returns the files and folders that a run reads in addition to the inputs.
     pub(super) fn other_files(&self) -> Vec<PathBuf> {
-        let stop_words = match &self.text.stop_words {
-            Some(StopList::File(path)) => Some(path.clone()),
-            _ => None,
-        };
         let spans = match &self.rule.without_boilerplate {
             Some(BoilerplateSpans::List(path)) => Some(path),
             _ => None,
@@ -254,7 +249,7 @@ impl Dedup {
             .chain(&self.scope.idf)
             .chain(spans)
             .cloned()
-            .chain(stop_words)
+            .chain(self.text.file())
             .collect()
     }
 }

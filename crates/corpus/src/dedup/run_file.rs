@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use twindex::Params;
 
 use super::file::write_file;
+use super::written::Written;
 use super::{Dedup, layout};
 use crate::settings::{self, AnySettings, Value};
 
@@ -26,6 +27,9 @@ pub(super) struct RunFile {
     /// Whether HTML pages were read. `kept.jsonl` then has their markup, not the compared text.
     #[serde(default)]
     pub(super) pages: bool,
+    /// What the run wrote to the results folder; `None` in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) written: Option<Written>,
     #[serde(skip)]
     job: Dedup,
 }
@@ -52,6 +56,7 @@ impl RunFile {
             settings,
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             pages,
+            written: None,
             job: job.clone(),
         })
     }

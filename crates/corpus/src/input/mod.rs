@@ -1187,6 +1187,23 @@ impl Documents {
         Self::open_part(paths, options)
     }
 
+    /// Returns the files that will be read, except pipes.
+    pub(crate) fn named_files(&self) -> Vec<PathBuf> {
+        let mut named = Vec::new();
+        for source in &self.sources {
+            match source {
+                Source::Records(Origin::File(path), _) | Source::Whole(Origin::File(path), _) => {
+                    named.push(path.clone());
+                }
+                Source::Folder { root, files } => {
+                    named.extend(files.as_slice().iter().map(|file| root.join(file)));
+                }
+                Source::Records(Origin::Stream { .. }, _) | Source::Whole(Origin::Stream { .. }, _) => {}
+            }
+        }
+        named
+    }
+
     /// Passes each file that will be read to `each`, in order.
     ///
     /// # Errors

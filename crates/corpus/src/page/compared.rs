@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chart::escaped;
 use super::html::STYLE;
-use super::write_whole;
+use super::{HEAD, write_whole};
 use crate::numbers::{bytes, count};
 
 /// Number of bytes of a text shown before and after a passage.
@@ -194,7 +194,7 @@ impl PassagePage {
     pub fn html(&self) -> String {
         let title = escaped(&self.title);
         let mut page = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+            "{HEAD}\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{title}</title>\n<style>\n{STYLE}{SIDES}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<dl>\n"
         );

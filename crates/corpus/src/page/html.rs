@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::HEAD;
 use super::chart::{Chart, Scale, escaped};
 use super::hosts::hosts;
 use super::figures::{BINS, BandFigures, ClusterFigures, Figures, CollisionFigures, SCORE_MIN};
@@ -34,7 +35,7 @@ svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:n
 pub fn html(figures: &Figures) -> String {
     let name = escaped(&figures.name);
     let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "{HEAD}\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{name}: near-duplicates</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Near-duplicates in {name}</h1>\n"

@@ -8,9 +8,9 @@ mod hosts;
 mod html;
 mod space;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use twindex::Snapshot;
@@ -21,6 +21,8 @@ pub use figures::{ClusterFigures, Figures, KEYS_SHOWN};
 pub use groups::GroupSizes;
 pub use html::html;
 pub use space::Space;
+
+use crate::output_path::{self, begins_with};
 
 /// Options for comparing the documents of an index.
 #[derive(Clone, Copy, Debug)]
@@ -61,20 +63,27 @@ pub fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
     write_whole(path, &html(figures))
 }
 
-/// Returns an error if no page can be written to `path`, or if `path` is one of the inputs. Called before any work is
-/// done.
+/// The first bytes of every page of this program. No file of another origin is replaced.
+pub(crate) const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+    <meta name=\"generator\" content=\"twindex\">\n";
+
+/// Returns an error if no page can be written to `path`, if it would replace a file that the run reads, or a file that is
+/// not a page of this program. Called before any work is done. `reads` are all files and folders that the run reads.
 ///
 /// # Errors
 ///
 /// The message has the reason.
-pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+pub fn check<P: AsRef<Path>>(path: &Path, reads: impl IntoIterator<Item = P>) -> anyhow::Result<()> {
     let shown = path.display();
     ensure!(!path.is_dir(), "{shown}: is a folder; give the page the name of a file");
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     ensure!(folder.is_dir(), "{shown}: there is no folder {} to write it in; make it first", folder.display());
-    let Ok(there) = fs::canonicalize(path) else { return Ok(()) };
-    let is_input = |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|input| input == there);
-    ensure!(!inputs.iter().any(|input| is_input(&input)), "{shown}: is an input; give the page another name");
+    output_path::check_file(path, reads)?;
+    let is_replaced = path.symlink_metadata().is_ok();
+    ensure!(
+        !is_replaced || begins_with(path, HEAD.as_bytes()),
+        "{shown}: is not a page of twindex, and is not replaced; give the page another name"
+    );
     Ok(())
 }
 

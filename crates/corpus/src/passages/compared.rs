@@ -72,14 +72,14 @@ fn range(start: u32, end: u32) -> Range<usize> {
 }
 
 impl SharedPage {
-    /// Returns an error if no page can be written to `path`, or if `path` is one of the inputs. Called before any work
-    /// is done.
+    /// Returns an error if no page can be written to `path`, if it would replace a file that the run reads, or a file that
+    /// is not a page of this program. Called before any work is done. `reads` are all files and folders that the run reads.
     ///
     /// # Errors
     ///
     /// The message has the reason.
-    pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
-        page::check(path, inputs)
+    pub fn check(path: &Path, reads: &[PathBuf]) -> anyhow::Result<()> {
+        page::check(path, reads)
     }
 
     /// Adds the pairs of an answer's text and its documents to the page. If there are more than 50 pairs, those that

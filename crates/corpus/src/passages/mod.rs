@@ -17,7 +17,7 @@ mod steps;
 mod texts;
 mod written;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -93,13 +93,14 @@ impl Passages {
     ///
     /// The errors of [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
+        let place = PassageOutput::resolve(&self.out)?;
+        let reads = self.reads();
+        place.check(&reads, self.force)?;
+        if let Some(html) = &self.html {
+            page::check(html, &reads)?;
+        }
         let how = self.how()?;
         let history = self.history(&how)?;
-        let place = PassageOutput::resolve(&self.out)?;
-        place.check(&self.inputs, self.force)?;
-        if let Some(html) = &self.html {
-            page::check(html, &self.inputs)?;
-        }
         let documents = self.open()?;
         let folder = place.folder()?;
         let half_done = observer.half_done(folder.path());
@@ -121,6 +122,12 @@ impl Passages {
             self.merge_parts(index, &mut report, observer);
         }
         Ok(report)
+    }
+
+    /// Returns the files and folders that the run reads.
+    fn reads(&self) -> Vec<PathBuf> {
+        let others = self.against.iter().chain(&self.index).cloned().chain(self.text.file());
+        self.inputs.iter().cloned().chain(others).collect()
     }
 
     /// Merges parts of the index to keep their number small. If merging fails, the run succeeds nevertheless, because

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use twindex::sys::{RealVfs, Vfs};
 
 use crate::error::InvalidOptions;
 use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
+use crate::output_path::check_folder;
 
 /// File name of the table of repeated passages.
 pub(super) const SPANS: &str = "spans.tsv";
@@ -31,18 +32,14 @@ impl<'a> PassageOutput<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Returns an error if existing files would be replaced, or if the results folder is inside an input folder. Called
+    /// Returns an error if existing files would be replaced, or if the results folder holds what the run reads. Called
     /// before any work is done.
-    pub(super) fn check(&self, inputs: &[PathBuf], force: bool) -> anyhow::Result<()> {
+    pub(super) fn check(&self, reads: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
+        check_folder(self.given, reads)?;
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
         ensure!(metadata.is_dir(), "{shown}: is no folder, and is not replaced; choose another place");
         ensure!(force, "{shown}: already exists; choose another folder, or --force to replace it");
-        let inside = fs::canonicalize(&self.path)?;
-        let around = |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|input| inside.starts_with(input));
-        if let Some(input) = inputs.iter().find(around) {
-            bail!("{shown}: is inside the input {}; choose another folder", input.display());
-        }
         self.check_ours(&self.path)
     }
 

@@ -17,7 +17,7 @@ use twindex::{Index, Params, Sketcher};
 
 use self::basis::{Equal, SetAndSketch, WhyColumns, agrees};
 use self::rows::{Row, find_rows, for_each_row, unescaped};
-use self::texts::{DocumentContent, DocumentRead, KeysToFind, alias, find};
+use self::texts::{DocumentContent, DocumentRead, KeysToFind, add_keys, alias, find};
 use super::Dedup;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::left_out::sketcher_of_results;
@@ -28,7 +28,7 @@ use crate::error::InvalidOptions;
 use crate::idf;
 use crate::input::{DecidingValues, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
-use crate::repeated::RepeatedKeys;
+use crate::repeated::{EarlierKeys, RepeatedKeys};
 use crate::settings::{Keep, Near};
 use crate::tsv;
 
@@ -397,7 +397,7 @@ impl Why {
                 explanation.notes.push(format!("{}: is gone, which --against named", folder.display()));
                 continue;
             }
-            if kept_files(&folder)?.is_some() {
+            if folder.is_file() || kept_files(&folder)?.is_some() {
                 candidates.extend(read_kept(known, (&folder, &of_history(&known.input)), &kept, observer)?);
             }
         }
@@ -412,7 +412,7 @@ impl Why {
                     &rest,
                     &of_history(&known.input),
                     known.normalised(),
-                    known.repeated,
+                    (known.repeated, None),
                     &sought,
                     observer,
                 )?
@@ -445,6 +445,36 @@ impl Why {
         }
     }
 
+    /// Returns the keys of the histories of the run that may have given a number to a sought key; `None` if there are no
+    /// histories.
+    fn earlier_keys(known: &RunDescription, sought: &[KeysToFind]) -> anyhow::Result<Option<EarlierKeys>> {
+        let histories = known.paths(|job| &job.scope.against)?;
+        if histories.is_empty() {
+            return Ok(None);
+        }
+        let (mut indexes, mut texts) = (Vec::new(), Vec::new());
+        for input in histories {
+            let history = input.path.unwrap_or(input.given);
+            let shown = history.display().to_string();
+            let index = [history.join(INDEX), history.clone()]
+                .into_iter()
+                .find(|index| index.join("CURRENT").is_file());
+            match index {
+                Some(index) => indexes.push((shown, Index::open(&index)?.snapshot())),
+                None if history.is_file() => texts.push((shown, vec![history])),
+                None if history.is_dir() => texts.push((shown, kept_files(&history)?.unwrap_or_default())),
+                None => {} // it is gone, which a note reports
+            }
+        }
+        let names = texts.iter().map(|(name, _)| name.clone()).collect();
+        let mut earlier = EarlierKeys::new(indexes, names);
+        let options = InputOptions { format: InputFormat::Auto, ..of_history(&known.input) };
+        for (history, (_, files)) in texts.iter().enumerate() {
+            add_keys(&mut earlier, (history, files), &options, sought)?;
+        }
+        Ok(Some(earlier))
+    }
+
     /// Reads documents from the given inputs or, if there are none, from the inputs of the run.
     fn read_inputs(
         &self,
@@ -456,7 +486,9 @@ impl Why {
         let mut sought: Vec<KeysToFind> =
             keys.iter().map(|key| KeysToFind { keys: vec![key.to_vec()] }).collect();
         if !self.inputs.is_empty() {
-            return find(&self.inputs, &known.input, known.normalised(), known.repeated, &sought, observer);
+            let earlier = Self::earlier_keys(known, &sought)?;
+            let repeated = (known.repeated, earlier.as_ref());
+            return find(&self.inputs, &known.input, known.normalised(), repeated, &sought, observer);
         }
         if known.run.is_none() {
             return Err(InvalidOptions::new(format!(
@@ -492,7 +524,9 @@ impl Why {
             }
             paths.push(path.clone());
         }
-        find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
+        let earlier = Self::earlier_keys(known, &sought)?;
+        let repeated = (known.repeated, earlier.as_ref());
+        find(&paths, &known.input, known.normalised(), repeated, &sought, observer)
     }
 
     /// Recomputes the scores. Uses the first candidate text of the kept document with which the recomputed scores equal
@@ -686,14 +720,15 @@ fn read_kept(
     key: &[u8],
     observer: &dyn Observer,
 ) -> anyhow::Result<Option<DocumentRead>> {
-    let files = kept_files(folder)?.unwrap_or_default();
+    let files =
+        if folder.is_file() { vec![folder.to_owned()] } else { kept_files(folder)?.unwrap_or_default() };
     if files.is_empty() {
         return Ok(None);
     }
     // `--format` is for the inputs; the file names of the results give their format.
     let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
     let sought = [KeysToFind { keys: vec![key.to_vec()] }];
-    Ok(find(&files, &options, known.normalised(), known.repeated, &sought, observer)?.pop().flatten())
+    Ok(find(&files, &options, known.normalised(), (known.repeated, None), &sought, observer)?.pop().flatten())
 }
 
 /// Adds the fields that affected the decision. Adds a note if their current values would lead to a different decision.

@@ -9,7 +9,7 @@ use twindex::sys::MemoryBudget;
 use super::super::run_file::RunInput;
 use crate::input::{Content, DecidingValues, Documents, Features, InputOptions, Parser, Record};
 use crate::observer::Observer;
-use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys, without_numbers};
+use crate::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys, without_numbers};
 use crate::sketching::{Job, for_each_chunk};
 
 /// A document that was read again.
@@ -94,12 +94,38 @@ pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>
     below.map(|below| [path, below].concat())
 }
 
-/// Finds documents by their keys. Stops reading when all are found.
+/// Adds the keys of these files that differ only by an added number from one of the sought keys.
+pub(super) fn add_keys(
+    earlier: &mut EarlierKeys,
+    (history, paths): (usize, &[PathBuf]),
+    options: &InputOptions,
+    sought: &[KeysToFind],
+) -> anyhow::Result<()> {
+    let mut documents = Documents::open(paths, options)?;
+    let roots: Vec<&[u8]> =
+        sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
+    let job = Job {
+        state: || (),
+        begin: Vec::new,
+        work: |(): &mut (), made: &mut Vec<Vec<u8>>, _: &Parser, record: Record<'_>| {
+            if roots.contains(&without_numbers(record.key)) {
+                made.push(record.key.to_vec());
+            }
+            Ok(())
+        },
+    };
+    for_each_chunk(&mut documents, &(), &job, |made| {
+        made.iter().try_for_each(|key| earlier.add(key, history, &MemoryBudget::unlimited()))
+    })
+}
+
+/// Finds documents by their keys. `earlier` are the keys of the histories of the run, for documents after them. Stops
+/// reading when all are found.
 pub(super) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
     normalised: Option<&Shingling>,
-    repeated: RepeatedKeys,
+    (repeated, earlier): (RepeatedKeys, Option<&EarlierKeys>),
     sought: &[KeysToFind],
     observer: &dyn Observer,
 ) -> anyhow::Result<Vec<Option<DocumentRead>>> {
@@ -139,7 +165,8 @@ pub(super) fn find(
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {
         for (mut key, one) in made {
-            if keys.next(&mut key)? == KeyDecision::PassedOver {
+            let is_earlier = earlier.map(|earlier| earlier.find(&key)).transpose()?.flatten().is_some();
+            if keys.next_after(&mut key, is_earlier, earlier)? == KeyDecision::PassedOver {
                 continue;
             }
             let number = sought.iter().position(|sought| sought.keys.contains(&key));
