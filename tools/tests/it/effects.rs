@@ -41,7 +41,7 @@ const VALUES: [(&str, &str, Option<&str>); 46] = [
     ("include", "one*", None),
     ("exclude", "one*", None),
     ("skip_bad", "5", Some("a bound for records that are bad; there are none")),
-    ("encoding", "windows-1251", None),
+    ("encoding", "windows-1251", Some("about texts that are not UTF-8, which do not occur here")),
     ("invalid_utf8", "replace", Some("about bytes that do not occur here")),
     ("features_field", "feats", None),
     ("delimiter", "|", None),
@@ -51,7 +51,7 @@ const VALUES: [(&str, &str, Option<&str>); 46] = [
     ("fingerprint_field", "print", None),
     ("fingerprint_form", "decimal", None),
     ("near", "0.3", None),
-    ("keep", "key-hash", None),
+    ("keep", "max:points", None),
     ("weights", "tf", None),
     ("weight_unit", "0.5", None),
     ("without_boilerplate", "1:3", None),
@@ -73,6 +73,12 @@ const VALUES: [(&str, &str, Option<&str>); 46] = [
     ("memory", "64M", Some("results do not depend on it")),
 ];
 
+/// Settings that say what holds anyway in one of the jobs.
+const HOLDS_ANYWAY: [(&str, &str); 2] = [
+    ("format", "folder"),        // names say that its files are texts
+    ("repeated_keys", "folder"), // names of files are not repeated
+];
+
 /// Settings of the same kind as `memory`.
 const THREADS: (&str, &str) = ("threads", "1");
 
@@ -82,7 +88,7 @@ fn write_inputs(bench: &Bench) {
     writeln!(csv, "id,text,title,lang,url,points").unwrap();
     let lines = [
         ("a", "The fence of the ﬁeld walks along one long river and ends at the old stone mill by night"),
-        ("b", "the fence of the field walks along one long river and ends at the old stone mill by night"),
+        ("b", "The fence of the field walks along one long river and ends at the old stone mill by night"),
         ("c", "The fence of the ﬁeld walks along one long river and ends at the old stone mill by nights"),
         (
             "c",
@@ -171,7 +177,7 @@ fn each_setting_changes_a_result_or_is_refused() {
             let mut silent = Vec::new();
             for (number, job) in JOBS.iter().enumerate() {
                 let option = settings::spelled(name);
-                if value.is_empty() || job.contains(&option) {
+                if value.is_empty() || job.contains(&option) || HOLDS_ANYWAY.contains(&(name, job)) {
                     continue;
                 }
                 let out = format!("out-{name}-{number}");

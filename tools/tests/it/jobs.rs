@@ -190,7 +190,7 @@ fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>
         match set.or_else(|| job.resources.set(name, &texts)) {
             Some(Ok(())) => {}
             Some(Err(error)) => return Some(Err(error.to_string())),
-            None if ["index", "annotate", "cluster_size", "url_field", "compress"].contains(name) => {}
+            None if ["index", "annotate", "cluster_size", "compress"].contains(name) => {}
             None => return None,
         }
     }
@@ -236,7 +236,7 @@ fn by_stream(bench: &Bench, input: &str, drawn: &Drawn, name: &str) -> Option<Ve
             "words" | "tokens" | "normal_form" | "fold" | "stemming" | "seed" | "text_field" => {
                 write!(options, " {} {value}", settings::spelled(name)).unwrap();
             }
-            "annotate" | "cluster_size" | "index" | "url_field" => {}
+            "annotate" | "cluster_size" | "index" => {}
             _ => return None,
         }
     }

@@ -25,11 +25,13 @@ const RECORD_BYTES: usize = 8 << 20;
 /// A combination of settings that is refused: the condition, and the sentence that says why.
 type Refusal<J> = (fn(&J) -> bool, &'static str);
 
+const WEIGHTS: &str = "--weights goes with a resemblance or containment in --near: they are counted";
+
 /// The combinations of the rule that are refused, wherever it decides.
 const REFUSED_RULES: &[Refusal<Rule>] = &[
     (
         |rule| rule.weights != Weights::Distinct && rule.near.is_some_and(|near| near.threshold().is_none()),
-        "--weights goes with a resemblance or containment in --near: they are counted",
+        WEIGHTS,
     ),
     (
         |rule| rule.without_boilerplate.is_some() && rule.near == Some(Near::Equal),
@@ -60,6 +62,7 @@ const REFUSED: &[Refusal<Dedup>] = &[
         |job| job.rule.without_boilerplate.is_some() && (job.brings_fingerprints() || job.brings_features()),
         "--without-boilerplate leaves spans out of texts, and there are none: leave it out",
     ),
+    (|job| job.rule.weights != Weights::Distinct && job.near().threshold().is_none(), WEIGHTS),
     (
         |job| job.scope.idf.is_some() && job.near().within().is_none() && job.rule.weights != Weights::Idf,
         "--idf goes with --weights idf, or with --near within:K",

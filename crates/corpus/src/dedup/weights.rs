@@ -65,13 +65,13 @@ impl ShingleWeights {
         match (weights, table) {
             (Weights::Idf, Some(table)) => Ok(Self::Idf { table, unit: unit.unwrap_or(WeightUnit::ONE) }),
             (Weights::Idf, None) => {
-                Err(InvalidOptions::new("weights: inverse document frequencies need an idf table"))
+                Err(InvalidOptions::new("--weights idf needs a table: --idf FILE, which `twindex idf` makes"))
             }
             (_, Some(_)) => {
-                Err(InvalidOptions::new("idf: a table goes with weights by inverse document frequency"))
+                Err(InvalidOptions::new("--idf goes with --weights idf"))
             }
             _ if unit.is_some() => Err(InvalidOptions::new(
-                "weight_unit: goes with weights by inverse document frequency: others are whole",
+                "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
             )),
             (Weights::Distinct, None) => Ok(Self::Distinct),
             (Weights::Frequencies, None) => Ok(Self::Frequencies),
