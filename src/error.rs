@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::params::ParamDifference;
 
 /// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -70,8 +69,8 @@ pub enum Error {
         path: PathBuf,
         /// The path of the index or segment whose parameters differ.
         other: PathBuf,
-        /// The first parameter that differs.
-        first: Box<ParamDifference>,
+        /// The first parameter that differs, and its two values.
+        first: Box<(&'static str, [String; 2])>,
         /// The first few parameters that differ, in words.
         differences: String,
     },

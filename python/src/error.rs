@@ -128,9 +128,10 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
         }
         Error::ParamsDiffer { path: of, first, .. } => {
             path(of)?;
-            details.set_item("field", first.field)?;
-            details.set_item("expected", &first.values[0])?;
-            details.set_item("found", &first.values[1])?;
+            let (field, [index, given]) = &*first;
+            details.set_item("field", field)?;
+            details.set_item("expected", index)?;
+            details.set_item("found", given)?;
         }
         Error::Unsupported { path: of, field, found, supported } => {
             path(of)?;

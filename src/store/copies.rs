@@ -216,7 +216,7 @@ fn check_same_params(
     Err(Error::ParamsDiffer {
         path: path.to_owned(),
         other: other.to_owned(),
-        first: Box::new(first.clone()),
+        first: Box::new((first.field, first.values.clone())),
         differences: ParamDifference::first_in_words(&all, [&names[0], &names[1]]),
     })
 }

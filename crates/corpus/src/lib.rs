@@ -80,7 +80,7 @@ pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
     Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth, HistoryKind, HistoryUsed, Host, HostCounter,
     Hosts, Hunk, LeftOutReport, Mirror, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets, TableLine,
-    TextAttributes, TextsResult, Weights, Why, WordDiff, WordOrigin,
+    TextAttributes, TextsResult, Why, WordDiff, WordOrigin,
 };
 pub use error::InvalidOptions;
 pub use input::{
@@ -95,7 +95,7 @@ pub use passages::{
 pub use repeated::RepeatedKeys;
 pub use settings::{
     BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources, Results,
-    Rule, Scope, THRESHOLD, THRESHOLD_MIN,
+    Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
 };
 pub use shard::part_of;
 pub use sharing::Sharing;

@@ -10,13 +10,13 @@ use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 
 use super::Dedup;
-use super::weights::Weights;
+use super::weights;
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
-use crate::settings::{IndexOf, Keep, Near, Rule, THRESHOLD};
+use crate::settings::{IndexOf, Keep, Near, Rule, THRESHOLD, Weights};
 use crate::sharing;
 
 /// Records of up to this number of bytes are accepted with any memory budget.
@@ -300,7 +300,7 @@ impl Dedup {
         if !matches!(self.near(), Near::Containment(_)) {
             builder = builder.near(NearInIndex::resembling(self.threshold())?);
         }
-        builder = builder.minhash_weights(self.rule.weights.of_index(table));
+        builder = builder.minhash_weights(weights::of_index(self.rule.weights, table));
         if let Some(unit) = self.unit() {
             builder = builder.weight_unit(unit);
         }

@@ -91,7 +91,6 @@ pub use self::report::Report;
 pub use self::revisits::Revisits;
 pub use self::set_maker::{SetMaker, SetWork};
 pub use self::texts::{DedupTexts, TextAttributes, TextsResult};
-pub use self::weights::Weights;
 pub use self::why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
 pub use self::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 

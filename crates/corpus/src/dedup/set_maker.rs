@@ -8,9 +8,10 @@ use twindex::sketch::{Buffers, IdfTable, LeavesOut, LeftOut, Scratch, Shingler, 
 use twindex::{Params, Sketcher};
 use twindex_passages::Boilerplate;
 
-use super::weights::{ShingleWeights, Weights};
+use super::weights::{ShingleWeights, of_index};
 use crate::error::InvalidOptions;
 use crate::input::Features;
+use crate::settings::Weights;
 
 /// Computes the sets of documents. A document is a text or, if the shingling is [`Tokens::Features`], the
 /// [canonical](Features::canonical) bytes of [`Features`].
@@ -102,7 +103,7 @@ impl SetMaker {
         // The elements of a document must equal the elements of its sketch in an index, so they are computed in the same way.
         let mut params = Params::builder().shingling(shingling.clone()).minhash(1, 1).sets();
         if weights != Weights::Distinct {
-            params = params.minhash_weights(weights.of_index(table.as_deref()));
+            params = params.minhash_weights(of_index(weights, table.as_deref()));
             params = params.weight_unit(unit.unwrap_or(WeightUnit::ONE));
         }
         let params = params.build()?;

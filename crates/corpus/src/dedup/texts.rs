@@ -57,7 +57,7 @@ pub struct DedupTexts {
     /// key is kept. [`Near::Within`] is an error. Texts of a history count for [`Rule::without_boilerplate`], too, which
     /// cannot be a list.
     pub rule: Rule,
-    /// The table of [`Weights::Idf`](super::Weights::Idf). Its documents must have the same
+    /// The table of [`Weights::Idf`](crate::Weights::Idf). Its documents must have the same
     /// [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
     /// The rules for splitting texts into shingles. Default: five words. With

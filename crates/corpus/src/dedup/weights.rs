@@ -8,28 +8,14 @@ use twindex::sketch::occurrences::set_apart;
 use twindex::sketch::whole;
 
 use crate::InvalidOptions;
+use crate::settings::Weights;
 
-/// The weights of a document's shingles if resemblance is computed exactly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
-    /// All distinct shingles have equal weight.
-    #[default]
-    Distinct,
-    /// Term frequency: the number of occurrences of a shingle in the document. For features, the weight in the feature
-    /// vector.
-    Frequencies,
-    /// The weight of [`Frequencies`](Self::Frequencies), multiplied by the inverse document frequency in a table.
-    Idf,
-}
-
-impl Weights {
-    /// Returns the weights as an index parameter. [`Idf`](Self::Idf) needs a table.
-    pub(super) fn of_index(self, table: Option<&IdfTable>) -> MinhashWeights {
-        match (self, table) {
-            (Self::Distinct, _) => MinhashWeights::Distinct,
-            (Self::Idf, Some(table)) => MinhashWeights::Idf { table: table.digest() },
-            (Self::Frequencies | Self::Idf, _) => MinhashWeights::Frequencies,
-        }
+/// Returns the weights as an index parameter. [`Weights::Idf`] needs a table.
+pub(super) fn of_index(weights: Weights, table: Option<&IdfTable>) -> MinhashWeights {
+    match (weights, table) {
+        (Weights::Distinct, _) => MinhashWeights::Distinct,
+        (Weights::Idf, Some(table)) => MinhashWeights::Idf { table: table.digest() },
+        (Weights::Frequencies | Weights::Idf, _) => MinhashWeights::Frequencies,
     }
 }
 
@@ -67,9 +53,7 @@ impl ShingleWeights {
             (Weights::Idf, None) => {
                 Err(InvalidOptions::new("--weights idf needs a table: --idf FILE, which `twindex idf` makes"))
             }
-            (_, Some(_)) => {
-                Err(InvalidOptions::new("--idf goes with --weights idf"))
-            }
+            (_, Some(_)) => Err(InvalidOptions::new("--idf goes with --weights idf")),
             _ if unit.is_some() => Err(InvalidOptions::new(
                 "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
             )),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::attached::MissingField;
+use super::field_value::MissingField;
 use super::content::Content;
 use super::form::{Ending, Form};
 use super::jsonl::FoundLine;

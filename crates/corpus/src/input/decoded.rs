@@ -14,7 +14,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
-use super::attached::FieldValue;
+use super::field_value::FieldValue;
 use super::thrift::Checked;
 use super::times::Time;
 

@@ -16,10 +16,11 @@ use twindex_kernel::Unescaped;
 use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::{Fields, Ids, FieldSelections, Selection, name_conflict, push_key, push_text};
+use super::fields::{FieldSelections, Fields, Ids, name_conflict, push_key, push_text};
+use super::selection::Selection;
 use super::fingerprint::FingerprintForm;
 use super::form::Ending;
-use super::nested;
+use super::nested::{self, invalid_json, select_error};
 use super::open::Reader;
 use super::scan::{self, Scanned, ScannedValue};
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
@@ -453,15 +454,6 @@ fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selecte
     nested::select(line, [&named.id, &named.text]).map_err(|error| select_error(line, &error))
 }
 
-/// Returns the message for an error of [`nested`].
-pub(super) fn select_error(line: &str, error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    if message.contains("is repeated in the object") {
-        return message.split(" at line ").next().unwrap_or_default().to_owned();
-    }
-    invalid_json(line, error)
-}
-
 /// Returns the key of a line, if the key or the text is in nested or in several fields.
 fn select_key(
     line: &str,
@@ -610,45 +602,6 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     let value = seed.deserialize(&mut parser)?;
     parser.end()?;
     Ok(value)
-}
-
-/// Returns the parser's message without the line number, which is always 1. The caller adds the actual line number.
-fn invalid_json(line: &str, error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
-    let half = match message {
-        // The parser's own messages for these errors are about its implementation.
-        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
-            last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
-                .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
-        }
-        _ => None,
-    };
-    let number = no_number(line, error.column()).map(|word| {
-        format!("{word}, which is no JSON; write null instead, in Python json.dumps(allow_nan=False)")
-    });
-    let message = half.as_deref().or(number.as_deref()).unwrap_or(message);
-    let spread = error.is_eof() || line.trim_start().starts_with('[');
-    let advice = if spread { "; each line must hold one whole object" } else { "" };
-    format!("invalid JSON at column {}: {message}{advice}", error.column())
-}
-
-/// Returns `NaN`, `Infinity` or `-Infinity` if it is at the position of an error: some writers use these words, which
-/// are not valid JSON.
-fn no_number(line: &str, column: usize) -> Option<&'static str> {
-    let around = line.get(column.saturating_sub(3)..)?;
-    ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
-        around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word))
-    })
-}
-
-/// Returns the last escape in the line that is half of a surrogate pair.
-fn last_surrogate(line: &[u8]) -> Option<&str> {
-    let is_one = |escape: &&[u8]| {
-        matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]
-            if rest.iter().all(u8::is_ascii_hexdigit))
-    };
-    std::str::from_utf8(line.windows(6).rfind(is_one)?).ok()
 }
 
 /// A scalar JSON value of a field. Of other types, only the name is kept.

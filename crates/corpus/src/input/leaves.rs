@@ -3,7 +3,7 @@
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use super::decoded::ColumnType;
-use super::fields::{FieldPath, Selection};
+use super::selection::{FieldPath, Selection};
 
 /// A function that returns whether a column type is accepted.
 pub(super) type TypeTest = fn(ColumnType) -> bool;

@@ -8,9 +8,10 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::attached::FieldValue;
+use super::field_value::FieldValue;
 use super::deciding::DecidingFields;
-use super::fields::{Fields, Ids, FieldSelections, FieldPath, Selection, push_key};
+use super::fields::{FieldSelections, Fields, Ids, push_key};
+use super::selection::{FieldPath, Selection};
 use super::parser::Parser;
 use super::{AttachedFields, OwnAttached, folder};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate};
 
-use super::deciding::FieldNumber;
+use super::field_number::FieldNumber;
 
 /// The number of the day 1970-01-01, if 0001-01-01 has the number 1.
 const EPOCH_DAY: i32 = 719_163;

@@ -26,7 +26,7 @@ pub use self::near::{Near, THRESHOLD, THRESHOLD_MIN};
 pub use self::reading::{Byte, Fingerprints, Reading};
 pub use self::resources::{MEMORY, MEMORY_MIN, Resources};
 pub use self::results::{IndexOf, Results};
-pub use self::rule::{BoilerplateSpans, Keep, Rule};
+pub use self::rule::{BoilerplateSpans, Keep, Rule, Weights};
 pub use self::scope::Scope;
 pub(crate) use self::value::choices;
 pub use self::value::{Choice, Kind, Value};

@@ -9,7 +9,6 @@ use twindex::params::WeightUnit;
 
 use super::{Near, Value, choices, settings};
 use crate::boilerplate::BOILERPLATE_WORDS;
-use crate::dedup::Weights;
 
 settings! {
     /// The rule: what is near, and which of several near documents stays.
@@ -52,6 +51,19 @@ settings! {
         /// grow with the square of their number. [default: no limit]
         max_work: Option<u64> = None, "N", rare true;
     }
+}
+
+/// The weights of a document's shingles if resemblance is computed exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// All distinct shingles have equal weight.
+    #[default]
+    Distinct,
+    /// Term frequency: the number of occurrences of a shingle in the document. For features, the weight in the feature
+    /// vector.
+    Frequencies,
+    /// The weight of [`Frequencies`](Self::Frequencies), multiplied by the inverse document frequency in a table.
+    Idf,
 }
 
 /// Which of several near documents stays: the one that is first in this order.
