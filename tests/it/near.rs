@@ -281,8 +281,8 @@ fn indexes_with_different_near_relations_are_not_merged() {
             let into = dir.path().join("merged");
             match Index::merge(&into, &shards, OnConflict::Refuse, 1 << 20) {
                 Err(Error::ParamsDiffer { first, .. }) => {
-                    assert_eq!(first.field, "near");
-                    assert_eq!(first.values, [shown(&shards[0]), shown(&shards[1])]);
+                    assert_eq!(first.0, "near");
+                    assert_eq!(first.1, [shown(&shards[0]), shown(&shards[1])]);
                 }
                 other => panic!("{other:?}"),
             }
