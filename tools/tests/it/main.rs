@@ -20,6 +20,7 @@ mod hamming;
 mod idf;
 mod inputs;
 mod inside;
+mod job;
 mod keys;
 mod layouts;
 mod living;
