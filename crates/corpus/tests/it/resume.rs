@@ -317,8 +317,8 @@ fn resuming_with_other_options_or_inputs_is_refused() {
             "--invalid-utf8 was not given in the stopped run, and is skip",
         ),
         (
-            with(&|job| job.reading.text_field = Some("body".into())),
-            "--text-field was not given in the stopped run, and is body",
+            with(&|job| job.reading.text_field = Some("url".into())),
+            "--text-field was not given in the stopped run, and is url",
         ),
         (with(&|job| _ = job.reading.inputs.pop()), "c.csv: was among the inputs"),
         (with(&|job| job.reading.inputs.swap(0, 1)), "a.jsonl, found"),
