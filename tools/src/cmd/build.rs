@@ -54,7 +54,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
     /// Keys of --fingerprints: a FILE of little-endian 64-bit numbers [default: positions]
-    #[arg(long, value_name = "FILE", requires = "fingerprints")]
+    #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
     /// What to do with a key that is repeated in the inputs: number, first, last or error
     #[arg(long, value_name = "HOW", default_value = "last", value_parser = parse_value::<RepeatedKeys>)]
@@ -316,6 +316,9 @@ impl BuildArgs {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
                        and --fingerprints";
             return Err(Usage::new(why).into());
+        }
+        if self.ids.is_some() && self.fingerprints.is_none() {
+            return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());
         }
         let without = self.boilerplate.option();
         if without.is_some() && self.fingerprints.is_some() {

@@ -96,8 +96,7 @@ fn boilerplate_is_ignored_for_any_input_format_threads_and_memory() {
     let (rest, [words, documents, empty]) = without(&all, &all, 8);
     bench.write("rest.jsonl", jsonl(&rest));
     let options = "--threshold 0.7 -q";
-    let report = bench
-        .json(&format!("dedup docs.jsonl -o out --without-boilerplate 8 --boilerplate-words 4 {options}"));
+    let report = bench.json(&format!("dedup docs.jsonl -o out --without-boilerplate 8:4 {options}"));
     let found = &report["boilerplate"];
     assert_eq!(found["words_left_out"].as_u64(), Some(words), "{found}");
     assert_eq!(found["documents"].as_u64(), Some(documents), "{found}");
@@ -125,9 +124,7 @@ fn boilerplate_is_ignored_for_any_input_format_threads_and_memory() {
         ("docs.csv", ""),
         ("more.jsonl", "--resume"),
     ] {
-        let line = format!(
-            "dedup {input} -o again --force --without-boilerplate 8 --boilerplate-words 4 {options} {more}"
-        );
+        let line = format!("dedup {input} -o again --force --without-boilerplate 8:4 {options} {more}");
         bench.ok(&line);
         for name in ["pairs.tsv", "clusters.tsv", "boilerplate"] {
             let read = |folder: &str| std::fs::read(bench.path(&format!("{folder}/{name}"))).unwrap();
@@ -141,9 +138,9 @@ fn boilerplate_is_ignored_for_any_input_format_threads_and_memory() {
         assert!(why["notes"].to_string().contains("do not count"), "{why}");
     }
     // Other methods and measures exclude the same words (boilerplate) from their comparisons.
-    for way in ["--method simhash --within 6", "--verify signature", "--method shingles", "--weights tf"] {
+    for way in ["--near within:6", "--near containment:0.8", "--weights tf"] {
         bench.ok(&format!("dedup rest.jsonl -o a --force {way} -q"));
-        bench.ok(&format!("dedup docs.jsonl -o b --force --boilerplate out/boilerplate {way} -q"));
+        bench.ok(&format!("dedup docs.jsonl -o b --force --without-boilerplate @out/boilerplate {way} -q"));
         assert_eq!(kept(&bench, &["a"]).len(), kept(&bench, &["b"]).len(), "{way}");
     }
 }
@@ -157,7 +154,7 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     bench.write("new.jsonl", jsonl(&new));
     bench.write("all-rest.jsonl", jsonl(&without(&[old.clone(), new.clone()].concat(), &old, 6).0));
     let options = "--threshold 0.7 -q";
-    bench.ok(&format!("dedup old.jsonl -o day1 --without-boilerplate 6 --boilerplate-words 4 {options}"));
+    bench.ok(&format!("dedup old.jsonl -o day1 --without-boilerplate 6:4 {options}"));
     bench.ok(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
     bench.ok(&format!("dedup all-rest.jsonl -o all {options}"));
     assert_eq!(kept(&bench, &["day1", "day2"]), kept(&bench, &["all"]));
@@ -166,7 +163,7 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/clusters.tsv"), bench.read("day2/clusters.tsv"));
     // Compares the new documents with the texts of a history.
-    bench.ok(&format!("dedup new.jsonl -o day4 --against day1 --clusters components {options}"));
+    bench.ok(&format!("dedup new.jsonl -o day4 --against day1 --max-work 1000000000 {options}"));
     assert_eq!(list("day4"), list("day1"));
 
     // Another N, another list, and a history that was compared with all words are refused.
@@ -180,19 +177,17 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
         "dedup new.jsonl -o x --against day1 --without-boilerplate 7",
         &["--without-boilerplate 7", "made with 6"],
     );
-    refused(
-        "dedup new.jsonl -o x --against day1 --boilerplate-words 5 --without-boilerplate 6",
-        &["made with 4"],
-    );
+    refused("dedup new.jsonl -o x --against day1 --without-boilerplate 6:5", &["made with 4"]);
     bench.ok(&format!("dedup old.jsonl -o plain {options}"));
     refused(
         "dedup new.jsonl -o x --against plain --without-boilerplate 6",
-        &["plain has no list", "--boilerplate FILE"],
+        &["plain has no list", "--without-boilerplate @FILE"],
     );
     refused("dedup new.jsonl -o x --against day1 --against plain", &["plain", "is not that of day1"]);
-    refused("dedup new.jsonl -o x --without-boilerplate 6 --method exact", &["--without-boilerplate"]);
-    refused("dedup new.jsonl -o x --boilerplate-words 5", &["goes with --without-boilerplate"]);
-    refused("dedup new.jsonl -o x --boilerplate new.jsonl", &["new.jsonl", "TWXSPAN1"]);
+    refused("dedup new.jsonl -o x --without-boilerplate 6 --near equal", &["--without-boilerplate"]);
+    refused("dedup new.jsonl -o x --without-boilerplate :5", &["N:T with 1 to 65535 words", "\":5\""]);
+    refused("dedup new.jsonl -o x --without-boilerplate 6:0", &["N:T with 1 to 65535 words", "\"6:0\""]);
+    refused("dedup new.jsonl -o x --without-boilerplate @new.jsonl", &["new.jsonl", "TWXSPAN1"]);
     let mut piped = bench.command("dedup - -o x --without-boilerplate 6");
     let said = String::from_utf8(piped.write_stdin("{}\n").output().unwrap().stderr).unwrap();
     says(&said, &["--without-boilerplate reads its inputs three times"]);
@@ -234,7 +229,7 @@ fn idf_weights_apply_to_shingles_outside_boilerplate() {
     bench.write("all-rest.jsonl", jsonl(&without(&all, &old, 8).0));
     // A table that counted all words can be used with any list.
     bench.ok("idf old.jsonl -o words.idf --words 2 --min-df 1 -q");
-    let spans = "--without-boilerplate 8 --boilerplate-words 4";
+    let spans = "--without-boilerplate 8:4";
     let options = "--weights idf --idf words.idf --weight-unit 0.25 --threshold 0.6 -q";
     bench.ok(&format!("dedup old.jsonl -o day1 {spans} {options}"));
     bench.ok(&format!("dedup rest.jsonl -o rest {options}"));
@@ -262,23 +257,23 @@ fn idf_weights_apply_to_shingles_outside_boilerplate() {
     bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
     bench.ok("verify built.twx");
     // Simhash fingerprints use the same `--idf` weights of words.
-    bench.ok(&format!("dedup old.jsonl -o near1 {spans} --method simhash --within 8 --idf words.idf -q"));
-    bench.ok("dedup rest.jsonl -o near2 --method simhash --within 8 --idf words.idf -q");
+    bench.ok(&format!("dedup old.jsonl -o near1 {spans} --near within:8 --idf words.idf -q"));
+    bench.ok("dedup rest.jsonl -o near2 --near within:8 --idf words.idf -q");
     assert_eq!(kept(&bench, &["near1"]).len(), kept(&bench, &["near2"]).len());
 
     // A table that counted texts without the spans of a list can be used only with that list.
     bench.ok("idf old.jsonl -o left.idf --words 2 --min-df 1 --boilerplate day1/boilerplate -q");
     bench.ok("idf rest.jsonl -o rest.idf --words 2 --min-df 1 -q");
     let by = |table: &str| format!("--weights idf --idf {table} --weight-unit 0.25 --threshold 0.6 -q");
-    bench.ok(&format!("dedup old.jsonl -o left --boilerplate day1/boilerplate {}", by("left.idf")));
+    bench.ok(&format!("dedup old.jsonl -o left --without-boilerplate @day1/boilerplate {}", by("left.idf")));
     bench.ok(&format!("dedup rest.jsonl -o left-rest {}", by("rest.idf")));
     assert_eq!(bench.read("left/pairs.tsv"), bench.read("left-rest/pairs.tsv"));
     let bytes = |table: &str| std::fs::metadata(bench.path(table)).unwrap().len();
     assert!(bytes("left.idf") < bytes("words.idf"), "the spans have no entries");
     for (line, parts) in [
-        (format!("dedup old.jsonl -o x {}", by("left.idf")), ["--boilerplate", "list"]),
+        (format!("dedup old.jsonl -o x {}", by("left.idf")), ["--without-boilerplate", "list"]),
         (
-            format!("dedup old.jsonl -o x --without-boilerplate 9 --boilerplate-words 4 {}", by("left.idf")),
+            format!("dedup old.jsonl -o x --without-boilerplate 9:4 {}", by("left.idf")),
             ["made with boilerplate=", "cannot be used with boilerplate="],
         ),
         (

@@ -27,19 +27,19 @@ fn truth(path: &Path) -> Pairs {
     pairs.filter(|&(_, _, both, all)| 10 * both >= 8 * all).collect()
 }
 
-/// Returns the pairs that `dedup` finds at a threshold of 0.8.
+/// Returns the pairs that an index finds at a threshold of 0.8.
 fn found(corpus: &Path) -> Pairs {
     let bench = Bench::new();
-    bench.ok(&format!("dedup {} -o out --pairs all -q", corpus.display()));
-    let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
-    let pairs: Pairs = rows
-        .iter()
+    bench.ok(&format!("build i.twx {} --threshold 0.8 -q", corpus.display()));
+    let table = bench.ok("pairs i.twx -q");
+    let pairs: Pairs = table
+        .lines()
         .map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
             (fields[0].into(), fields[1].into(), fields[3].parse().unwrap(), fields[4].parse().unwrap())
         })
         .collect();
-    assert_eq!(pairs.len(), rows.len(), "each pair once");
+    assert_eq!(pairs.len(), table.lines().count(), "each pair once");
     pairs
 }
 

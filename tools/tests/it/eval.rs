@@ -38,13 +38,18 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
     bench.write("truth.tsv.gz", crate::support::gzip(truth(&documents).as_bytes()));
-    bench.ok("dedup in.jsonl --threshold 0.5 -o exact --pairs all -q");
-    bench.ok(
-        "dedup in.jsonl --threshold 0.5 -o estimate --pairs all --verify signature --signature-bits 4 -q",
-    );
+    // So many narrow bands miss no pair.
+    bench.ok("build i.twx in.jsonl --method minhash --bands 100 --rows 2 --signature-bits 4 -q");
+    for (name, columns, verify) in [
+        ("exact.tsv", "a\tb\tresemblance\tintersection\tunion", ""),
+        ("estimate.tsv", "a\tb\tresemblance\tstandard_error", "--verify signature"),
+    ] {
+        let table = bench.ok(&format!("pairs i.twx --resembling 0.5 -q {verify}"));
+        bench.write(name, format!("{columns}\n{table}"));
+    }
     let rows = |line: &str| bench.json(line)["rows"].as_array().unwrap().clone();
-    let exact = rows("eval exact --truth truth.tsv");
-    assert_eq!(exact, rows("eval exact/pairs.tsv --truth truth.tsv.gz"));
+    let exact = rows("eval exact.tsv --truth truth.tsv");
+    assert_eq!(exact, rows("eval exact.tsv --truth truth.tsv.gz"));
     let all = resemblances(&documents);
     assert_eq!(exact.len(), 10);
     for (row, percent) in exact.iter().zip((50..).step_by(5)) {
@@ -53,15 +58,15 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
         assert_eq!(row["threshold"], serde_json::json!(percent as f64 / 100.0));
         assert_eq!((&row["precision"], &row["recall"], &row["f1"]), (&1.0.into(), &1.0.into(), &1.0.into()));
     }
-    let estimate = rows("eval estimate --truth truth.tsv --thresholds 0.8");
+    let estimate = rows("eval estimate.tsv --truth truth.tsv --thresholds 0.8");
     let (precision, recall) =
         (estimate[0]["precision"].as_f64().unwrap(), estimate[0]["recall"].as_f64().unwrap());
     assert!((0.7..1.0).contains(&precision) && (0.7..1.0).contains(&recall), "{estimate:?}");
     // With a fixed smallest resemblance of known pairs, recall decreases as the threshold rises.
-    let fixed = rows("eval exact --truth truth.tsv --relevant 0.6");
+    let fixed = rows("eval exact.tsv --truth truth.tsv --relevant 0.6");
     assert!(fixed.iter().all(|row| row["true"] == exact[2]["true"]));
     assert!(fixed[9]["recall"].as_f64().unwrap() < 1.0 && fixed[0]["precision"].as_f64().unwrap() < 1.0);
-    let table = bench.ok("eval exact --truth truth.tsv --thresholds 0.5,0.75");
+    let table = bench.ok("eval exact.tsv --truth truth.tsv --thresholds 0.5,0.75");
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "threshold\tprecision\trecall\tf1\tfound\tright\ttrue");
     assert!(lines[1].starts_with("0.50\t1.00000\t1.00000\t1.00000\t") && lines.len() == 3, "{table}");
@@ -103,9 +108,10 @@ fn eval_counts_pairs_at_radii_0_to_10_and_draws_a_figure() {
         &bench.refused("eval i.twx --truth truth.tsv --svg figure.svg"),
         &["figure.svg: cannot write", "exists"],
     );
-    // The distances in the tables of `dedup` and `pairs` give the same counts.
-    bench.ok("dedup in.jsonl --pairs all --method simhash --within 10 -o out -q");
-    assert_eq!(bench.json("eval out --truth truth.tsv"), report);
+    // The distances in a table of `pairs` give the same counts.
+    let table = bench.ok("pairs i.twx --within 10 -q");
+    bench.write("pairs.tsv", format!("a\tb\tdistance\n{table}"));
+    assert_eq!(bench.json("eval pairs.tsv --truth truth.tsv"), report);
     assert_eq!(bench.ok("eval i.twx --truth truth.tsv --within 3").lines().count(), 5);
 }
 

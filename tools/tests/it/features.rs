@@ -65,16 +65,16 @@ fn index_built_from_feature_sketches_equals_one_built_from_features() {
 fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
     let bench = Bench::new();
     sets(&bench);
-    bench.ok("dedup sets.jsonl --features-field ops --threshold 0.7 -o out --pairs all -q");
+    bench.ok("dedup sets.jsonl --features-field ops --threshold 0.7 -o out -q");
     assert_eq!(
         bench.read("out/pairs.tsv"),
-        "a\tb\tresemblance\tintersection\tunion\na\tb\t1.000000\t6\t6\na\tc\t0.714286\t5\t7\nb\tc\t0.714286\t5\t7\n"
+        "document\tkept\tresemblance\tintersection\tunion\nb\ta\t1.000000\t6\t6\nc\ta\t0.714286\t5\t7\n"
     );
     let kept = bench.read("out/kept.jsonl");
     assert_eq!(kept.lines().next(), Some(r#"{"id":"a","ops":["add","load","store",1,2,3]}"#));
     assert_eq!(kept.lines().count(), 3, "{kept}");
     // Equal sets are copies, regardless of the order and spelling of their elements.
-    assert_eq!(bench.json("dedup sets.jsonl --features-field ops --method exact -o exact")["identical"], 1);
+    assert_eq!(bench.json("dedup sets.jsonl --features-field ops --near equal -o exact")["identical"], 1);
     assert_eq!(bench.json("dedup out/kept.jsonl --features-field ops -o again")["removed"], 0);
 }
 
@@ -151,15 +151,17 @@ fn dedup_weights_features_by_their_idf_table() {
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
     bench.ok("idf sets.jsonl --features-field ops --min-df 1 -o sets.idf -q");
     bench.ok("idf texts.jsonl --words 1 -o texts.idf -q");
-    let report = bench.json("dedup sets.jsonl --features-field ops --method simhash --idf sets.idf -o out");
+    let report = bench.json("dedup sets.jsonl --features-field ops --near within:3 --idf sets.idf -o out");
     assert_eq!([&report["documents"], &report["identical"], &report["empty"]], [5, 1, 1]);
     assert_eq!(bench.json("stats out/index")["params"]["simhash"], "idf");
     bench.ok("build direct.twx sets.jsonl --features-field ops --method simhash --idf sets.idf -q");
     let before = bench.contents(".");
-    for verb in ["dedup -o new", "build new.twx", "sketch -o new"] {
-        let line = format!("{verb} sets.jsonl --features-field ops --method simhash --idf texts.idf");
+    for verb in
+        ["dedup -o new --near within:3", "build new.twx --method simhash", "sketch -o new --method simhash"]
+    {
+        let line = format!("{verb} sets.jsonl --features-field ops --idf texts.idf");
         says(&bench.refused(&line), &["texts.idf: made of texts, and --features-field reads features"]);
-        let line = format!("{verb} texts.jsonl --method simhash --idf sets.idf");
+        let line = format!("{verb} texts.jsonl --idf sets.idf");
         says(&bench.refused(&line), &["sets.idf: made of features or of fingerprints, and these are texts"]);
     }
     assert!(bench.contents(".") == before);

@@ -157,7 +157,7 @@ fn fingerprint_dedup_keeps_rows_verbatim_and_why_recomputes_distances() {
     let day = bench.json("dedup day.jsonl --fingerprint-field phash --against out -o day");
     assert_eq!((&day["dropped"], &day["kept"]), (&1.into(), &1.into()));
     assert_eq!(
-        bench.json("dedup in.csv --fingerprint-field phash --within 8 --keep smallest-key -o wide")["kept"],
+        bench.json("dedup in.csv --fingerprint-field phash --near within:8 --keep smallest-key -o wide")["kept"],
         3
     );
     // The order of the input and the number of threads do not matter.
@@ -224,14 +224,15 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
         says(&String::from_utf8(output.stderr).unwrap(), parts);
     };
     let dedup = "dedup in.csv --fingerprint-field phash -o no";
-    for option in ["--method minhash", "--method shingles", "--method exact", "--keep longest"] {
-        usage(&format!("{dedup} {option}"), &[option, "needs texts"]);
+    usage(&format!("{dedup} --keep longest"), &["--keep longest", "needs texts"]);
+    for option in ["--threshold 0.9", "--near containment:0.9", "--near equal"] {
+        usage(
+            &format!("{dedup} {option}"),
+            &["--fingerprint-field brings fingerprints without texts", "give --near within:K"],
+        );
     }
-    for option in
-        ["--threshold 0.9", "--minima 120", "--verify exact", "--bottom 9", "--join prefix", "--weights tf"]
-    {
-        usage(&format!("{dedup} {option}"), &[option.split(' ').next().unwrap()]);
-    }
+    usage(&format!("{dedup} --weights tf"), &["--weights"]);
+    usage(&format!("{dedup} --max-work 9"), &["--max-work"]);
     usage(&format!("{dedup} --words 3"), &["--words says how text is cut", "--fingerprint-field"]);
     usage(&format!("{dedup} --seed 3"), &["--seed"]);
     usage(&format!("{dedup} --text-field text"), &["--text-field and --fingerprint-field"]);

@@ -112,8 +112,8 @@ fn dedup_weights_shingles_by_an_idf_table() {
     all.push(("copy".into(), format!("{header} dear alice the parcel arrived!")));
     bench.write("in.jsonl", jsonl(&all));
     bench.ok("idf in.jsonl -o t.idf --words 1 --min-df 1 -q");
-    let plain = bench.json("dedup in.jsonl -o plain --method simhash --words 1 --within 3");
-    let weighted = bench.json("dedup in.jsonl -o weighted --method simhash --idf t.idf --within 3");
+    let plain = bench.json("dedup in.jsonl -o plain --near within:3 --words 1");
+    let weighted = bench.json("dedup in.jsonl -o weighted --near within:3 --idf t.idf");
     assert!(plain["pairs"].as_u64().unwrap() > weighted["pairs"].as_u64().unwrap(), "{plain} {weighted}");
     let pairs = bench.read("weighted/pairs.tsv");
     assert!(pairs.lines().any(|line| line.starts_with("copy\tletter\t")), "{pairs}");
@@ -163,7 +163,7 @@ fn mismatched_idf_tables_are_refused_and_leave_no_files() {
             &["t.idf: ", "width=1", "width=2"][..],
         ),
         ("build n.twx in.jsonl --method simhash --idf t.idf --seed 2", &["seed=0", "seed=2"]),
-        ("dedup in.jsonl -o out --method simhash --idf t.idf --words 2", &["t.idf: ", "width=1", "width=2"]),
+        ("dedup in.jsonl -o out --near within:3 --idf t.idf --words 2", &["t.idf: ", "width=1", "width=2"]),
         ("build n.twx in.jsonl --idf in.jsonl", &["in.jsonl: not an idf table", "twindex idf"]),
         ("build n.twx in.jsonl --idf i.twx/CURRENT", &["CURRENT: not an idf table"]),
         ("build n.twx in.jsonl --idf damaged.idf", &["damaged.idf: damaged", "digest"]),

@@ -72,18 +72,13 @@ fn inside_option_keeps_same_documents_as_one_run_per_value() {
     }
     for options in [
         "",
-        "--join prefix --keep max:score",
-        "--clusters components --keep min:score",
-        "--pairs all --threshold 0.6",
-        "--near containment --keep longest",
-        "--join bands",
-        "--verify signature --keep max:score",
-        "--verify none",
-        "--method shingles --threshold 0.6",
-        "--method shingles --verify exact --modulus 3",
-        "--method simhash --within 6 --keep max:score",
-        "--method exact --keep min:score",
-        "--method exact --normal-form nfkc",
+        "--keep max:score",
+        "--threshold 0.6 --keep min:score",
+        "--near containment:0.8 --keep longest",
+        "--weights tf",
+        "--near within:6 --keep max:score",
+        "--near equal --keep min:score",
+        "--near equal --normal-form nfkc",
     ] {
         let pairs = |out: &str| {
             let text = bench.read(&format!("{out}/pairs.tsv"));
@@ -257,10 +252,8 @@ fn keep_option_breaks_ties_by_key_and_longest_counts_tokens() {
         assert_eq!(found, BTreeSet::from([kept.to_owned()]), "{options}");
     }
     let run: Value = serde_json::from_str(&bench.read("out/run.json")).unwrap();
-    assert_eq!(
-        (&run["keep"], &run["keep_field"], &run["inside"]),
-        (&json!("min"), &json!("score"), &json!(null))
-    );
+    let settings = &run["settings"];
+    assert_eq!((&settings["keep"], &settings["inside"]), (&json!("min:score"), &json!(null)));
     let why = bench.json("why out d");
     let field =
         json!({"option": "keep min", "name": "score", "key": "9007199254740993", "kept": "9007199254740992"});
@@ -327,15 +320,9 @@ fn invalid_fields_are_reported_with_line_and_value() {
     );
     says(&said("dedup in.csv -o new --keep best"), &["expected first, longest"]);
     bench.ok("dedup in.csv -o old -q");
-    for line in [
-        "dedup in.csv -o new --inside score --against old --method simhash",
-        "dedup in.csv -o new --inside score --against old --verify signature",
-    ] {
-        says(&said(line), &["--inside goes with --against where the texts of the history are read"]);
-    }
     says(
-        &said("dedup in.csv -o new --keep max:score --clusters components --max-cluster 3"),
-        &["--max-cluster does not go with --keep max or min"],
+        &said("dedup in.csv -o new --inside score --against old --near within:3"),
+        &["--inside goes with --against where texts are compared"],
     );
     assert!(!bench.path("new").exists());
 }

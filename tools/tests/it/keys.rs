@@ -192,13 +192,12 @@ fn records_without_keys_are_keyed_by_line() {
 
     // A field that is named must exist. An index accepts `FILE:ROW` keys as well.
     says(&bench.refused("dedup in.jsonl -o no --id-field id"), &["in.jsonl:1: no field \"id\""]);
-    says(&bench.refused("dedup in.jsonl -o no --ids field"), &["in.jsonl:1: no field \"id\""]);
     bench.ok("build i.twx in.jsonl -q");
     assert_eq!(bench.ok("keys i.twx"), "in.jsonl:1\nin.jsonl:2\nin.jsonl:3\n");
     bench.write("keyed.jsonl", jsonl(&documents([("a", ONE), ("a", ONE)])));
-    bench.ok("build k.twx keyed.jsonl --ids line -q");
+    bench.ok("build k.twx keyed.jsonl --id-field FILE:ROW -q");
     assert_eq!(bench.ok("keys k.twx"), "keyed.jsonl:1\nkeyed.jsonl:2\n");
-    assert_eq!(bench.ok("query k.twx in.jsonl --ids line --first -q").lines().count(), 2);
+    assert_eq!(bench.ok("query k.twx in.jsonl --id-field FILE:ROW --first -q").lines().count(), 2);
 }
 
 #[test]
@@ -225,12 +224,12 @@ fn keys_and_texts_may_be_nested_or_joined_fields() {
     );
     bench.ok("dedup in.jsonl -o out --id-field meta.url --text-field /body -q");
     assert_eq!(clusters(&bench, "out"), pairs([("u", "u"), ("v", "u"), ("w", "u")]));
-    bench.ok("dedup in.jsonl -o two --id-field meta.n,meta.url --text-field title,body --method exact -q");
+    bench.ok("dedup in.jsonl -o two --id-field meta.n,meta.url --text-field title,body --near equal -q");
     assert_eq!(
         clusters(&bench, "two"),
         pairs([("1.50,u", "1.50,u"), ("1.50,v", "1.50,v"), ("1.50,w", "1.50,u")])
     );
-    bench.ok("dedup in.jsonl --against two --id-field meta.n,meta.url --text-field title,body --method exact -o three -q");
+    bench.ok("dedup in.jsonl --against two --id-field meta.n,meta.url --text-field title,body --near equal -o three -q");
     assert_eq!(bench.read("three/against.tsv").lines().count(), 4);
 }
 

@@ -23,6 +23,7 @@ mod histories;
 mod idf;
 mod inputs;
 mod inside;
+mod job;
 mod jobs;
 mod keys;
 mod layouts;

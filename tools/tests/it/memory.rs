@@ -28,7 +28,7 @@ fn results_do_not_depend_on_memory_for_any_method_and_priority() {
     bench.write("in.jsonl", fielded(71, 1500));
     bench.write("before.jsonl", fielded(72, 300).replace("\"id\":\"d", "\"id\":\"b"));
     bench.ok("dedup before.jsonl -o before -q");
-    bench.ok("dedup before.jsonl -o fingerprints --method simhash -q");
+    bench.ok("dedup before.jsonl -o fingerprints --near within:3 -q");
     for options in [
         "",
         "--keep longest",
@@ -36,21 +36,16 @@ fn results_do_not_depend_on_memory_for_any_method_and_priority() {
         "--keep key-hash",
         "--keep max:score",
         "--keep min:score --inside lang",
-        "--near containment",
-        "--near containment --keep key-hash",
-        "--pairs all",
-        "--join prefix --threshold 0.5",
-        "--join bands --keep smallest-key",
-        "--clusters components --keep longest",
-        "--clusters components --max-cluster 3 --pairs all",
-        "--method exact",
-        "--method simhash --within 5",
-        "--method simhash --clusters components",
-        "--method shingles --keep key-hash",
-        "--verify signature --clusters components",
+        "--near containment:0.8",
+        "--near containment:0.8 --keep key-hash",
+        "--threshold 0.5",
+        "--weights tf --keep smallest-key",
+        "--near equal",
+        "--near within:5",
+        "--near within:3 --keep longest",
         "--against before",
         "--against before --keep longest",
-        "--method simhash --against fingerprints",
+        "--near within:3 --against fingerprints",
     ] {
         let mut roomy = Vec::new();
         for memory in ["1G", "1M", "64K"] {

@@ -83,7 +83,7 @@ fn force_replaces_results_whose_index_was_changed_later() {
     bench.write("out/index/.twindex-tmp-killed", "from a killed run");
     bench.ok("dedup two.jsonl -o out --force -q");
     assert_eq!(bench.read("out/kept.jsonl"), bench.read("two.jsonl"));
-    bench.ok("dedup two.jsonl -o out --force -q --method exact");
+    bench.ok("dedup two.jsonl -o out --force -q --near equal");
     bench.ok("dedup two.jsonl -o out --force -q");
     assert_eq!(bench.names("."), ["in.jsonl", "out", "two.jsonl"]);
 }

@@ -166,6 +166,16 @@ fn plan_reports_the_recall_curve_of_bands() {
     let report = bench.json("plan --threshold 0.8 --documents 1M");
     assert_eq!((&report["bands"]["bands"], &report["bands"]["rows"]), (&20.into(), &6.into()));
     assert_eq!(bench.json("plan --threshold 0.77")["bands"]["points"].as_array().unwrap().len(), 11);
+    // More minima separate near pairs from others more sharply.
+    let of_more = bench.json("plan --threshold 0.8 --minima 512");
+    let [few, many] = [&report, &of_more].map(|report| {
+        ["0.5", "0.8"].map(|at| {
+            let points = report["bands"]["points"].as_array().unwrap().iter();
+            let mut at = points.filter(|point| point["resemblance"].to_string() == at);
+            number(&at.next().unwrap()["recall"])
+        })
+    });
+    assert!(many[0] < few[0] / 3.0 && many[1] > 0.99, "{many:?} {few:?}");
 }
 
 #[test]
@@ -183,6 +193,8 @@ fn invalid_plans_are_refused() {
         "plan --documents 1M --codec zip",
         "plan --threshold 0.8 --design blocks-4",
         "plan --threshold 1.5",
+        "plan --threshold 0.8 --minima 119",
+        "plan --documents 1M --minima 512",
     ] {
         bench.command(usage).assert().code(2);
     }

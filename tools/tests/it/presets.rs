@@ -47,50 +47,16 @@ fn contradicting_preset_is_refused() {
     let methods = &["--preset goes with --method minhash"][..];
     for (line, parts) in [
         ("build new.twx in.jsonl --method simhash --preset broder-84", methods),
-        ("dedup in.jsonl -o out --method simhash --preset broder-84", methods),
-        ("dedup in.jsonl -o out --method exact --preset broder-84", methods),
         ("build new.twx in.jsonl --preset broder", &["'broder'", "expected one of broder-84, broder-200"]),
         ("build new.twx in.jsonl --preset broder-84 --bands 6", &["cannot be used with"]),
         ("build new.twx in.jsonl --rows 14 --preset broder-84", &["cannot be used with"]),
-        ("dedup in.jsonl -o out --preset Broder-84", &["expected one of"]),
+        ("build new.twx in.jsonl --preset Broder-84", &["expected one of"]),
     ] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
         says(&String::from_utf8_lossy(&output.stderr), parts);
     }
     assert!(before == bench.contents("."), "a refusal changed something");
-}
-
-#[test]
-fn dedup_by_preset_prints_expected_recall_and_finds_no_false_pair() {
-    let bench = bench();
-    let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
-    bench.ok("dedup in.jsonl --pairs all -o chosen -q");
-    bench.ok("dedup in.jsonl --pairs all -o named -q --preset lsh-20x6");
-    assert_eq!(pairs("chosen/pairs.tsv"), pairs("named/pairs.tsv"));
-
-    let output =
-        bench.command("dedup in.jsonl --pairs all -o few --preset broder-84 --join bands").output().unwrap();
-    assert!(output.status.success());
-    says(
-        &String::from_utf8_lossy(&output.stderr),
-        &["note: --preset broder-84", "6 bands of 14 minima find 23.7 %", "threshold of 0.8", "99.8 %"],
-    );
-    let (all, few) = (pairs("chosen/pairs.tsv"), pairs("few/pairs.tsv"));
-    assert!(few.iter().all(|pair| all.contains(pair)), "a part of the pairs, each counted exactly");
-    let index = Index::open(bench.path("few/index")).unwrap();
-    assert_eq!(index.params().minhash.unwrap().bands, 6);
-
-    // A prefix join needs no bands.
-    bench.ok("dedup in.jsonl --pairs all -o all --preset broder-84 --join prefix");
-    assert_eq!(pairs("chosen/pairs.tsv"), pairs("all/pairs.tsv"));
-
-    // No note is printed at a threshold that the preset is made for.
-    bench.write(
-        "two.jsonl",
-        jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
-    );
-    bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6 --join bands");
 }
 
 #[test]
@@ -152,15 +118,14 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
         keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 7 -q"))
     );
     // Pairs that share features only by chance are not near by exact counts.
-    bench.ok("dedup in.jsonl --pairs all -o all -q");
-    bench.ok("dedup in.jsonl --pairs all -o some -q --preset small-8 --join bands --feature-bits 8");
-    let rows = |name: &str| bench.rows(name, "a\tb\tresemblance\tintersection\tunion");
-    let (all, some) = (rows("all/pairs.tsv"), rows("some/pairs.tsv"));
+    bench.ok("build all.twx in.jsonl -q --method minhash --bands 100 --rows 2");
+    let rows = |line: &str| -> Vec<String> { bench.ok(line).lines().map(str::to_owned).collect() };
+    let all = rows("pairs all.twx --resembling 0.8 --verify exact --texts in.jsonl -q");
+    let some = rows("pairs i.twx --resembling 0.8 --verify exact --texts in.jsonl -q --feature-bits 8");
     assert!(some.len() > 50 && some.len() < all.len() && some.iter().all(|pair| all.contains(pair)));
     for (line, why) in [
         ("pairs i.twx --within 3 --sharing 2", "go with --resembling J"),
         ("query i.twx in.jsonl --sharing 2", "go with --resembling J"),
-        ("dedup in.jsonl -o out --sharing 2", "go with --join bands"),
         ("pairs i.twx --resembling 0.5 --sharing 9", "a document has 8 features"),
         ("pairs i.twx --resembling 0.5 --feature-bits 33", "33 is not in 1..=32"),
     ] {
@@ -209,7 +174,6 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
         "pairs bytes.twx --resembling 0.5 --feature-bits 9",
         "query bytes.twx in.jsonl --resembling 0.5 --verify signature --feature-bits 9",
         "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
-        "dedup in.jsonl -o out --preset small-8 --join bands --feature-bits 9",
     ] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -236,17 +200,4 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
         bench.ok("pairs again.twx --resembling 0.5 -q"),
         bench.ok("pairs wide.twx --resembling 0.5 -q")
     );
-}
-
-#[test]
-fn dedup_by_feature_bytes_prints_its_expected_recall() {
-    let bench = bench();
-    let output =
-        bench.command("dedup in.jsonl --pairs all -o few --preset small-8 --join bands").output().unwrap();
-    assert!(output.status.success());
-    says(
-        &String::from_utf8_lossy(&output.stderr),
-        &["8 bands of 12 minima, by 3 or more that agree, find 1.6 %", "threshold of 0.8"],
-    );
-    assert_eq!(bench.json("stats few/index")["params"]["feature-bits"], "8");
 }

@@ -41,8 +41,8 @@ fn killed_run_is_resumed_with_the_same_results() {
             &["a run was stopped", "--resume", "--force"],
         );
         says(
-            &bench.refused("dedup in.jsonl -o out --memory 2M --resume"),
-            &["--memory was 1048576", "is 2097152", "--force"],
+            &bench.refused("dedup in.jsonl -o out --memory 1M --resume --words 3"),
+            &["--words was not given in the stopped run, and is 3", "--force"],
         );
         let run = bench.command("dedup in.jsonl -o out --memory 1M --resume").output().unwrap();
         assert!(run.status.success());
@@ -64,4 +64,50 @@ fn killed_run_is_resumed_with_the_same_results() {
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["<stdin>", "--resume reads the inputs again"]);
     assert!(!bench.path(".piped.twindex-resume").exists());
+}
+
+/// Writes documents with a bad record among them, and runs a job that stops at it.
+fn stopped_at_a_bad_record() -> Bench {
+    let bench = Bench::new();
+    let lines = jsonl(&corpus(5, 200));
+    bench.write("in.jsonl", format!("{lines}no record\n{}", lines.replace("\"id\":\"d", "\"id\":\"e")));
+    says(&bench.failed("dedup in.jsonl -o out --resume"), &["in.jsonl:201", "--skip-bad"]);
+    assert!(bench.path(".out.twindex-resume").exists() && !bench.path("out").exists());
+    bench
+}
+
+#[test]
+fn run_stopped_at_a_bad_record_goes_on_with_skip_bad_memory_and_threads() {
+    let bench = stopped_at_a_bad_record();
+    let line = "dedup in.jsonl --skip-bad 1 -q --memory 2M --threads 1";
+    bench.ok(&format!("{line} -o expected"));
+    let output = bench.command(&format!("{line} -o out --resume")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for table in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
+        assert_eq!(bench.read(&format!("out/{table}")), bench.read(&format!("expected/{table}")));
+    }
+    assert!(!bench.path(".out.twindex-resume").exists());
+}
+
+#[test]
+fn resuming_with_another_option_names_it_and_both_values() {
+    let bench = stopped_at_a_bad_record();
+    for (options, difference) in [
+        ("--text-field body", "--text-field was not given in the stopped run, and is body"),
+        ("--id-field key", "--id-field was not given in the stopped run, and is key"),
+        ("--format jsonl", "--format was not given in the stopped run, and is jsonl"),
+        ("--encoding auto", "--encoding was not given in the stopped run, and is auto"),
+        ("--keep longest", "--keep was first in the stopped run, and is longest"),
+        ("--near 0.7", "--near was not given in the stopped run, and is 0.7"),
+        ("--weights tf", "--weights was distinct in the stopped run, and is tf"),
+        ("--words 3", "--words was not given in the stopped run, and is 3"),
+        ("--tokens raw", "--tokens was not given in the stopped run, and is raw"),
+        ("--inside lang", "--inside was not given in the stopped run, and is lang"),
+        ("--annotate", "--annotate was not given in the stopped run, and is true"),
+        ("--compress zstd", "--compress was not given in the stopped run, and is zstd"),
+    ] {
+        let message = bench.failed(&format!("dedup in.jsonl -o out --resume --skip-bad 1 {options}"));
+        says(&message, &[difference, "--force"]);
+        assert!(bench.path(".out.twindex-resume").exists(), "{options}");
+    }
 }

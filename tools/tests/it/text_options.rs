@@ -11,10 +11,10 @@ fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     bench.write("list.txt", "THE\r\nof\nété\n");
-    bench.ok(&format!("dedup in.jsonl --pairs all -o out -q --threshold .5 {options}"));
-    let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
+    bench.ok(&format!("dedup in.jsonl -o out -q --threshold .5 {options}"));
+    let rows = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion");
     assert!(rows.len() <= 1);
-    rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
+    rows.first().map(|row| row.strip_prefix("b\ta\t").unwrap().to_owned())
 }
 
 /// Returns the message about options without effect.
@@ -157,12 +157,12 @@ fn index_stores_folding_options_and_refuses_other_ones() {
     says(&bench.refused("pairs plain.twx --with i.twx --within 3"), &["fold"]);
 }
 
-/// Returns the keys of the documents that `--method exact` keeps.
+/// Returns the keys of the documents that `--near equal` keeps.
 fn kept_exactly(options: &str, texts: &[(&str, &str)]) -> Vec<String> {
     let bench = Bench::new();
     let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
     bench.write("in.jsonl", jsonl(&all));
-    bench.ok(&format!("dedup in.jsonl -o out -q --method exact {options}"));
+    bench.ok(&format!("dedup in.jsonl -o out -q --near equal {options}"));
     let kept = bench.read("out/kept.jsonl");
     let key = |line: &str| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
@@ -189,22 +189,22 @@ fn exact_copies_are_equal_after_the_normal_form_and_folding() {
     // Kept documents are unchanged.
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "ﬁn"), ("b", "fin")])));
-    let output = bench.command(&format!("dedup in.jsonl -o out --method exact {all}")).output().unwrap();
+    let output = bench.command(&format!("dedup in.jsonl -o out --near equal {all}")).output().unwrap();
     says(&String::from_utf8(output.stderr).unwrap(), &["equal after --normal-form and --fold"]);
     assert_eq!(bench.read("out/kept.jsonl"), jsonl(&documents([("a", "ﬁn")])));
     assert_eq!(bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion").len(), 1);
 }
 
 #[test]
-fn exact_method_refuses_tokenization_options() {
+fn near_equal_refuses_tokenization_options() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "a text")])));
     for option in
         ["tokens raw", "words 3", "stop-words english", "stemming english", "shingle-hash rabin", "seed 1"]
     {
         let name = option.split(' ').next().unwrap();
-        let refused = misused(&bench, &format!("dedup in.jsonl -o out --method exact --{option}"));
-        says(&refused, &[&format!("--{name}"), "--method exact compares whole texts"]);
+        let refused = misused(&bench, &format!("dedup in.jsonl -o out --near equal --{option}"));
+        says(&refused, &[&format!("--{name}"), "--near equal compares whole texts"]);
     }
 }
 
@@ -226,11 +226,9 @@ fn documents_without_tokens_are_copies_only_if_bytes_are_equal() {
         assert_eq!(kept_exactly(options, &empty), kept, "exact {options}");
         let bench = Bench::new();
         bench.write("in.jsonl", jsonl(&documents(empty)));
-        for (number, method) in
-            ["minhash", "shingles", "simhash", "minhash --verify signature"].iter().enumerate()
-        {
-            let report = bench.json(&format!("dedup in.jsonl -o out{number} --method {method} {options}"));
-            assert_eq!((&report["kept"], &report["removed"]), (&7.into(), &2.into()), "{method} {options}");
+        for near in ["0.8", "containment:0.8", "within:3"] {
+            let report = bench.json(&format!("dedup in.jsonl -o {near} --near {near} {options}"));
+            assert_eq!((&report["kept"], &report["removed"]), (&7.into(), &2.into()), "{near} {options}");
         }
         // By distance, no document is near them.
         bench.ok(&format!("build i.twx in.jsonl -q {options}"));
@@ -270,7 +268,7 @@ fn summary_reports_ignored_characters_and_mixed_normal_forms() {
         &summary("--tokens raw", &mixed),
         &["note: with --tokens raw no difference is made by how much white space there is"],
     );
-    assert!(!summary("--method exact", &mixed).contains("no difference is made"));
+    assert!(!summary("--near equal", &mixed).contains("no difference is made"));
 }
 
 #[test]
@@ -319,8 +317,8 @@ fn text_options_apply_to_simhash_and_indexes() {
     let (a, b) = ("cafe\u{301} connected dogs running", "the café connecting dogs run");
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     let options = "--normal-form nfkc --stop-words english --stemming english --words 1+2";
-    bench.ok(&format!("dedup in.jsonl --pairs all -o out -q --method simhash --within 0 {options}"));
-    assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
+    bench.ok(&format!("dedup in.jsonl -o out -q --near within:0 {options}"));
+    assert_eq!(bench.rows("out/pairs.tsv", "document\tkept\tdistance"), ["b\ta\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
     // The options are stored in the parameters, and apply to later documents and queries.
@@ -362,9 +360,9 @@ fn shingle_hash_and_seed_do_not_change_near_pairs() {
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     let mut dumps = Vec::new();
     for options in ["", "--seed 1", "--shingle-hash rabin", "--shingle-hash rabin-karp"] {
-        bench.ok(&format!("dedup in.jsonl --pairs all -o out --force -q --threshold .5 {options}"));
-        let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
-        assert_eq!(rows, ["a\tb\t0.600000\t3\t5"], "{options}");
+        bench.ok(&format!("dedup in.jsonl -o out --force -q --threshold .5 {options}"));
+        let rows = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion");
+        assert_eq!(rows, ["b\ta\t0.600000\t3\t5"], "{options}");
         dumps.push(bench.contents("out/index"));
     }
     for (i, dump) in dumps.iter().enumerate() {
@@ -392,7 +390,7 @@ fn mistyped_names_are_usage_errors_listing_valid_names() {
         ("--tokens characters --stop-words english", "--stop-words goes with words"),
         ("--tokens word-characters --stemming english", "--stemming goes with words"),
     ] {
-        for verb in ["build i.twx in.jsonl", "dedup in.jsonl --pairs all -o out"] {
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
             let output = bench.command(&format!("{verb} {option}")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{verb} {option}: {stderr}");
@@ -450,7 +448,7 @@ fn bad_line_of_a_stop_list_is_refused_with_its_number() {
         (many.as_bytes(), &["list.txt: ", "more than 4096 words"]),
     ] {
         bench.write("list.txt", list);
-        for verb in ["build i.twx in.jsonl", "dedup in.jsonl --pairs all -o out"] {
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
             says(&bench.refused(&format!("{verb} --stop-words @list.txt")), parts);
         }
         assert_eq!(bench.names("."), ["in.jsonl", "list.txt"]);

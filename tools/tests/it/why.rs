@@ -81,7 +81,7 @@ fn why_distinguishes_identical_bytes_from_equal_normalised_texts() {
     assert!(!said.contains("@@") && !said.contains("in a only, [-so-]"), "{said}");
 
     let texts = documents([("a", "caf\u{e9} here"), ("b", "cafe\u{301} here")]);
-    let bench = deduped(&texts, "--method exact --normal-form nfkc");
+    let bench = deduped(&texts, "--near equal --normal-form nfkc");
     says(&bench.ok("why out b"), &["the texts are equal after --normal-form and --fold", "as in the table"]);
     assert_eq!(bench.json("why out b")["reason"]["normalised"], true);
 }
@@ -102,7 +102,7 @@ fn why_reports_differences_in_case_and_white_space_only() {
 #[test]
 fn fingerprints_are_explained_by_their_distance() {
     let (a, b) = long();
-    let bench = deduped(&documents([("a", &a), ("b", &b)]), "--method simhash --within 10");
+    let bench = deduped(&documents([("a", &a), ("b", &b)]), "--near within:10");
     let rows = bench.rows("out/pairs.tsv", "document\tkept\tdistance");
     let row = rows.iter().find(|row| row.starts_with("b\ta\t")).expect("the edited copy is within 10 bits");
     let distance = row.rsplit('\t').next().unwrap();
@@ -112,41 +112,8 @@ fn fingerprints_are_explained_by_their_distance() {
     says(&bench.ok("why out b"), &[&format!("the fingerprints differ in {distance} bit"), ", at most 10"]);
     // The IDF table is stored in the index.
     bench.ok("idf in.jsonl -o table.idf -q");
-    bench.ok("dedup in.jsonl -o out -q --force --method simhash --within 10 --idf table.idf");
+    bench.ok("dedup in.jsonl -o out -q --force --near within:10 --idf table.idf");
     assert_eq!(bench.json("why out b")["agrees"], true);
-}
-
-#[test]
-fn why_recomputes_estimates_exactly() {
-    for options in [
-        "--method shingles --threshold 0.5 --bottom 16",
-        "--method shingles --threshold 0.5 --modulus 2",
-        "--verify signature --threshold 0.5",
-        "--verify signature --threshold 0.5 --signature-bits 2",
-    ] {
-        let bench = deduped(&near(), options);
-        let rows = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tstandard_error");
-        let row = rows.iter().find(|row| row.starts_with("b\ta\t")).unwrap_or_else(|| panic!("{options}"));
-        let columns: Vec<&str> = row.split('\t').collect();
-        let json = bench.json("why out b");
-        assert_eq!((again(&json, "resemblance"), again(&json, "standard_error")), (columns[2], columns[3]));
-        assert_eq!(
-            (&json["agrees"], &json["reason"]["kind"]),
-            (&true.into(), &"estimated".into()),
-            "{options}"
-        );
-        let said = bench.ok("why out b");
-        says(&said, &["an estimate: resemblance", columns[2], "with a standard error of", "at least 0.5"]);
-        assert_eq!(bench.json("why out c")["reason"]["kind"], "identical", "{options}");
-    }
-    let bench = deduped(&near(), "--method shingles --threshold 0.5 --bottom 16");
-    fs::remove_file(bench.path("out/run.json")).unwrap();
-    assert_eq!(bench.json("why out b in.jsonl")["agrees"], true);
-    let bench = deduped(&near(), "--method shingles --verify exact --modulus 1");
-    assert_eq!(bench.json("why out b")["agrees"], true);
-    let bench = deduped(&near(), "--verify none");
-    let json = bench.json("why out b");
-    assert_eq!((&json["reason"]["kind"], &json["agrees"]), (&"band".into(), &Value::Null));
 }
 
 #[test]
@@ -157,17 +124,10 @@ fn document_removed_for_a_history_is_explained_with_its_text() {
     // The key of the earlier document is used again for another text.
     bench.write("new.jsonl", jsonl(&documents([("b", &b), ("a", "a new text"), ("c", &a)])));
     bench.ok("dedup old.jsonl -o old -q");
-    for (options, kind) in [
-        ("", "counted"),
-        ("--method exact", "identical"),
-        ("--method simhash --within 10", "distance"),
-        ("--verify signature --minima 120", "estimated"),
-    ] {
-        if options.contains("simhash") {
-            bench.ok("dedup old.jsonl -o old -q --force --method simhash --within 10");
-        }
-        if options.contains("signature") {
-            bench.ok("dedup old.jsonl -o old -q --force --signature-bits 4");
+    for (options, kind) in [("", "counted"), ("--near equal", "identical"), ("--near within:10", "distance")]
+    {
+        if options.contains("within") {
+            bench.ok("dedup old.jsonl -o old -q --force --near within:10");
         }
         bench.ok(&format!("dedup new.jsonl -o out -q --force --against old {options}"));
         let key = if kind == "identical" { "c" } else { "b" };
@@ -371,17 +331,6 @@ fn why_escapes_odd_keys_and_control_characters() {
     let raw = succeeded("why", bench.command("why out").arg("t\tn\n"));
     assert_eq!(raw, said);
     says(&bench.refused("why out t\\tn\\n"), &["no document", "--escaped"]);
-}
-
-#[test]
-fn why_explains_components_by_a_pair_or_chain() {
-    // a ~ b and b ~ c, but not a ~ c.
-    let (a, c) = (text(50), edited().replace("w40 ", "OTHER "));
-    let bench = deduped(&documents([("a", &a), ("b", &edited()), ("c", &c)]), "--clusters components");
-    assert_eq!(bench.json("why out b")["reason"]["kind"], "counted");
-    let json = bench.json("why out c");
-    assert_eq!((&json["reason"]["kind"], &json["others"]), (&"chain".into(), &serde_json::json!(["b"])));
-    says(&bench.ok("why out c"), &["a chain of near pairs", "c is near b", "as in the table"]);
 }
 
 #[test]

@@ -31,28 +31,23 @@ fn results_are_the_same_for_every_choice_of_indexed_documents() {
     bench.ok("idf in.jsonl -o table.idf -q");
     for options in [
         "",
-        "--keep longest --pairs all --memory 1M",
-        "--keep smallest-key --clusters components",
+        "--keep longest --memory 1M",
+        "--keep smallest-key --threshold 0.5",
         "--annotate --compress gzip",
-        "--near containment",
+        "--near containment:0.8",
         "--weights tf",
         "--weights idf --idf table.idf",
-        "--without-boilerplate 30 --boilerplate-words 4",
-        "--join prefix --words 3",
-        "--join bands",
-        "--join bands --clusters components --pairs all --minima 240",
-        "--join bands --preset small-8",
-        "--verify signature --signature-bits 16 --minima 256",
-        "--verify signature --clusters components",
-        "--verify none",
-        "--method shingles",
-        "--method shingles --verify exact --clusters components",
-        "--method simhash --within 6",
-        "--method simhash --idf table.idf",
-        "--method exact",
+        "--without-boilerplate 30:4",
+        "--words 3",
+        "--near within:6",
+        "--near within:3 --idf table.idf",
+        "--near equal",
     ] {
         let mut kept = BTreeMap::new();
         for (index, threads) in [("kept", 2), ("all", 2), ("none", 2), ("none", 1)] {
+            if index == "all" && options == "--near equal" {
+                continue; // refused: equal texts need no index
+            }
             let line =
                 format!("dedup in.jsonl -o {index} --index {index} --force --threads {threads} {options}");
             let output = bench.command(&line).output().unwrap();
@@ -64,7 +59,7 @@ fn results_are_the_same_for_every_choice_of_indexed_documents() {
                 continue;
             }
             assert!(found == kept, "{line}: {:?} and {:?}", found.keys(), kept.keys());
-            let writes_index = index == "all" && options != "--method exact";
+            let writes_index = index == "all";
             for name in ["index", "report.html"] {
                 assert_eq!(bench.path(index).join(name).exists(), writes_index, "{line}: {name}");
             }
@@ -87,9 +82,7 @@ fn history_without_an_index_drops_the_same_documents_as_a_history_with_one() {
     bench.write("older.jsonl", jsonl(&old[..200]));
     bench.write("old.jsonl", jsonl(&old[200..]));
     bench.write("new.jsonl", jsonl(new));
-    for options in
-        ["", "--near containment", "--clusters components", "--method exact", "--weights tf --words 3"]
-    {
+    for options in ["", "--near containment:0.8", "--near equal", "--weights tf --words 3"] {
         for (input, out, index) in
             [("old", "bare", "none"), ("old", "indexed", "kept"), ("older", "before", "kept")]
         {
@@ -117,57 +110,24 @@ fn history_without_an_index_drops_the_same_documents_as_a_history_with_one() {
         let dropped = bench.read("b/against.tsv").lines().count();
         assert!(dropped > 50, "{options}: {dropped}");
     }
-    for options in ["--verify signature --minima 120", "--method simhash"] {
-        says(
-            &wrong_use(&bench, &format!("dedup new.jsonl -o x --against bare {options}")),
-            &["--against bare", "has no index", "--index none", "--verify exact"],
-        );
-    }
+    says(
+        &wrong_use(&bench, "dedup new.jsonl -o x --against bare --near within:3"),
+        &["--against bare", "has no index", "--index none", "distances cannot be compared"],
+    );
 }
 
 #[test]
-fn wordless_copies_of_a_history_are_dropped_if_the_new_index_stores_no_sets() {
+fn wordless_copies_of_a_history_are_dropped_for_every_choice_of_indexed_documents() {
     let bench = Bench::new();
     bench.write("old.jsonl", jsonl(&documents([("a", "?!"), ("b", "one two three")])));
     bench.write("new.jsonl", jsonl(&documents([("c", "?!"), ("d", "!?"), ("e", "one two three")])));
     bench.ok("dedup old.jsonl -o old -q");
-    for options in ["", "--sets none", "--index none"] {
+    for options in ["", "--index all", "--index none"] {
         bench.ok(&format!("dedup new.jsonl -o new --force -q --against old {options}"));
         let rows = bench.rows("new/against.tsv", "key\tother\tresemblance\tintersection\tunion");
         assert_eq!(rows, ["c\ta\t1.000000\t0\t0", "e\tb\t1.000000\t1\t1"], "{options}");
         assert_eq!(bench.read("new/kept.jsonl").lines().count(), 1, "{options}");
     }
-}
-
-#[test]
-fn options_that_only_change_the_index_are_refused_without_one() {
-    let bench = Bench::new();
-    bench.write("in.jsonl", jsonl(&corpus(5, 30)));
-    for (option, options) in [
-        ("--sets", "--sets kept"),
-        ("--sets", "--sets none"),
-        ("--sets", "--sets kept --join bands"),
-        ("--signature-bits", "--signature-bits 8"),
-        ("--signature-bits", "--signature-bits 16 --join bands"),
-        ("--signature-bits", "--signature-bits 16 --method shingles"),
-        ("--preset", "--preset small-8"),
-        ("--minima", "--minima 240"),
-        ("--minima", "--minima 240 --method shingles"),
-    ] {
-        let message = wrong_use(&bench, &format!("dedup in.jsonl -o out --index none {options}"));
-        says(&message, &[option, "--index none"]);
-        assert!(!bench.path("out").exists());
-        bench.ok(&format!("dedup in.jsonl -o out --index kept {options} -q"));
-        std::fs::remove_dir_all(bench.path("out")).unwrap();
-    }
-    // A history that is queried by bands needs the same bands.
-    bench.ok("build have.twx in.jsonl --method minhash --bands 30 --rows 8 -q");
-    for index in ["kept", "none"] {
-        let options = "--method shingles --against have.twx --minima 240";
-        bench.ok(&format!("dedup in.jsonl -o {index} --index {index} -q {options}"));
-    }
-    assert!(results(&bench, "none") == results(&bench, "kept"));
-    assert!(bench.read("none/against.tsv").lines().count() > 10);
 }
 
 #[test]
@@ -180,13 +140,12 @@ fn why_explains_a_run_without_an_index() {
     all.extend((0..9).map(|number| (format!("c{number}"), format!("{menu} x{number} y{number} z{number}"))));
     bench.write("in.jsonl", jsonl(&all));
     bench.ok("idf in.jsonl -o table.idf -q");
-    let spans = "--without-boilerplate 5 --boilerplate-words 4";
+    let spans = "--without-boilerplate 5:4";
     for options in [
         "",
-        "--join bands",
-        "--verify signature --signature-bits 2",
-        "--method simhash --within 10",
-        "--method simhash --within 10 --idf table.idf",
+        "--near containment:0.8",
+        "--near within:10",
+        "--near within:10 --idf table.idf",
         "--weights idf --idf table.idf",
         &format!("{spans} --weights idf --idf table.idf"),
         spans,
@@ -197,9 +156,7 @@ fn why_explains_a_run_without_an_index() {
     }
     // A document that a history without an index covers is explained by the texts of the history.
     bench.write("new.jsonl", jsonl(&documents([("n", &edited)])));
-    bench.ok(
-        "dedup new.jsonl -o new --against out --index none -q --without-boilerplate 5 --boilerplate-words 4",
-    );
+    bench.ok("dedup new.jsonl -o new --against out --index none -q --without-boilerplate 5:4");
     let why = bench.json("why new n");
     assert_eq!((&why["fate"], &why["kept"], &why["agrees"]), (&"dropped".into(), &"a".into(), &true.into()));
     // Without an index, the table of weights is read from the file that the run read.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use twindex_corpus::{Annotations, Compression, Dedup, Passages};
+use twindex_corpus::{Compression, Dedup, Passages};
 
 /// Writes four inputs that alternate between two formats, so that each output file is opened twice. Documents have no keys,
 /// so files of keys are written beside the documents.
@@ -47,8 +47,7 @@ fn compressed_results_have_the_same_content_and_are_read_by_against() {
     let paths = inputs(folder.path());
     let run = |name: &str, compression| {
         let mut dedup = Dedup::new(&paths, folder.path().join(name));
-        dedup.annotations = Annotations { all: true, ..Annotations::default() };
-        dedup.compression = compression;
+        (dedup.results.annotate, dedup.results.compress) = (true, compression);
         let report = dedup.run().unwrap();
         [report.kept_files, report.annotated_files].concat()
     };
@@ -69,13 +68,13 @@ fn compressed_results_have_the_same_content_and_are_read_by_against() {
         }
         // All documents are near documents of the earlier run, whose texts are read from its compressed files.
         let mut next = Dedup::new(&paths, folder.path().join(format!("{name}-next")));
-        next.against = vec![folder.path().join(name)];
-        next.max_work = Some(1 << 40);
+        next.scope.against = vec![folder.path().join(name)];
+        next.rule.max_work = Some(1 << 40);
         let report = next.run().unwrap();
         assert_eq!((report.kept, report.input.documents), (0, 204));
         // The next run recognises the compressed files as results of `dedup`, and replaces them.
         let mut again = Dedup::new(&paths, folder.path().join(name));
-        (again.force, again.compression) = (true, Some(compression));
+        (again.results.force, again.results.compress) = (true, Some(compression));
         again.run().unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use twindex_corpus::{DedupTexts, Keep, NearMeasure};
+use twindex_corpus::{DedupTexts, Keep, Near};
 
 /// The number of random corpora that are compared with the definition. The environment variable `TWINDEX_CASES` changes
 /// it.
@@ -79,6 +79,7 @@ pub(crate) fn by_definition(
     percent: usize,
 ) -> Vec<u32> {
     let sets: Vec<_> = texts.iter().map(|text| shingles(text, width)).collect();
+    let near = job.rule.near.unwrap_or_default();
     let is_near = |text: usize, kept: usize| {
         if beside[text].value != beside[kept].value {
             return false;
@@ -88,19 +89,20 @@ pub(crate) fn by_definition(
         }
         let (size, other) = (sets[text].len(), sets[kept].len());
         let both = sets[text].intersection(&sets[kept]).count();
-        match job.near {
-            NearMeasure::Resemblance => both > 0 && 100 * both >= percent * (size + other - both),
-            NearMeasure::Containment => both > 0 && other >= size && 100 * both >= percent * size,
+        match near {
+            Near::Resemblance(_) => both > 0 && 100 * both >= percent * (size + other - both),
+            Near::Containment(_) => both > 0 && other >= size && 100 * both >= percent * size,
+            Near::Within(_) | Near::Equal => panic!("{near} is not by percent"),
         }
     };
     let mut order: Vec<usize> = (0..texts.len()).collect();
-    match job.keep {
+    match job.rule.keep {
         Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
-        Keep::Max => order.sort_by_key(|&text| Reverse(beside[text].halves)),
-        Keep::Min => order.sort_by_key(|&text| beside[text].halves),
+        Keep::Max(_) => order.sort_by_key(|&text| Reverse(beside[text].halves)),
+        Keep::Min(_) => order.sort_by_key(|&text| beside[text].halves),
         _ => {}
     }
-    if job.near == NearMeasure::Containment {
+    if matches!(near, Near::Containment(_)) {
         order.sort_by_key(|&text| usize::MAX - sets[text].len()); // a stable sort
     }
     let (mut removed_for, mut kept): (BTreeMap<usize, usize>, Vec<usize>) = Default::default();

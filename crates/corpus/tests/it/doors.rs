@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use twindex::params::{Folding, NormalForm, Shingling};
-use twindex_corpus::{Dedup, DedupTexts, InvalidOptions, Keep, Method, TextFold, TextForm};
+use twindex_corpus::{
+    BoilerplateSpans, Dedup, DedupTexts, InvalidOptions, Keep, Near, Resources, Rule, TextFold, TextForm,
+};
 
 /// Returns texts of random words: copies, near copies and unrelated texts.
 fn texts() -> Vec<String> {
@@ -52,15 +54,12 @@ fn files_and_texts_in_memory_ignore_the_same_spans() {
     let mut kept = Vec::new();
     for without in [None, Some(60)] {
         let mut dedup = Dedup::new([&file], dir.path().join("out"));
-        (dedup.threshold, dedup.force) = (Some(0.7), true);
-        (dedup.without_boilerplate, dedup.boilerplate_words) = (without, without.map(|_| 8));
+        let spans = without.map(|more_than| BoilerplateSpans::SharedBy { more_than, words: Some(8) });
+        let near = Some(Near::Resemblance(0.7));
+        dedup.rule = Rule { near, without_boilerplate: spans, ..Rule::default() };
+        dedup.results.force = true;
         let report = dedup.run().unwrap();
-        let job = DedupTexts {
-            threshold: 0.7,
-            without_boilerplate: without,
-            boilerplate_words: without.map(|_| 8),
-            ..DedupTexts::default()
-        };
+        let job = DedupTexts { rule: dedup.rule, ..DedupTexts::default() };
         let found = job.run(&bytes).unwrap();
         let stays = (0..).zip(&found.kept_of).filter(|&(at, &kept)| at == kept).count() as u64;
         assert_eq!(report.kept, stays);
@@ -73,9 +72,10 @@ fn files_and_texts_in_memory_ignore_the_same_spans() {
     }
     // Three runs of eight words occur only in the menu.
     assert_ne!(kept[0], kept[1]);
-    let both = DedupTexts { boilerplate_words: Some(8), ..DedupTexts::default() };
-    let error = both.run(&bytes).unwrap_err();
-    assert!(error.is::<InvalidOptions>() && error.to_string().contains("goes with"), "{error}");
+    let list = Some(BoilerplateSpans::List(dir.path().join("out/boilerplate")));
+    let rule = Rule { without_boilerplate: list, ..Rule::default() };
+    let error = DedupTexts { rule, ..DedupTexts::default() }.run(&bytes).unwrap_err();
+    assert!(error.is::<InvalidOptions>() && error.to_string().contains("is for files"), "{error}");
 }
 
 #[test]
@@ -88,9 +88,10 @@ fn files_and_texts_in_memory_give_the_same_decisions() {
     for (threshold, keep) in [(0.8, Keep::First), (0.6, Keep::Longest), (1.0, Keep::SmallestKey)] {
         let out = dir.path().join("out");
         let mut dedup = Dedup::new([&file], &out);
-        (dedup.threshold, dedup.keep, dedup.force) = (Some(threshold), keep, true);
+        dedup.rule = Rule { near: Some(Near::Resemblance(threshold)), keep, ..Rule::default() };
+        dedup.results.force = true;
         let report = dedup.run().unwrap();
-        let job = DedupTexts { threshold, keep, ..DedupTexts::default() };
+        let job = DedupTexts { rule: dedup.rule, ..DedupTexts::default() };
         let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         let found = job.run(&bytes).unwrap();
 
@@ -124,31 +125,31 @@ fn refused(change: impl FnOnce(&mut Dedup)) -> String {
 
 #[test]
 fn options_out_of_range_are_refused_by_name_before_reading() {
+    let near = |near| refused(|job| job.rule.near = Some(near));
     for (message, name) in [
-        (refused(|job| job.threshold = Some(0.04)), "threshold: expected 0.05 to 1, found 0.04"),
-        (refused(|job| job.threshold = Some(f64::NAN)), "threshold: expected 0.05 to 1, found NaN"),
-        (refused(|job| job.within = Some(11)), "within: expected 0 to 10, found 11"),
-        (refused(|job| job.modulus = Some(0)), "modulus: expected 1 to"),
-        (refused(|job| job.bottom = Some(0)), "bottom: expected 1 to"),
-        (refused(|job| job.minima = Some(119)), "minima: expected 120 to"),
-        (refused(|job| job.sharing.features = Some(0)), "sharing.features: expected 1 to"),
-        (refused(|job| job.sharing.bits = Some(0)), "sharing.bits: expected 1 to"),
-        (refused(|job| job.signature_bits = Some(3)), "signature_bits: expected one of"),
-        (refused(|job| job.max_cluster = Some(1)), "max_cluster: expected 2 to"),
-        (refused(|job| job.max_bucket = Some(1)), "max_bucket: expected 2 to"),
-        (refused(|job| job.memory = 0), "memory: expected 65536 to"),
+        (near(Near::Resemblance(0.04)), "--near: expected 0.05 to 1, "),
+        (near(Near::Resemblance(f64::NAN)), "--near: expected 0.05 to 1, "),
+        (near(Near::Containment(1.5)), "--near: expected 0.05 to 1, "),
+        (near(Near::Within(11)), "--near: expected 0.05 to 1, containment:J, within:K (0 to 10) or equal"),
+        (refused(|job| job.rule.keep = Keep::Max(String::new())), "--keep: expected first, longest, "),
+        (refused(|job| job.resources.memory = 0), "--memory: expected at least 64K"),
+        (refused(|job| job.resources.threads = Some(0)), "--threads: expected 1 to 65535, found 0"),
         (
-            refused(|job| (job.method, job.modulus, job.bottom) = (Method::Shingles, Some(25), Some(128))),
-            "--modulus and --bottom exclude each other",
+            refused(|job| {
+                job.rule.without_boilerplate = Some(BoilerplateSpans::SharedBy { more_than: 0, words: None });
+            }),
+            "--without-boilerplate: expected a number of documents, 1 or more",
         ),
     ] {
         assert!(message.starts_with(name), "{message}");
     }
+    let rule = |rule| DedupTexts { rule, ..DedupTexts::default() };
+    let resources = Resources { memory: 1, ..Resources::default() };
     for job in [
-        DedupTexts { threshold: f64::NAN, ..DedupTexts::default() },
-        DedupTexts { max_bucket: Some(0), ..DedupTexts::default() },
-        DedupTexts { max_cluster: Some(1), ..DedupTexts::default() },
-        DedupTexts { memory: 1, ..DedupTexts::default() },
+        rule(Rule { near: Some(Near::Resemblance(f64::NAN)), ..Rule::default() }),
+        rule(Rule { near: Some(Near::Within(3)), ..Rule::default() }),
+        rule(Rule { keep: Keep::Min(String::new()), ..Rule::default() }),
+        DedupTexts { resources, ..DedupTexts::default() },
     ] {
         assert!(job.run(&[b"a"]).unwrap_err().is::<InvalidOptions>(), "{job:?}");
     }
@@ -166,7 +167,8 @@ fn texts_without_tokens_are_identical_only_if_their_bytes_are_equal() {
     for (shingling, fold) in
         [(Shingling::words(5, 0), None), (folded, Some(TextFold { marks: true, invisible: true }))]
     {
-        let job = DedupTexts { shingling, threshold: 0.05, ..DedupTexts::default() };
+        let rule = Rule { near: Some(Near::Resemblance(0.05)), ..Rule::default() };
+        let job = DedupTexts { shingling, rule, ..DedupTexts::default() };
         let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
         assert_eq!(job.run(&bytes).unwrap().kept_of, kept_of, "{fold:?}");
 
@@ -174,17 +176,17 @@ fn texts_without_tokens_are_identical_only_if_their_bytes_are_equal() {
         let file = dir.path().join("in.jsonl");
         let line = |(at, text): (usize, &&str)| format!("{{\"id\":\"{at:02}\",\"text\":\"{text}\"}}\n");
         fs::write(&file, texts.iter().enumerate().map(line).collect::<String>()).unwrap();
-        for method in [Method::Minhash, Method::Shingles, Method::Simhash, Method::Exact] {
+        for near in [Near::default(), Near::Containment(0.8), Near::Within(3), Near::Equal] {
             let out = dir.path().join("out");
             let mut dedup = Dedup::new([&file], &out);
-            (dedup.method, dedup.force, dedup.text.fold) = (method, true, fold);
+            (dedup.rule.near, dedup.results.force, dedup.text.fold) = (Some(near), true, fold);
             dedup.text.normal_form = fold.map(|_| TextForm::Nfkc);
             let report = dedup.run().unwrap();
-            assert_eq!((report.kept, report.identical), (8, 2), "{method:?}, {fold:?}");
+            assert_eq!((report.kept, report.identical), (8, 2), "{near}, {fold:?}");
             // Clusters are numbered in the order of their first documents.
             let found: Vec<String> =
                 rows(&out.join("clusters.tsv")).into_iter().map(|row| row[1].clone()).collect();
-            assert_eq!(found, ["1", "2", "1", "3", "4", "5", "6", "7", "8", "2"], "{method:?}, {fold:?}");
+            assert_eq!(found, ["1", "2", "1", "3", "4", "5", "6", "7", "8", "2"], "{near}, {fold:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::corpora::{Random, cases, texts, words};
 use twindex::Key;
 use twindex::params::Shingling;
 use twindex_corpus::{
-    DedupTexts, InvalidOptions, Keep, NearMeasure, SharedProgress, TextAttributes, Weights,
+    DedupTexts, InvalidOptions, Keep, Near, Resources, Rule, SharedProgress, TextAttributes, Weights,
 };
 
 /// Returns the number of occurrences of each shingle in a text; 1 if frequencies are not used.
@@ -27,7 +27,7 @@ fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>
 }
 
 /// Returns the indices of the texts after the history, in the order in which the texts are processed.
-fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec<usize> {
+fn in_order(keep: &Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec<usize> {
     let key = |text: usize| keys[text - history];
     let mut order: Vec<usize> = (history..texts.len()).collect();
     match keep {
@@ -54,10 +54,10 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold = percent as f64 / 100.0;
         for (keep, near, weights) in [
-            (Keep::First, NearMeasure::Resemblance, Weights::Distinct),
-            (Keep::KeyHash, NearMeasure::Resemblance, Weights::Frequencies),
-            (Keep::SmallestKey, NearMeasure::Containment, Weights::Distinct),
-            (Keep::Longest, NearMeasure::Containment, Weights::Frequencies),
+            (Keep::First, Near::Resemblance(threshold), Weights::Distinct),
+            (Keep::KeyHash, Near::Resemblance(threshold), Weights::Frequencies),
+            (Keep::SmallestKey, Near::Containment(threshold), Weights::Distinct),
+            (Keep::Longest, Near::Containment(threshold), Weights::Frequencies),
         ] {
             let sets: Vec<_> = texts.iter().map(|text| frequencies(text, width, weights)).collect();
             let size = |text: usize| sets[text].values().sum::<usize>();
@@ -66,21 +66,19 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
                     |(run, &count): (&Vec<&str>, &usize)| count.min(*sets[other].get(run).unwrap_or(&0));
                 sets[text].iter().map(common).sum()
             };
+            let is_by_containment = matches!(near, Near::Containment(_));
             let is_near = |text: usize, other: usize| {
                 let (both, size, other_size) = (both(text, other), size(text), size(other));
                 texts[text] == texts[other]
-                    || match near {
-                        NearMeasure::Resemblance => {
-                            both > 0 && 100 * both >= percent * (size + other_size - both)
-                        }
-                        NearMeasure::Containment => {
-                            both > 0 && other_size >= size && 100 * both >= percent * size
-                        }
+                    || if is_by_containment {
+                        both > 0 && other_size >= size && 100 * both >= percent * size
+                    } else {
+                        both > 0 && 100 * both >= percent * (size + other_size - both)
                     }
             };
-            let mut order = in_order(keep, &texts, &keys, history);
+            let mut order = in_order(&keep, &texts, &keys, history);
             let mut kept: Vec<usize> = (0..history).collect();
-            if near == NearMeasure::Containment {
+            if is_by_containment {
                 order.sort_by_key(|&text| Reverse(size(text)));
                 kept.sort_by_key(|&text| Reverse(size(text)));
             }
@@ -100,19 +98,16 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
                 }
             }
             let job = DedupTexts {
-                threshold,
-                near,
-                weights,
-                keep,
+                rule: Rule { near: Some(near), weights, keep: keep.clone(), ..Rule::default() },
                 shingling: Shingling::words(width as u8, 0),
-                memory: 1 << 20,
+                resources: Resources { memory: 1 << 20, ..Resources::default() },
                 ..DedupTexts::default()
             };
             let beside = TextAttributes { history, keys: Some(&keys), ..TextAttributes::default() };
             let found = job.run_with_attributes(&bytes, beside).unwrap();
             assert_eq!(
                 found.kept_of, wanted,
-                "{seed} {history} {keep:?} {near:?} {percent} of {width}: {texts:?}"
+                "{seed} {history} {keep:?} {near} {percent} of {width}: {texts:?}"
             );
             let gone = (history..texts.len()).filter(|&text| wanted[text] != text as u32);
             let pairs: Vec<(u32, u32)> = gone.map(|text| (text as u32, wanted[text])).collect();
@@ -123,7 +118,7 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
             // Texts of the history that a later, kept text contains.
             let later: Vec<usize> = kept.iter().copied().filter(|&text| text >= history).collect();
             let mut stands = Vec::new();
-            for text in (0..history).filter(|&text| near == NearMeasure::Containment && size(text) > 0) {
+            for text in (0..history).filter(|&text| is_by_containment && size(text) > 0) {
                 let mut larger_first = later.clone();
                 larger_first.sort_by_key(|&other| Reverse(size(other)));
                 let first = larger_first.iter().find(|&&other| is_near(text, other));
@@ -132,7 +127,8 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
             let contained_pairs: Vec<_> = found.contained.iter().map(|found| (found.0, found.1)).collect();
             assert_eq!(contained_pairs, stands, "{seed} {history} {keep:?}: {texts:?}");
             contained += contained_pairs.len();
-            let first = DedupTexts { keep: Keep::First, weights: Weights::Distinct, ..job };
+            let rule = Rule { near: Some(near), ..Rule::default() };
+            let first = DedupTexts { rule, ..job };
             differ += usize::from(first.run_with_attributes(&bytes, beside).unwrap().kept_of != wanted);
         }
     }
@@ -173,7 +169,8 @@ fn job_reports_progress_and_stops_on_request() {
         (0..3000).map(|at| format!("a{at} b{} c d e f g h{}", at % 7, at % 11)).collect();
     let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
     let watched = SharedProgress::default();
-    DedupTexts { threshold: 0.5, ..DedupTexts::default() }
+    let rule = Rule { near: Some(Near::Resemblance(0.5)), ..Rule::default() };
+    DedupTexts { rule, ..DedupTexts::default() }
         .run_watched(&bytes, TextAttributes::default(), &watched)
         .unwrap();
     let (stage, done, parts) = watched.now();

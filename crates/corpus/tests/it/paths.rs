@@ -6,9 +6,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use twindex::params::{Near, Widths};
+use twindex::params::{Near as NearInIndex, Widths};
 use twindex::{Admitted, Document, Index, Params};
-use twindex_corpus::{Dedup, DedupTexts, Keep, Method};
+use twindex_corpus::{Dedup, DedupTexts, Keep, Near};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpora::{Random, TextFields, by_definition, cases, texts};
@@ -64,32 +64,33 @@ fn one_run_daily_runs_and_single_documents_keep_the_same_documents() {
         let wanted: Vec<usize> =
             (0..texts.len()).filter(|&place| removed_for[place] as usize == place).collect();
 
-        let run = |input: &str, out: &str, against: &[String], sets: bool| {
+        let run = |input: &str, out: &str, against: &[String], by_index: bool| {
             let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
-            dedup.threshold = Some(threshold);
+            dedup.rule.near = Some(Near::Resemblance(threshold));
             dedup.text.words = Some(Widths::one(width as u8).unwrap());
-            dedup.sets = Some(sets);
-            dedup.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
-            dedup.against = against.iter().map(|name| dir.path().join(name)).collect();
+            // A limit of the work needs the texts, since the sets of an index are not counted.
+            dedup.rule.max_work = (!by_index).then_some(u64::MAX);
+            dedup.resources.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
+            dedup.scope.against = against.iter().map(|name| dir.path().join(name)).collect();
             dedup.run().unwrap();
             kept(&dir.path().join(out))
         };
         write(&dir.path().join("all.jsonl"), &texts, 0..texts.len());
         assert_eq!(run("all.jsonl", "all", &[], true), wanted, "{seed}: {texts:?}");
-        for sets in [true, false] {
+        for by_index in [true, false] {
             let mut ends = [random.below(texts.len() + 1), random.below(texts.len() + 1), texts.len()];
             ends.sort_unstable();
             let (mut start, mut days, mut found) = (0, Vec::new(), Vec::new());
             for end in ends {
-                let (input, out) = (format!("{end}.jsonl"), format!("{sets}-{}", days.len()));
+                let (input, out) = (format!("{end}.jsonl"), format!("{by_index}-{}", days.len()));
                 write(&dir.path().join(&input), &texts, start..end);
-                found.extend(run(&input, &out, &days, sets));
+                found.extend(run(&input, &out, &days, by_index));
                 days.push(out);
                 start = end;
             }
-            assert_eq!(found, wanted, "{seed} by days, sets {sets}: {texts:?}");
+            assert_eq!(found, wanted, "{seed} by days, by the index {by_index}: {texts:?}");
         }
-        let near = Near::resembling(threshold).unwrap();
+        let near = NearInIndex::resembling(threshold).unwrap();
         let builder = Params::builder().words(width as u8).minhash(20, 6).sets().marks().near(near);
         let params = builder.build().unwrap();
         for drops in [true, false] {
@@ -122,11 +123,10 @@ fn rule_by_hamming_distance_holds_in_every_input_order() {
         for keep in [Keep::First, Keep::Longest, Keep::KeyHash] {
             let out = dir.path().join(format!("{keep:?}"));
             let mut dedup = Dedup::new([dir.path().join("in.jsonl")], &out);
-            dedup.method = Method::Simhash;
-            dedup.within = Some(within);
+            dedup.rule.near = Some(Near::Within(within));
             dedup.text.words = Some(Widths::one(1).unwrap());
-            dedup.keep = keep;
-            dedup.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
+            dedup.rule.keep = keep.clone();
+            dedup.resources.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
             dedup.run().unwrap();
             let mut order: Vec<usize> = (0..texts.len()).collect();
             match keep {

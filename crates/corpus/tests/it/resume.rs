@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use twindex_corpus::{
-    Annotations, Clustering, Dedup, IndexOf, Join, Keep, ListedPairs, Method, NearMeasure, Observer,
-    Progress, RepeatedKeys, Report, Verify,
+    Dedup, IndexOf, InvalidUtf8, Keep, Near, Observer, Progress, RepeatedKeys, Report, Weights,
 };
 
 use crate::corpora::Random;
@@ -133,21 +132,33 @@ fn inputs(folder: &Path, documents: usize) -> Vec<PathBuf> {
 
 fn job(folder: &Path, documents: usize) -> Dedup {
     let mut job = Dedup::new(inputs(folder, documents), folder.join("out"));
-    job.input.skip_bad = 100;
-    job.memory = 1 << 20;
+    job.reading.skip_bad = 100;
+    job.resources.memory = 1 << 20;
+    job
+}
+
+fn resuming(job: &Dedup, resume: bool) -> Dedup {
+    let mut job = job.clone();
+    job.results.resume = resume;
+    job
+}
+
+fn forced(job: &Dedup) -> Dedup {
+    let mut job = job.clone();
+    job.results.force = true;
     job
 }
 
 fn journal(job: &Dedup) -> PathBuf {
-    job.out.with_file_name(".out.twindex-resume")
+    job.results.out.with_file_name(".out.twindex-resume")
 }
 
 /// Runs the job without stopping it. Returns its result files, which are then removed, and its report.
 fn expected(job: &Dedup) -> (BTreeMap<PathBuf, Vec<u8>>, Report) {
-    let job = Dedup { resume: false, ..job.clone() };
+    let job = resuming(job, false);
     let report = run(&job, &Killer::default(), 2).unwrap().unwrap();
-    let results = files(&job.out);
-    fs::remove_dir_all(&job.out).unwrap();
+    let results = files(&job.results.out);
+    fs::remove_dir_all(&job.results.out).unwrap();
     (results, report)
 }
 
@@ -167,7 +178,7 @@ fn check_same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, V
 /// Kills the job at each durable part and resumes it each time. Checks that the results equal the results of a run that
 /// was not stopped. Returns the names of the durable parts.
 fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
-    let job = Dedup { resume: true, ..job.clone() };
+    let job = resuming(job, true);
     let (results, report) = expected(&job);
     let mut parts = Vec::new();
     for round in 0.. {
@@ -193,11 +204,11 @@ fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
             );
             break;
         }
-        assert!(!job.out.exists() && journal(&job).exists(), "{what}");
+        assert!(!job.results.out.exists() && journal(&job).exists(), "{what}");
     }
-    check_same(&files(&job.out), &results, what);
+    check_same(&files(&job.results.out), &results, what);
     assert!(!journal(&job).exists(), "{what}");
-    fs::remove_dir_all(&job.out).unwrap();
+    fs::remove_dir_all(&job.results.out).unwrap();
     parts
 }
 
@@ -216,55 +227,41 @@ fn results_after_kills_equal_the_results_of_an_uninterrupted_run() {
 fn every_kind_of_job_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let plain = job(folder.path(), 350);
-    let mut history = Dedup::new([&plain.inputs[0]], folder.path().join("before"));
-    history.input.skip_bad = 100;
+    let mut history = Dedup::new([&plain.reading.inputs[0]], folder.path().join("before"));
+    history.reading.skip_bad = 100;
     history.run().unwrap();
     let with = |change: &dyn Fn(&mut Dedup)| {
         let mut job = plain.clone();
         change(&mut job);
         job
     };
+    let containment = Some(Near::Containment(0.8));
     let jobs = [
+        ("containment, longest", with(&|job| (job.rule.near, job.rule.keep) = (containment, Keep::Longest))),
+        ("simhash", with(&|job| job.rule.near = Some(Near::Within(3)))),
+        ("equal, annotated", with(&|job| (job.rule.near, job.results.annotate) = (Some(Near::Equal), true))),
         (
-            "containment, longest",
-            with(&|job| (job.near, job.keep) = (NearMeasure::Containment, Keep::Longest)),
+            "weights, in little memory",
+            with(&|job| (job.rule.weights, job.resources.memory) = (Weights::Frequencies, 1 << 16)),
         ),
-        ("simhash", with(&|job| job.method = Method::Simhash)),
-        (
-            "exact, annotated",
-            with(&|job| {
-                (job.method, job.annotations) =
-                    (Method::Exact, Annotations { all: true, ..Annotations::default() });
-            }),
-        ),
-        (
-            "sketches, components",
-            with(&|job| {
-                (job.method, job.clusters) = (Method::Shingles, Clustering::Components);
-            }),
-        ),
-        (
-            "bands, estimated",
-            with(&|job| (job.join, job.verify) = (Some(Join::Bands), Some(Verify::Signature))),
-        ),
-        ("all pairs, in little memory", with(&|job| (job.pairs, job.memory) = (ListedPairs::All, 1 << 16))),
         (
             "inside hosts, by a number, the last of a key",
             with(&|job| {
-                (job.inside, job.url_field) = (Some("host".into()), Some("url".into()));
-                (job.keep, job.keep_field, job.repeated_keys) =
-                    (Keep::Max, Some("n".into()), RepeatedKeys::Last);
+                (job.scope.inside, job.scope.url_field) = (Some("host".into()), Some("url".into()));
+                (job.rule.keep, job.scope.repeated_keys) = (Keep::Max("n".into()), RepeatedKeys::Last);
             }),
         ),
-        ("against an index", with(&|job| job.against = vec![history.out.clone()])),
+        ("against an index", with(&|job| job.scope.against = vec![history.results.out.clone()])),
         (
             "against texts",
-            with(&|job| (job.against, job.max_work) = (vec![history.out.clone()], Some(u64::MAX))),
+            with(&|job| {
+                (job.scope.against, job.rule.max_work) = (vec![history.results.out.clone()], Some(u64::MAX));
+            }),
         ),
-        ("without an index", with(&|job| job.index = IndexOf::None)),
+        ("without an index", with(&|job| job.results.index = IndexOf::None)),
         (
             "simhash, without an index",
-            with(&|job| (job.method, job.index) = (Method::Simhash, IndexOf::None)),
+            with(&|job| (job.rule.near, job.results.index) = (Some(Near::Within(3)), IndexOf::None)),
         ),
     ];
     for (what, job) in jobs {
@@ -297,7 +294,7 @@ fn refusal(job: &Dedup) -> String {
 #[test]
 fn resuming_with_other_options_or_inputs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let job = Dedup { resume: true, ..job(folder.path(), 400) };
+    let job = resuming(&job(folder.path(), 400), true);
     let (results, _) = expected(&job);
     killed_after(&job, "reading-000001");
     let more = folder.path().join("d.jsonl");
@@ -308,39 +305,48 @@ fn resuming_with_other_options_or_inputs_is_refused() {
         refusal(&job)
     };
     for (message, wanted) in [
-        (with(&|job| job.threshold = Some(0.7)), "--threshold was 0.8"),
-        (with(&|job| job.memory = 2 << 20), "--memory was 1048576"),
-        (with(&|job| job.keep = Keep::Longest), "--keep was First"),
-        (with(&|job| job.index = IndexOf::None), "--index was Kept"),
-        (with(&|job| job.text.seed = Some(5)), "the parameters of the index was"),
-        (with(&|job| job.input.skip_bad = 7), "the reading of inputs was"),
-        (with(&|job| _ = job.inputs.pop()), "c.csv: was among the inputs"),
-        (with(&|job| job.inputs.swap(0, 1)), "a.jsonl, found"),
-        (with(&|job| job.inputs.push(more.clone())), "d.jsonl: was not among the inputs"),
-        (with(&|job| job.inputs.push("-".into())), "--resume reads the inputs again"),
+        (
+            with(&|job| job.rule.near = Some(Near::Containment(0.7))),
+            "--near was not given in the stopped run, and is containment:0.7",
+        ),
+        (with(&|job| job.rule.keep = Keep::Longest), "--keep was first in the stopped run, and is longest"),
+        (with(&|job| job.results.index = IndexOf::None), "--index was kept in the stopped run, and is none"),
+        (with(&|job| job.text.seed = Some(5)), "--seed was not given in the stopped run, and is 5"),
+        (
+            with(&|job| job.reading.invalid_utf8 = InvalidUtf8::Skip),
+            "--invalid-utf8 was not given in the stopped run, and is skip",
+        ),
+        (
+            with(&|job| job.reading.text_field = Some("url".into())),
+            "--text-field was not given in the stopped run, and is url",
+        ),
+        (with(&|job| _ = job.reading.inputs.pop()), "c.csv: was among the inputs"),
+        (with(&|job| job.reading.inputs.swap(0, 1)), "a.jsonl, found"),
+        (with(&|job| job.reading.inputs.push(more.clone())), "d.jsonl: was not among the inputs"),
+        (with(&|job| job.reading.inputs.push("-".into())), "--resume reads the inputs again"),
     ] {
         assert!(message.contains(wanted), "{wanted}: {message}");
     }
     // A run without a journal neither continues a stopped run, nor removes its journal unless the user asks for it.
-    let plain = Dedup { resume: false, ..job.clone() };
+    let plain = resuming(&job, false);
     assert!(refusal(&plain).contains("--resume continues it, --force removes it"));
     let lock = fs::File::open(journal(&job).join("LOCK")).unwrap();
     lock.lock().unwrap();
     assert!(refusal(&job).contains("works on it"));
     drop(lock);
 
-    let path = &job.inputs[1];
+    let path = &job.reading.inputs[1];
     let (bytes, changed) = (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified().unwrap());
     fs::write(path, &bytes).unwrap();
     assert!(refusal(&job).contains("b.jsonl.gz: changed since the stopped run began"));
     // A file with the same length and time is recognized as changed by its content, in the part that was read.
-    let path = &job.inputs[0];
+    let path = &job.reading.inputs[0];
     let (first, first_changed) = (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified().unwrap());
     let set = |path: &Path, bytes: &[u8], time| {
         fs::write(path, bytes).unwrap();
         fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
     };
-    set(&job.inputs[1], &bytes, changed);
+    set(&job.reading.inputs[1], &bytes, changed);
     let mut other = first.clone();
     let at = other.iter().position(|&byte| byte == b'w').unwrap();
     other[at] = b'v';
@@ -349,20 +355,20 @@ fn resuming_with_other_options_or_inputs_is_refused() {
 
     set(path, &first, first_changed);
     run(&job, &Killer::default(), 2).unwrap().unwrap();
-    check_same(&files(&job.out), &results, "after all of it");
+    check_same(&files(&job.results.out), &results, "after all of it");
     assert!(refusal(&job).contains("already exists"));
     // With --force, the journal of the stopped run is removed.
-    fs::remove_dir_all(&job.out).unwrap();
+    fs::remove_dir_all(&job.results.out).unwrap();
     killed_after(&job, "reading-000001");
-    run(&Dedup { force: true, ..plain }, &Killer::default(), 2).unwrap().unwrap();
+    run(&forced(&plain), &Killer::default(), 2).unwrap().unwrap();
     assert!(!journal(&job).exists());
-    check_same(&files(&job.out), &results, "begun again");
+    check_same(&files(&job.results.out), &results, "begun again");
 }
 
 #[test]
 fn damaged_journal_file_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let job = Dedup { resume: true, ..job(folder.path(), 400) };
+    let job = resuming(&job(folder.path(), 400), true);
     let (results, _) = expected(&job);
     killed_after(&job, "published");
     let kept = journal(&job);
@@ -413,22 +419,61 @@ fn damaged_journal_file_is_refused_by_name() {
     assert!(refusal(&job).contains("`notes.txt`"));
     fs::remove_file(foreign).unwrap();
     // If a run was killed right after it renamed the results, the resumed run produces them again.
-    fs::rename(kept.join("results"), &job.out).unwrap();
+    fs::rename(kept.join("results"), &job.results.out).unwrap();
     run(&job, &Killer::default(), 2).unwrap().unwrap();
-    check_same(&files(&job.out), &results, "in place");
+    check_same(&files(&job.results.out), &results, "in place");
     assert!(!kept.exists());
     // If a run was killed while it removed the journal, the next run removes the rest.
     let ended = kept.with_file_name(".out.twindex-resume-ended");
     for resume in [true, false] {
         fs::create_dir_all(ended.join("results")).unwrap();
         fs::write(ended.join("reading-000002"), "rest").unwrap();
-        let again = Dedup { resume, ..job.clone() };
+        let again = resuming(&job, resume);
         assert!(refusal(&again).contains("already exists"));
-        run(&Dedup { force: true, ..again }, &Killer::default(), 2).unwrap().unwrap();
+        run(&forced(&again), &Killer::default(), 2).unwrap().unwrap();
         assert!(!ended.exists() && !kept.exists(), "{resume}");
-        check_same(&files(&job.out), &results, "with the rest of an ended journal");
+        check_same(&files(&job.results.out), &results, "with the rest of an ended journal");
     }
     fs::create_dir_all(&ended).unwrap();
     fs::write(ended.join("notes.txt"), "mine").unwrap();
-    assert!(refusal(&Dedup { force: true, ..job.clone() }).contains("`notes.txt`"));
+    assert!(refusal(&forced(&job)).contains("`notes.txt`"));
+}
+
+#[test]
+fn run_stopped_by_a_bad_record_goes_on_when_it_may_be_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = resuming(&job(folder.path(), 1200), true);
+    let (results, report) = expected(&job);
+    assert_eq!(report.input.skipped_bad, 3);
+    let mut strict = job.clone();
+    strict.reading.skip_bad = 2;
+    let stopped = Killer::default();
+    let message = format!("{:#}", run(&strict, &stopped, 2).unwrap().unwrap_err());
+    assert!(message.contains("b.jsonl.gz") && message.contains("--skip-bad"), "{message}");
+    assert!(stopped.parts.lock().unwrap().iter().any(|part| part == "reading-000001"));
+    assert!(journal(&job).exists() && !job.results.out.exists());
+
+    let resumed = Killer::default();
+    let again = run(&job, &resumed, 2).unwrap().unwrap();
+    assert_eq!(again.input, report.input);
+    check_same(&files(&job.results.out), &results, "with --skip-bad");
+    let parts = resumed.parts.lock().unwrap();
+    assert!(parts.iter().all(|part| part != "reading-000001"), "nothing is read twice: {parts:?}");
+}
+
+#[test]
+fn resuming_with_other_memory_and_threads_gives_the_same_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = resuming(&job(folder.path(), 600), true);
+    for (part, memory, threads) in
+        [("reading-000001", 1 << 16, 3), ("reading-000001", 1 << 26, 1), ("decided", 1 << 16, 2)]
+    {
+        let mut other = job.clone();
+        (other.resources.memory, other.resources.threads) = (memory, Some(threads));
+        let (results, _) = expected(&other);
+        killed_after(&job, part);
+        run(&other, &Killer::default(), threads.into()).unwrap().unwrap();
+        check_same(&files(&job.results.out), &results, &format!("{memory} after {part}"));
+        fs::remove_dir_all(&job.results.out).unwrap();
+    }
 }

@@ -8,8 +8,7 @@ use std::path::Path;
 use crate::corpora::{Random, TextFields, by_definition, cases, shingles, texts};
 use twindex::params::{Shingling, Widths};
 use twindex_corpus::{
-    Clustering, Dedup, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearMeasure,
-    TextAttributes,
+    Dedup, DedupTexts, FieldNumber, InvalidOptions, Keep, Near, Resources, Rule, TextAttributes, Weights,
 };
 
 #[test]
@@ -22,14 +21,16 @@ fn leaders_rule_holds_in_every_input_order_and_for_every_measure() {
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold: f64 = format!("{}.{:02}", percent / 100, percent % 100).parse().unwrap();
         for keep in [Keep::First, Keep::Longest] {
-            for near in [NearMeasure::Resemblance, NearMeasure::Containment] {
+            for near in [Near::Resemblance(threshold), Near::Containment(threshold)] {
                 let shingling = Shingling::words(width as u8, 0);
                 let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
-                let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
+                let rule = Rule { near: Some(near), keep: keep.clone(), ..Rule::default() };
+                let resources = Resources { memory, ..Resources::default() };
+                let job = DedupTexts { rule, shingling, resources, ..DedupTexts::default() };
                 let found = job.run(&bytes).unwrap();
                 let wanted =
                     by_definition(&texts, &vec![TextFields::default(); texts.len()], &job, width, percent);
-                assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
+                assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near} {percent} of {width}: {texts:?}");
                 let goes = (0..).zip(&wanted).filter(|&(text, &kept)| text != kept);
                 let pairs: Vec<(u32, u32)> = goes.map(|(text, &kept)| (text, kept)).collect();
                 assert_eq!(found.pairs.iter().map(|pair| (pair.0, pair.1)).collect::<Vec<_>>(), pairs);
@@ -72,18 +73,20 @@ fn leaders_rule_holds_for_priority_numbers_and_within_each_value_of_the_inside_f
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold: f64 = format!("{}.{:02}", percent / 100, percent % 100).parse().unwrap();
         for (keep, near) in [
-            (Keep::Max, NearMeasure::Resemblance),
-            (Keep::Min, NearMeasure::Containment),
-            (Keep::Longest, NearMeasure::Resemblance),
+            (Keep::Max("score".into()), Near::Resemblance(threshold)),
+            (Keep::Min("score".into()), Near::Containment(threshold)),
+            (Keep::Longest, Near::Resemblance(threshold)),
         ] {
             let shingling = Shingling::words(width as u8, 0);
             let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
-            let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
-            let numbers = keep.by_number().then_some(&numbers[..]);
+            let numbers = keep.field().is_some().then_some(&numbers[..]);
+            let rule = Rule { near: Some(near), keep: keep.clone(), ..Rule::default() };
+            let resources = Resources { memory, ..Resources::default() };
+            let job = DedupTexts { rule, shingling, resources, ..DedupTexts::default() };
             let given = TextAttributes { numbers, inside: Some(&inside), ..TextAttributes::default() };
             let found = job.run_with_attributes(&bytes, given).unwrap();
             let wanted = by_definition(&texts, &beside, &job, width, percent);
-            assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
+            assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near} {percent} of {width}: {texts:?}");
             let goes = |wanted: &[u32]| (0..).zip(wanted).filter(|&(text, &kept)| text != kept).count();
             removed += goes(&wanted);
             let alike: Vec<TextFields> = beside.iter().map(|one| TextFields { value: 0, ..*one }).collect();
@@ -122,12 +125,11 @@ fn containment_removes_new_documents_and_reports_history_documents() {
         write("new.jsonl", new.clone());
         let run = |input: &str, out: &str, against: &[&str]| {
             let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
-            dedup.force = true;
-            dedup.near = NearMeasure::Containment;
-            dedup.threshold = Some(percent as f64 / 100.0);
+            dedup.results.force = true;
+            dedup.rule.near = Some(Near::Containment(percent as f64 / 100.0));
             dedup.text.words = Some(Widths::one(width as u8).unwrap());
-            dedup.memory = 1 << 20;
-            dedup.against = against.iter().map(|name| dir.path().join(name)).collect();
+            dedup.resources.memory = 1 << 20;
+            dedup.scope.against = against.iter().map(|name| dir.path().join(name)).collect();
             dedup.run().unwrap()
         };
         run("old.jsonl", "old", &[]);
@@ -175,7 +177,8 @@ fn containment_removes_new_documents_and_reports_history_documents() {
 fn numbers_and_values_must_have_one_entry_for_each_text() {
     let texts = [&b"a"[..], b"b"];
     let numbers = [number(1), number(2), number(3)];
-    let by_max = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
+    let rule = Rule { keep: Keep::Max("score".into()), ..Rule::default() };
+    let by_max = DedupTexts { rule, ..DedupTexts::default() };
     let first = DedupTexts::default();
     let inside = [&b"x"[..], b""];
     for (job, numbers, inside, part) in [
@@ -191,26 +194,18 @@ fn numbers_and_values_must_have_one_entry_for_each_text() {
         assert!(error.to_string().contains(part), "{error}");
         assert!(error.is::<InvalidOptions>());
     }
-    let cut = DedupTexts { clusters: Clustering::Components, max_cluster: Some(9), ..by_max };
-    let error = cut
-        .run_with_attributes(
-            &texts,
-            TextAttributes { numbers: Some(&numbers[..2]), ..TextAttributes::default() },
-        )
-        .unwrap_err();
-    assert!(error.to_string().contains("--max-cluster does not go with"), "{error}");
 }
 
 #[test]
 fn contradicting_options_are_refused() {
-    let contained = DedupTexts { near: NearMeasure::Containment, ..DedupTexts::default() };
-    for (job, part) in [
-        (DedupTexts { clusters: Clustering::Components, ..contained.clone() }, "--clusters leaders"),
-        (DedupTexts { pairs: ListedPairs::All, ..contained.clone() }, "--pairs covering"),
-        (DedupTexts { max_cluster: Some(9), ..contained.clone() }, "--clusters components"),
-        (DedupTexts { keep: Keep::KeyHash, ..contained }, "no keys"),
+    let weighted = |near| Rule { near: Some(near), weights: Weights::Frequencies, ..Rule::default() };
+    for (rule, part) in [
+        (weighted(Near::Equal), "--weights goes with a resemblance or containment"),
+        (weighted(Near::Within(3)), "--weights goes with a resemblance or containment"),
+        (Rule { near: Some(Near::Within(3)), ..Rule::default() }, "--near within:K compares fingerprints"),
+        (Rule { keep: Keep::KeyHash, ..Rule::default() }, "no keys"),
     ] {
-        let error = job.run(&[b"a", b"b"]).unwrap_err().to_string();
-        assert!(error.contains(part), "{error}");
+        let error = DedupTexts { rule, ..DedupTexts::default() }.run(&[b"a", b"b"]).unwrap_err();
+        assert!(error.is::<InvalidOptions>() && error.to_string().contains(part), "{error}");
     }
 }
