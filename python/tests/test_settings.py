@@ -62,7 +62,7 @@ def with_documentation(stub, function):
 def test_documentation_and_types_equal_the_table():
     for function, name in DOCUMENTED.items():
         assert (PYTHON / "src" / name).read_text() == documentation(function), name
-        assert documentation(function) in inspect.cleandoc(getattr(twindex, function).__doc__)
+        assert documentation(function).strip() in inspect.cleandoc(getattr(twindex, function).__doc__)
     stub = STUB.read_text()
     wanted = with_types(stub)
     for function in DOCUMENTED:
@@ -161,6 +161,27 @@ def test_settings_that_are_not_taken_are_refused_with_the_reason(why, call):
     with pytest.raises(twindex.InvalidError, match=why) as refusal:
         call()
     assert "--" not in str(refusal.value)
+
+
+def test_spark_resolves_the_same_settings_and_defaults():
+    rule = _twindex.spark_rule({})
+    assert (rule["near"], rule["threshold"], rule["weights"]) == ("resemblance", 0.8, "distinct")
+    assert rule["weight_unit"] is None and rule["without_boilerplate"] is None
+    given = {"threshold": "containment:0.9", "without_boilerplate": 50, "weights": "tf", "words": "1+2", "stop_words": "english"}
+    rule = _twindex.spark_rule(given)
+    assert (rule["near"], rule["threshold"], rule["weights"]) == ("containment", 0.9, "tf")
+    assert rule["without_boilerplate"] == (50, 10) and "the" in rule["shingling"]
+    for settings, why in [
+        ({"near": "within:3"}, "near: within:3 is not taken here: .*`pairs`"),
+        ({"near": "equal"}, "near: equal is not taken here: .*dropDuplicates"),
+        ({"memory": "1G"}, "memory: not a setting here: .*spark.executor.memory"),
+        ({"max_work": 5}, "max_work: not a setting here"),
+        ({"wordz": 5}, 'there is no setting "wordz"; did you mean "words"'),
+    ]:
+        with pytest.raises(twindex.InvalidError, match=why):
+            _twindex.spark_rule(settings)
+    with pytest.raises(twindex.InvalidError, match="stop_words: @list is not taken here: workers"):
+        _twindex.passage_fingerprints([], 5, "tokens", {"stop_words": "@list"}, False)
 
 
 def test_a_value_of_another_type_is_a_type_error():
