@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use twindex::params::{Shingling, Tokens};
+use twindex::params::{Shingling, Tokens, WeightUnit};
 use twindex_corpus::settings::{self, AnySettings, Choice, Difference, Door, Setting, Settings};
 use twindex_corpus::{Near, Resources, Rule, TextOptions};
 
@@ -227,7 +227,7 @@ pub(crate) fn spark_rule<'py>(
     rule.set_item("threshold", threshold)?;
     rule.set_item("shingling", shingling.encode())?;
     rule.set_item("weights", weights)?;
-    rule.set_item("weight_unit", call.rule.weight_unit.map(|unit| unit.value()))?;
+    rule.set_item("weight_unit", call.rule.weight_unit.map(WeightUnit::value))?;
     rule.set_item("without_boilerplate", spans)?;
     Ok(rule)
 }
