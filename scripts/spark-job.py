@@ -379,7 +379,7 @@ def choices(session, tw, mine):
     frame = session.createDataFrame(rows, "meta struct<`the id`:string, n:int>, page struct<text:string>")
     table = twindex.IdfTable.of(texts, words=2, min_df=1)
     by_table = {"weights": "idf", "idf": table, "weight_unit": 0.5}
-    left_out = {"without_boilerplate": 12, "boilerplate_words": 3}
+    left_out = {"without_boilerplate": "12:3"}
     assert twindex.dedup(texts, 0.6, words=2, **left_out).boilerplate_spans > 3
     assert twindex.dedup(texts, 0.6, words=2, **left_out).kept != twindex.dedup(texts, 0.6, words=2).kept
     for options, given in [
@@ -387,12 +387,14 @@ def choices(session, tw, mine):
         (left_out | by_table, left_out | by_table),
         (by_table, by_table),
         ({"keep": "longest", "weights": "tf"}, {"keep": "longest", "weights": "tf"}),
-        ({"keep": "key-hash", "near": "containment"}, {"keep": ("key-hash", keys), "near": "containment"}),
-        ({"near": "containment", "weights": "tf", "driver_edges": 0}, {"near": "containment", "weights": "tf"}),
+        ({"keep": "key-hash", "near": "containment:0.6"}, {"keep": ("key-hash", keys), "near": "containment:0.6"}),
+        ({"near": "containment:0.6", "weights": "tf", "driver_edges": 0}, {"near": "containment:0.6", "weights": "tf"}),
+        ({"words": "1+2", "stemming": "english"}, {"words": "1+2", "stemming": "english"}),
     ]:
-        decided = tw.dedup(frame, 0.6, key="meta.the id", text="page.text", words=2, **options)
+        usual = {"near": 0.6, "words": 2}
+        decided = tw.dedup(frame, key="meta.the id", text="page.text", **{**usual, **options})
         found = sorted((row.key, row.kept, row.score) for row in decided.collect())
-        right = twindex.dedup(texts, 0.6, words=2, **given)
+        right = twindex.dedup(texts, **{**usual, **given})
         wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(keys))]
         assert found == wanted and 20 < len(right.kept) < 280, f"{options}: {len(right.kept)} kept"
         assert tw.kept(frame, decided, key="meta.the id").count() == len(right.kept)
@@ -675,11 +677,14 @@ def refuse_others(session, tw, documents, index, mine):
     refused(why, lambda: tw.dedup(nothing))
     refused(why, lambda: tw.build(nothing, mine / "nothing.twx", twindex.Params(**PARAMS)))
     refused("no column page.body; there are id, text", lambda: tw.dedup(nothing, text="page.body"))
-    refused("near: expected resemblance or containment, found 'far'", lambda: tw.dedup(first, near="far"))
-    refused("weights: expected distinct or tf or idf, found 'bm25'", lambda: tw.dedup(first, weights="bm25"))
+    refused('near: expected 0.05 to 1, containment:J', lambda: tw.dedup(first, near="far"))
+    refused("near: within:3 is not taken here", lambda: tw.dedup(first, near="within:3"))
+    refused("memory: not a setting here", lambda: tw.dedup(first, memory="1G"))
+    refused("words: not a setting here", lambda: tw.passages(first, words=2))
+    refused('there is no setting "wordz"; did you mean "words"', lambda: tw.dedup(first, wordz=2))
+    refused('weights: expected one of distinct, tf, idf, found "bm25"', lambda: tw.dedup(first, weights="bm25"))
     refused("need an idf table", lambda: tw.dedup(first, weights="idf"))
-    refused("boilerplate_words: goes with", lambda: tw.dedup(first, boilerplate_words=3))
-    refused("without_boilerplate: expected 1 to", lambda: tw.dedup(first, without_boilerplate=0))
+    refused("without_boilerplate: expected a number of documents, 1 or more", lambda: tw.dedup(first, without_boilerplate=0))
     refused("features are none", lambda: tw.dedup(first, features=True, without_boilerplate=3))
     refused("a value that is no JSON", lambda: tw.dedup(first, features=True).collect())
     not_features = session.createDataFrame([("a", 7)], "id string, text int")
@@ -688,7 +693,7 @@ def refuse_others(session, tw, documents, index, mine):
     not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
     refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))
     refused("column text: expected numbers, found string", lambda: tw.dedup(first, keep=("max", "text")))
-    refused("threshold: expected 0.05 to 1, found 0.01", lambda: tw.dedup(first, 0.01))
+    refused("near: expected 0.05 to 1, .* found \"0.01\"", lambda: tw.dedup(first, 0.01))
     assert not (mine / "twice.twx").exists()
     tw.gc(mine / "twice.twx")
     assert not (mine / "twice.twx.segments").exists(), "gc removes what a failed job left"

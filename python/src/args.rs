@@ -66,9 +66,6 @@ arguments! {
     right: usize = 0, usize::MAX;
     segment: usize = 0, usize::MAX;
     memory: usize = 0, usize::MAX;
-    max_bucket: u32 = 2, u32::MAX;
-    max_cluster: u32 = 0, u32::MAX;
-    max_work: u64 = 0, u64::MAX;
     min_words: usize = 1, u16::MAX;
     min_df: u32 = 0, u32::MAX;
     max_entries: usize = 0, usize::MAX;

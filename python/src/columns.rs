@@ -141,7 +141,7 @@ impl Column {
         let mut arrays = Vec::new();
         let mut len = 0;
         for array in chunks.chunks() {
-            let array = column_of(name, array, field)?;
+            let array = column_of((name, "text_field"), array, field)?;
             let (array, keys) = match dictionary(&array)? {
                 None => (array, None),
                 Some((values, keys)) => (values, Some(keys)),
@@ -370,18 +370,22 @@ fn only_column(values: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 
 /// Returns whether the Arrow interface of a table may give other rows than its columns. Hugging Face datasets can select
 /// rows.
-fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
     values.hasattr("_indices").unwrap_or(false)
 }
 
 /// Returns the column with this name of a table, or else its only column or only text column. An array that is not a
-/// table is returned itself.
-fn column_of(name: &str, array: &ArrayRef, field: Option<&str>) -> Result<ArrayRef> {
+/// table is returned itself. `argument` is the one that names the column.
+pub(crate) fn column_of(
+    (name, argument): (&str, &str),
+    array: &ArrayRef,
+    field: Option<&str>,
+) -> Result<ArrayRef> {
     let DataType::Struct(fields) = array.data_type() else {
         return match field {
             None => Ok(Arc::clone(array)),
             Some(field) => Err(Failure::invalid(format!(
-                "text_field: {name} is a column and no table, so that there is none by the name {field}; leave it out"
+                "{argument}: {name} is a column and no table, so that there is none by the name {field}; leave it out"
             ))),
         };
     };
@@ -399,7 +403,7 @@ fn column_of(name: &str, array: &ArrayRef, field: Option<&str>) -> Result<ArrayR
     let Some(at) = found else {
         let names = fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
         let why = match field {
-            Some(field) => format!("text_field: no column {field} in {name}; there are {names}"),
+            Some(field) => format!("{argument}: no column {field} in {name}; there are {names}"),
             None => format!("{name}: which of the columns {names}? name it by text_field=\"...\""),
         };
         return Err(Failure::invalid(why));

@@ -4,29 +4,6 @@ use twindex::params::{Folding, NormalForm, Shingling, Tokens};
 
 use crate::error::{Failure, Result};
 
-/// The tokenization options of a call.
-pub(crate) struct CutOptions<'c> {
-    pub(crate) words: Option<u8>,
-    pub(crate) seed: u64,
-    pub(crate) tokens: Option<&'c str>,
-    pub(crate) normal_form: Option<&'c str>,
-    pub(crate) fold: Option<&'c str>,
-}
-
-impl CutOptions<'_> {
-    /// Returns whether no option was given.
-    pub(crate) fn is_usual(&self) -> bool {
-        let Self { words, seed, tokens, normal_form, fold } = self;
-        words.is_none() && *seed == 0 && tokens.is_none() && normal_form.is_none() && fold.is_none()
-    }
-
-    pub(crate) fn shingling(&self) -> Result<Shingling> {
-        let named = [("tokens", self.tokens), ("normal-form", self.normal_form), ("fold", self.fold)];
-        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-        shingling(self.words, self.seed, &named.collect::<Vec<_>>())
-    }
-}
-
 /// Returns the shingling for options whose names have no version.
 pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
     let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());

@@ -2,28 +2,23 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use pyo3_arrow::PyTable;
-use twindex::params::{KeyKind, WeightUnit};
-use twindex_corpus::{
-    Clustering, DedupTexts, FieldNumber, Keep, ListedPairs, NearMeasure, SharedProgress, TextAttributes,
-    TextsResult, Weights,
-};
+use twindex::params::KeyKind;
+use twindex_corpus::settings::Door;
+use twindex_corpus::{DedupTexts, FieldNumber, Keep, SharedProgress, TextAttributes, TextsResult};
 
-use crate::args;
 use crate::columns::Column;
-use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
-use crate::idf::{IdfTable, shingling_with};
-use crate::numbers::field_numbers;
+use crate::idf::IdfTable;
+use crate::numbers::{field_numbers, numbers_of_column};
 use crate::rows::takes_features;
+use crate::settings::CallSettings;
 use crate::values::Values;
 use crate::watch::watched;
 
@@ -45,21 +40,12 @@ pub(crate) struct Dedup {
     scores: Py<Values>,
     /// For each text, the position in `against` of the text for which it was removed; None if there is none.
     history: Py<Values>,
-    /// Each removed text, the text of `texts` for which it was removed, and their resemblance. With pairs="all", every
-    /// pair at or above the threshold, the smaller position first, unless shingles are capped; for groups of more than
-    /// max_bucket identical texts, only the pairs with the first text.
+    /// Each removed text, the text of `texts` for which it was removed, and their resemblance.
     pairs: Py<Values>,
-    /// With near="containment", the texts of `against` that a later, kept text contains: the position in `against`, the
+    /// With near="containment:J", the texts of `against` that a later, kept text contains: the position in `against`, the
     /// position of the containing text, and the share of the text of `against` that is contained.
     contained: Py<Values>,
-    /// Number of shingles whose posting list in the prefix filter exceeds `cap` texts. These texts are not compared all with
-    /// all, so pairs may be missing. If it is above 0, a warning is issued. Always 0 unless pairs="all" or
-    /// clusters="components".
-    capped_shingles: u64,
-    /// max_bucket, or a smaller number if that is needed to limit the work.
-    cap: u64,
-    /// With without_boilerplate, the number of spans that were ignored, each a run of boilerplate_words words; None
-    /// without it.
+    /// With without_boilerplate, the number of spans that were ignored; None without it.
     boilerplate_spans: Option<u64>,
 }
 
@@ -108,34 +94,18 @@ impl Dedup {
             &self.contained,
         ];
         let columns = PyTuple::new(py, columns.map(|column| column.bind(py).clone()))?;
-        let state = (columns, self.capped_shingles, self.cap, self.boilerplate_spans).into_pyobject(py)?;
+        let state = (columns, self.boilerplate_spans).into_pyobject(py)?;
         Ok((py.get_type::<Self>().getattr("_of")?, state))
     }
 
     /// Restores a pickled result from the arguments of `__reduce__`.
     #[staticmethod]
-    #[pyo3(signature = (columns, capped_shingles, cap, boilerplate_spans=None))]
-    fn _of(columns: [Py<Values>; 8], capped_shingles: u64, cap: u64, boilerplate_spans: Option<u64>) -> Self {
+    #[pyo3(signature = (columns, boilerplate_spans=None))]
+    fn _of(columns: [Py<Values>; 8], boilerplate_spans: Option<u64>) -> Self {
         let [kept, mask, groups, representatives, scores, history, pairs, contained] = columns;
-        Self {
-            kept,
-            mask,
-            groups,
-            representatives,
-            scores,
-            history,
-            pairs,
-            contained,
-            capped_shingles,
-            cap,
-            boilerplate_spans,
-        }
+        Self { kept, mask, groups, representatives, scores, history, pairs, contained, boilerplate_spans }
     }
 }
-
-/// The names of weights.
-pub(crate) const WEIGHTS: [(&str, Weights); 3] =
-    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
 /// The treatment of null texts.
 #[derive(Clone, Copy, PartialEq)]
@@ -155,82 +125,65 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 
 /// Decides which texts to keep, by the rule of the command `twindex dedup`.
 ///
-/// A text is removed if and only if its resemblance to an earlier kept text is at least `threshold`, counted exactly. So
-/// no two kept texts are near each other, and every removed text is near a kept one.
+/// A text is removed if and only if it is near an earlier kept text, by default with a resemblance of at least 0.8, which is
+/// counted exactly. So no two kept texts are near each other, and every removed text is near a kept one.
 ///
 /// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one
 ///     column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face dataset. With
 ///     tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
 ///     pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+/// near: the setting `near` below; `threshold` is its second name.
 /// text_field: the column with the texts, if a table has several columns.
-/// near: with "containment", a text is removed if at least `threshold` of its shingles are in a kept text that has as
-///     many or more shingles. Larger texts come first.
-/// weights: the weight of a shingle. "distinct": the same for each shingle. "tf": its number of occurrences. "idf": that
-///     number multiplied by the inverse document frequency from the IdfTable `idf`, rounded to multiples of weight_unit,
-///     1/256 to 2, which is 1 by default. Rounding changes a resemblance by at most weight_unit / the mean weight of the
-///     shingles of both texts. Texts are tokenized as those of the table. For features, "tf" is the weight in the
-///     vector, and "idf" that weight multiplied by the inverse document frequency, both rounded to units; "distinct"
-///     compares the sets of features with a weight above 0.
 /// keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
-///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; ("key-hash",
-///     keys) or ("smallest-key", keys), by the hash of the key or by the key. Texts with equal numbers are considered in
-///     input order.
+///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
+///     "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
+///     hash of the key or by the key. Texts with equal numbers are considered in input order.
 /// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
 ///     them is removed for the equal text first.
 /// inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
 ///     value is kept.
 /// against_inside: with `against` and `inside`, the value of each text of `against`.
 /// nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
-/// clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
-///     components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is given.
-/// pairs: "all" also lists all near pairs, except for shingles in more than `max_bucket` texts (10,000 if it is None),
-///     which are counted in Dedup.capped_shingles.
-/// max_work: raises an error after this number of comparisons of texts with kept texts.
-/// words, seed, tokens, normal_form, fold: how texts are split into shingles, as in Params.
-/// without_boilerplate: ignores spans that more than this number of texts share, including those of `against`, for
-///     example menus, footers and licences. It should be larger than any group of copies. boilerplate_words: number of
-///     words in a span, 10 by default.
-/// memory: the memory budget in bytes, 65,536 or more, in addition to the texts and pairs, which are always in memory.
+/// idf: the IdfTable of weights="idf". Texts are tokenized as those of the table.
 /// progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
 ///     total. Ctrl-C, and an exception from the function, end the call.
 ///
-/// `threshold` is 0.05 to 1. A value that is out of range raises InvalidError, which names the argument.
+/// All other keywords are settings of the command, with the same values, such as words="1+2", memory="512M", or
+/// without_boilerplate="50:8" for spans of 8 words that more than 50 texts share. Numbers are taken, too, and None is the
+/// default. A wrong name or value raises InvalidError, which names it.
+///
+#[doc = include_str!("dedup_settings.txt")]
+///
+/// `dedup` lists no other pairs and forms no connected components: `Index.pairs` lists all near pairs of an index, and
+/// `Forest` connects pairs.
 #[pyfunction]
-#[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
-    inside=None, against_inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
-    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=None, memory=1_073_741_824, progress=None,
-    idf=None, weight_unit=None, without_boilerplate=None, boilerplate_words=None))]
+#[pyo3(signature = (texts, near=None, *, text_field=None, keep=None, against=None, inside=None, against_inside=None,
+    nulls="raise", idf=None, progress=None, **settings))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    threshold: f64,
+    near: Option<&Bound<'_, PyAny>>,
     text_field: Option<&str>,
-    near: &str,
-    weights: &str,
     keep: Option<&Bound<'_, PyAny>>,
     against: Option<&Bound<'_, PyAny>>,
     inside: Option<&Bound<'_, PyAny>>,
     against_inside: Option<&Bound<'_, PyAny>>,
     nulls: &str,
-    clusters: &str,
-    pairs: &str,
-    #[pyo3(from_py_with = args::optional::max_work)] max_work: Option<u64>,
-    #[pyo3(from_py_with = args::optional::max_cluster)] max_cluster: Option<u32>,
-    #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
-    #[pyo3(from_py_with = args::seed)] seed: u64,
-    tokens: Option<&str>,
-    normal_form: Option<&str>,
-    fold: Option<&str>,
-    #[pyo3(from_py_with = args::optional::max_bucket)] max_bucket: Option<u32>,
-    #[pyo3(from_py_with = args::memory)] memory: usize,
-    progress: Option<&Bound<'_, PyAny>>,
     idf: Option<&Bound<'_, IdfTable>>,
-    weight_unit: Option<f64>,
-    #[pyo3(from_py_with = args::optional::without_boilerplate)] without_boilerplate: Option<u32>,
-    #[pyo3(from_py_with = args::optional::boilerplate_words)] boilerplate_words: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+    settings: Option<&Bound<'_, PyDict>>,
 ) -> Result<Dedup> {
-    let (keep, by) = keep.map_or(Ok((Keep::First, TextOrder::Nothing)), keep_of)?;
+    let mut call = CallSettings::of(Door::PythonDedup, settings)?;
+    if let Some(near) = near {
+        if call.rule.near.is_some() {
+            return Err(Failure::invalid("threshold: a second name of near; give one of the two"));
+        }
+        call.set(Door::PythonDedup, "near", near)?;
+    }
+    let (keep, by) = keep_of(keep, texts)?;
+    let shingling = call.shingling(idf)?;
+    call.rule.keep = keep;
     let texts = Column::of_field("texts", texts, text_field)?;
     let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;
     let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
@@ -248,32 +201,8 @@ pub(crate) fn dedup(
         }
         _ => {}
     }
-    let shingling = shingling_with(idf, &CutOptions { words, seed, tokens, normal_form, fold })?;
-    let job = DedupTexts {
-        threshold,
-        near: choice(
-            "near",
-            near,
-            &[("resemblance", NearMeasure::Resemblance), ("containment", NearMeasure::Containment)],
-        )?,
-        weights: choice("weights", weights, &WEIGHTS)?,
-        idf: idf.map(|idf| Arc::clone(&idf.get().inner)),
-        weight_unit: weight_unit.map(WeightUnit::of).transpose()?,
-        without_boilerplate,
-        boilerplate_words,
-        shingling,
-        keep,
-        clusters: choice(
-            "clusters",
-            clusters,
-            &[("leaders", Clustering::Leaders), ("components", Clustering::Components)],
-        )?,
-        pairs: choice("pairs", pairs, &[("covering", ListedPairs::Covering), ("all", ListedPairs::All)])?,
-        max_work,
-        max_cluster,
-        max_bucket,
-        memory,
-    };
+    let idf = idf.map(|idf| Arc::clone(&idf.get().inner));
+    let job = DedupTexts { rule: call.rule, idf, shingling, resources: call.resources };
     let nulls =
         choice("nulls", nulls, &[("raise", Nulls::Raise), ("keep", Nulls::Keep), ("drop", Nulls::Drop)])?;
     let given = DedupInput {
@@ -284,17 +213,8 @@ pub(crate) fn dedup(
         by: &by,
         nulls,
     };
-    given.check(job.keep)?;
-    let found = watched(py, progress, |watched| given.work(&job, watched))?;
-    if found.found.capped_shingles > 0 {
-        let TextsResult { capped_shingles, cap, .. } = found.found;
-        let why = format!(
-            "{capped_shingles} shingles are in the prefixes of more than {cap} texts, which are not paired all with all: \
-             pairs may be missing; a larger max_bucket finds more"
-        );
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)?;
-    }
-    found.into_columns(py)
+    given.check(&job.rule.keep)?;
+    watched(py, progress, |watched| given.work(&job, watched))?.into_columns(py)
 }
 
 /// The values that determine the order of the texts.
@@ -304,30 +224,45 @@ pub(crate) enum TextOrder {
     Keys(Column),
 }
 
-/// Parses the value of `keep`: a name, or a name with numbers or keys.
-pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, TextOrder)> {
-    const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"key-hash\", keys) \
-                            or (\"smallest-key\", keys)";
+/// Parses the value of `keep`: a text form, or a name with numbers or keys. A column is one of the table `texts`.
+pub(crate) fn keep_of(
+    keep: Option<&Bound<'_, PyAny>>,
+    texts: &Bound<'_, PyAny>,
+) -> Result<(Keep, TextOrder)> {
+    const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), \"max:COLUMN\", \
+                            \"min:COLUMN\", (\"key-hash\", keys) or (\"smallest-key\", keys)";
+    let Some(keep) = keep else { return Ok((Keep::First, TextOrder::Nothing)) };
     if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
+        let numbers = || field_numbers("keep", &beside).map(TextOrder::Numbers);
+        let keys = || Column::of("keep", &beside).map(TextOrder::Keys);
         return match &*name {
-            "max" => Ok((Keep::Max, TextOrder::Numbers(field_numbers("keep", &beside)?))),
-            "min" => Ok((Keep::Min, TextOrder::Numbers(field_numbers("keep", &beside)?))),
-            "key-hash" => Ok((Keep::KeyHash, TextOrder::Keys(Column::of("keep", &beside)?))),
-            "smallest-key" => Ok((Keep::SmallestKey, TextOrder::Keys(Column::of("keep", &beside)?))),
+            // The numbers are not those of a field.
+            "max" => Ok((Keep::Max("numbers".to_owned()), numbers()?)),
+            "min" => Ok((Keep::Min("numbers".to_owned()), numbers()?)),
+            "key-hash" => Ok((Keep::KeyHash, keys()?)),
+            "smallest-key" => Ok((Keep::SmallestKey, keys()?)),
             _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
         };
     }
-    match keep.extract::<String>().as_deref() {
-        Ok("first") => Ok((Keep::First, TextOrder::Nothing)),
-        Ok("longest") => Ok((Keep::Longest, TextOrder::Nothing)),
-        Ok(name @ ("key-hash" | "smallest-key")) => {
-            Err(Failure::invalid(format!("keep: {name} needs a key for each text: keep=(\"{name}\", keys)")))
-        }
-        Ok(name @ ("max" | "min")) => Err(Failure::invalid(format!(
-            "keep: {name} needs a number for each text: keep=(\"{name}\", numbers)"
-        ))),
-        _ => Err(Failure::invalid(format!("{EXPECTED}, found {keep}"))),
+    let text = keep.extract::<String>().map_err(|_| Failure::invalid(format!("{EXPECTED}, found {keep}")))?;
+    if let "max" | "min" = &*text {
+        let why = format!(
+            "keep: {text} needs a number for each text: keep=(\"{text}\", numbers), or \"{text}:COLUMN\""
+        );
+        return Err(Failure::invalid(why));
     }
+    let parsed: Keep = text.parse().map_err(|_| Failure::invalid(format!("{EXPECTED}, found {text}")))?;
+    let by = match &parsed {
+        Keep::First | Keep::Longest => TextOrder::Nothing,
+        Keep::Max(column) | Keep::Min(column) => {
+            TextOrder::Numbers(numbers_of_column("keep", texts, column)?)
+        }
+        Keep::KeyHash | Keep::SmallestKey => {
+            let why = format!("keep: {text} needs a key for each text: keep=(\"{text}\", keys)");
+            return Err(Failure::invalid(why));
+        }
+    };
+    Ok((parsed, by))
 }
 
 /// The arguments of a call.
@@ -355,7 +290,7 @@ struct PresentTexts {
 
 impl DedupInput<'_> {
     /// Returns an error if columns have different lengths.
-    fn check(&self, keep: Keep) -> Result<()> {
+    fn check(&self, keep: &Keep) -> Result<()> {
         let texts = self.texts.len();
         if u32::try_from(texts + self.against.map_or(0, Column::len)).is_err() {
             return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {texts}")));
@@ -365,7 +300,7 @@ impl DedupInput<'_> {
             TextOrder::Numbers(numbers) => ("numbers", Some(numbers.len())),
             TextOrder::Keys(keys) => ("keys", Some(keys.len())),
         };
-        debug_assert!(of_keep.is_some() || !keep.by_number());
+        debug_assert!(of_keep.is_some() || keep.field().is_none());
         for (name, len) in
             [(format!("keep: {what}"), of_keep), ("inside".into(), self.inside.map(Column::len))]
         {
@@ -526,8 +461,6 @@ impl PresentTexts {
             history: Py::new(py, Values::some_numbers(of_history))?,
             pairs: Py::new(py, Values::pairs(["text", "other", "score"], &pairs))?,
             contained: Py::new(py, Values::pairs(["against", "text", "share"], &contained))?,
-            capped_shingles: found.capped_shingles,
-            cap: found.cap,
             boilerplate_spans: found.spans_left_out,
         })
     }

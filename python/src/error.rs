@@ -5,6 +5,8 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use twindex::Error;
+use twindex_corpus::InvalidOptions;
+use twindex_corpus::settings::in_words_of;
 
 /// Text added to the error if the holder of a lock is this process.
 pub(crate) const OWN: &str = " in this very process";
@@ -48,8 +50,24 @@ impl From<twindex::sketch::Error> for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::Library(error.downcast::<Error>().unwrap_or_else(|error| Error::Invalid(format!("{error:#}"))))
+        let invalid = |error: anyhow::Error| Error::Invalid(in_python(&format!("{error:#}")));
+        Self::Library(error.downcast::<Error>().unwrap_or_else(invalid))
     }
+}
+
+impl From<InvalidOptions> for Failure {
+    fn from(error: InvalidOptions) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}
+
+/// Rewrites a message of the library, which names options as the command spells them, for Python.
+pub(crate) fn in_python(message: &str) -> String {
+    in_words_of(message, |name| match name {
+        // The command reads features from a field.
+        "features_field" => "tokens=\"features\"".to_owned(),
+        name => name.to_owned(),
+    })
 }
 
 impl From<PyErr> for Failure {

@@ -4,19 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use twindex::IdfBuilder;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler};
 use twindex::store::idf;
 use twindex::sys::RealVfs;
+use twindex_corpus::settings::Door;
 use twindex_join::SharedProgress;
 
 use crate::args;
 use crate::columns::Column;
-use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
 use crate::rows::{RowWork, sketch_row, takes_features};
+use crate::settings::CallSettings;
 use crate::watch::watched;
 
 /// Number of texts that are counted between two checks for an interrupt.
@@ -40,27 +41,23 @@ impl IdfTable {
         py.detach(|| Ok(Self { inner: Arc::new(idf::read(&RealVfs, &path)?) }))
     }
 
-    /// Creates a table by counting texts. words, seed, tokens, normal_form, fold: how texts are split into shingles, as
-    /// in Params. Omits shingles that are in fewer than `min_df` texts, and all but the `max_entries` most frequent of
-    /// the others. An omitted shingle has the weight of the rarest shingle that was omitted. progress: as for dedup.
+    /// Creates a table by counting texts. Omits shingles that are in fewer than `min_df` texts, and all but the
+    /// `max_entries` most frequent of the others. An omitted shingle has the weight of the rarest shingle that was
+    /// omitted. progress: as for dedup. All other keywords say how texts are split into shingles, as for dedup: words,
+    /// tokens, normal_form, fold, stop_words, stemming, shingle_hash, seed.
     #[staticmethod]
-    #[pyo3(signature = (texts, *, text_field=None, words=None, seed=0, tokens=None, normal_form=None, fold=None, min_df=2,
-        max_entries=1_000_000, progress=None))]
+    #[pyo3(signature = (texts, *, text_field=None, min_df=2, max_entries=1_000_000, progress=None, **settings))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn of(
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
         text_field: Option<&str>,
-        #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
-        #[pyo3(from_py_with = args::seed)] seed: u64,
-        tokens: Option<&str>,
-        normal_form: Option<&str>,
-        fold: Option<&str>,
         #[pyo3(from_py_with = args::min_df)] min_df: u32,
         #[pyo3(from_py_with = args::max_entries)] max_entries: usize,
         progress: Option<&Bound<'_, PyAny>>,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> Result<Self> {
-        let shingling = CutOptions { words, seed, tokens, normal_form, fold }.shingling()?;
+        let shingling = CallSettings::of(Door::PythonIdf, settings)?.shingling(None)?;
         let texts = Column::of_field("texts", texts, text_field)?;
         watched(py, progress, |watched| {
             watched.begin("counting", texts.len() as u64);
@@ -187,14 +184,4 @@ impl IdfTable {
 /// Returns a sketcher that is used only to hash features.
 fn feature_sketcher(shingling: &Shingling) -> Result<twindex::Sketcher> {
     Ok(twindex::Sketcher::new(&twindex::Params::builder().shingling(shingling.clone()).simhash(0).build()?)?)
-}
-
-/// Returns the shingling of the table, which must agree with the options that are given; without a table, the shingling
-/// of the options.
-pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &CutOptions<'_>) -> Result<Shingling> {
-    let Some(table) = table.map(Bound::get) else { return cut.shingling() };
-    if !cut.is_usual() {
-        table.inner.check_shingling(&cut.shingling()?)?;
-    }
-    Ok(table.inner.shingling().clone())
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, UInt64Builder};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatch;
-use twindex_corpus::{
-    Exact, Keep, PassageSteps, PassagesOfTexts, SharedProgress, TextAttributes, TextOptions,
-};
+use twindex_corpus::settings::Door;
+use twindex_corpus::{Exact, PassageSteps, PassagesOfTexts, SharedProgress, TextAttributes};
 
 use crate::args;
 use crate::columns::{Column, batch};
 use crate::dedup::{TextOrder, choice, keep_of, key};
 use crate::error::{Failure, Result};
+use crate::settings::CallSettings;
 use crate::watch::watched;
 
 /// The names of the criteria for equal passages.
@@ -61,12 +62,16 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 ///
 /// exact: "bytes" also compares the bytes between the words.
 /// keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
-///     ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text.
-/// memory: the memory budget in bytes, in addition to the texts and passages; more data goes to scratch files.
+///     ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
+///     "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
 /// text_field, progress: as for dedup.
+///
+/// All other keywords are settings of the command, as for dedup.
+///
+#[doc = include_str!("passages_settings.txt")]
 #[pyfunction]
-#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, memory=1_073_741_824,
-    text_field=None, progress=None))]
+#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, text_field=None, progress=None,
+    **settings))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn passages(
     py: Python<'_>,
@@ -75,14 +80,15 @@ pub(crate) fn passages(
     within: bool,
     exact: &str,
     keep: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = args::memory)] memory: usize,
     text_field: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
+    settings: Option<&Bound<'_, PyDict>>,
 ) -> Result<Vec<Passage>> {
+    let CallSettings { text, resources, .. } = CallSettings::of(Door::PythonPassages, settings)?;
     let exact = choice("exact", exact, &EXACT)?;
-    let (keep, by) = keep.map_or(Ok((Keep::First, TextOrder::Nothing)), keep_of)?;
+    let (keep, by) = keep_of(keep, texts)?;
     let texts = Column::of_field("texts", texts, text_field)?;
-    let job = PassagesOfTexts { min_words, exact, within, keep, memory, ..PassagesOfTexts::default() };
+    let job = PassagesOfTexts { min_words, exact, within, keep, text, memory: resources.memory };
     watched(py, progress, |watched| work(&texts, &by, &job, watched))
 }
 
@@ -125,12 +131,12 @@ pub(crate) fn passage_fingerprints(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = args::min_words)] min_words: usize,
-    #[pyo3(from_py_with = args::seed)] seed: u64,
     exact: &str,
+    settings: &Bound<'_, PyDict>,
     within: bool,
 ) -> Result<PyRecordBatch> {
     let texts = Column::of("texts", texts)?;
-    let mut steps = steps(min_words, seed, exact)?;
+    let mut steps = steps(min_words, exact, settings)?;
     py.detach(|| {
         let (mut rows, mut fingerprints) = (Int32Builder::new(), UInt64Builder::new());
         let mut own = Vec::new();
@@ -157,12 +163,12 @@ pub(crate) fn passage_grams(
     texts: &Bound<'_, PyAny>,
     wanted: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = args::min_words)] min_words: usize,
-    #[pyo3(from_py_with = args::seed)] seed: u64,
     exact: &str,
+    settings: &Bound<'_, PyDict>,
 ) -> Result<PyRecordBatch> {
     let (texts, wanted) = (Column::of("texts", texts)?, Column::of("wanted", wanted)?);
     texts.check_len(&wanted)?;
-    let mut steps = steps(min_words, seed, exact)?;
+    let mut steps = steps(min_words, exact, settings)?;
     py.detach(|| {
         let mut numbers: [Int32Builder; 5] = std::array::from_fn(|_| Int32Builder::new());
         let mut hashes = [UInt64Builder::new(), UInt64Builder::new()];
@@ -201,9 +207,9 @@ pub(crate) fn passage_grams(
     })
 }
 
-fn steps(min_words: usize, seed: u64, exact: &str) -> Result<PassageSteps> {
+fn steps(min_words: usize, exact: &str, settings: &Bound<'_, PyDict>) -> Result<PassageSteps> {
     let exact = choice("exact", exact, &EXACT)?;
-    let text = TextOptions { seed: Some(seed), ..TextOptions::default() };
+    let CallSettings { text, .. } = CallSettings::of(Door::SparkPassages, Some(settings))?;
     Ok(PassageSteps::new(&PassagesOfTexts { min_words, exact, text, ..PassagesOfTexts::default() })?)
 }
 

@@ -7,44 +7,32 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, Int64Builder, LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
-use twindex::params::{Shingling, Tokens, WeightUnit};
+use twindex::params::{Shingling, WeightUnit};
 use twindex::sketch::Nearness;
-use twindex_corpus::{Boilerplate, Features, SetMaker, SetWork};
+use twindex_corpus::settings::Value;
+use twindex_corpus::{Boilerplate, Features, SetMaker, SetWork, Weights};
 
-use crate::args;
 use crate::columns::{Column, batch};
-use crate::dedup::{WEIGHTS, choice};
+use crate::dedup::choice;
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
-use crate::rows::takes_features;
 
 /// Returns the shingle set and the number of tokens of each text, as `set` and `tokens`. `boilerplate` lists spans to
-/// ignore. With `features`, or if the table is one of features, texts are the canonical bytes of features.
+/// ignore. With a shingling of features, texts are the canonical bytes of features.
 #[pyfunction]
-#[pyo3(signature = (texts, words, seed, weights, idf=None, weight_unit=None, features=false, boilerplate=None))]
-#[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
+#[pyo3(signature = (texts, shingling, weights, idf=None, weight_unit=None, boilerplate=None))]
 pub(crate) fn shingle_sets(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = args::words)] words: u8,
-    #[pyo3(from_py_with = args::seed)] seed: u64,
+    shingling: &str,
     weights: &str,
     idf: Option<&Bound<'_, IdfTable>>,
     weight_unit: Option<f64>,
-    features: bool,
     boilerplate: Option<&[u8]>,
 ) -> Result<PyRecordBatch> {
-    let weights = choice("weights", weights, &WEIGHTS)?;
+    let weights = <Weights as Value>::parse(weights.as_ref()).map_err(Failure::invalid)?;
     let table = idf.map(|idf| Arc::clone(&idf.get().inner));
-    let shingling = match &table {
-        Some(table) => table.shingling().clone(),
-        None if features => Shingling::words(1, seed).with_tokens(Tokens::Features)?,
-        None => Shingling::words(words, seed),
-    };
-    if takes_features(&shingling) != features {
-        let (of_table, given) = if features { ("texts", "features") } else { ("features", "texts") };
-        return Err(Failure::invalid(format!("idf: the table is of {of_table}, and these are {given}")));
-    }
+    let shingling = Shingling::decode(shingling)?;
     let unit = weight_unit.map(WeightUnit::of).transpose()?;
     let list = boilerplate.map(|bytes| Boilerplate::from_bytes(bytes.to_vec())).transpose()?;
     let maker = SetMaker::new(&shingling, weights, table, unit)?.without(list.map(Arc::new));

@@ -14,21 +14,6 @@ use twindex_corpus::SpanWords;
 use crate::args;
 use crate::columns::{Column, batch};
 use crate::error::{Failure, Result};
-use crate::idf::IdfTable;
-
-/// Returns the shingling as a text that the other steps accept.
-#[pyfunction]
-#[pyo3(signature = (words, seed, idf=None))]
-pub(crate) fn shingling_text(
-    #[pyo3(from_py_with = args::words)] words: u8,
-    #[pyo3(from_py_with = args::seed)] seed: u64,
-    idf: Option<&Bound<'_, IdfTable>>,
-) -> String {
-    match idf {
-        None => Shingling::words(words, seed).encode(),
-        Some(table) => table.get().inner.shingling().encode(),
-    }
-}
 
 fn span_words(shingling: &str, boilerplate_words: u32) -> Result<SpanWords> {
     Ok(SpanWords::new(&Shingling::decode(shingling)?, boilerplate_words)?)

@@ -24,7 +24,7 @@ SLOW = (
     "work",
     [
         "twindex.dedup(texts, 0.5, words=1)",
-        "twindex.dedup(texts, 0.5, words=1, clusters='components', max_bucket=10**9)",
+        "twindex.dedup(texts, 'containment:0.5', words=1)",
         "twindex.passages(many, 3)",
         "index.put_many(keys, many)",
         "twindex.Sketcher(twindex.Params()).sketch_many(many)",

@@ -41,6 +41,18 @@ def pairs_of(given, threshold, weight):
     return sorted(found)
 
 
+def by_the_rule(pairs, count):
+    """Returns each removed text with the first kept text that it is near, and their score."""
+    near, kept, removed = {(a, b): score for a, b, score in pairs}, [], []
+    for text in range(count):
+        first = next((other for other in kept if (other, text) in near), None)
+        if first is None:
+            kept.append(text)
+        else:
+            removed.append((text, first, near[first, text]))
+    return removed
+
+
 @pytest.mark.parametrize("unit", [None, 1, 0.25, 2])
 def test_idf_weighted_dedup_in_units_equals_brute_force(unit):
     given = texts()
@@ -56,13 +68,12 @@ def test_idf_weighted_dedup_in_units_equals_brute_force(unit):
     assert table.documents == len(given) and len(table) == len(frequencies)
     assert all(table.weight(word) == idf(word) for word in frequencies)
     wanted = pairs_of(given, 0.75, weight)
-    found = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit, pairs="all")
-    assert list(found.pairs) == wanted and len(wanted) > 20
+    whole = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit)
+    assert list(whole.pairs) == by_the_rule(wanted, len(given)) and len(whole.pairs) > 20
     assert wanted != pairs_of(given, 0.75, lambda _, count: count)
     # A history gives the same result as one run, and so does an index that admits text by text.
     history = [given[at] for at in twindex.dedup(given[:40], 0.75, weights="idf", idf=table, weight_unit=unit).kept]
     second = twindex.dedup(given[40:], 0.75, weights="idf", idf=table, weight_unit=unit, against=history)
-    whole = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit)
     assert history + [given[40 + at] for at in second.kept] == [given[at] for at in whole.kept]
 
 
@@ -147,9 +158,9 @@ def test_dedup_of_vectors_in_units_equals_brute_force(weights, unit):
     assert table.documents == len(given) - 1 and all(table.weight(name) == idf(name) for name in frequencies)
     options = {"weights": weights} | ({"idf": table} if weights == "idf" else {"tokens": "features"})
     options |= {"weight_unit": unit} if unit else {}
-    found = twindex.dedup(given, 0.7, pairs="all", **options)
-    wanted = near_vectors(given, 0.7, units)
-    assert list(found.pairs) == wanted and len(wanted) > 20
+    found = twindex.dedup(given, 0.7, **options)
+    wanted = by_the_rule(near_vectors(given, 0.7, units), len(given))
+    assert list(found.pairs) == wanted and len(wanted) > 10
     # Lists of pairs of name and weight give the same result, in any order.
     pairs = [[[name, weight] for name, weight in reversed(vector.items())] for vector in given]
     assert twindex.dedup(pairs, 0.7, **options).kept == twindex.dedup(given, 0.7, **options).kept
@@ -195,7 +206,7 @@ def test_invalid_features_are_refused_with_their_position():
         ("JSON cannot write", lambda: vectors_alone.sketch([b"a"])),
         ("two weights of \"7\"", lambda: vectors_alone.sketch({7: 1, "7": 2})),
         ("features are not cut", lambda: twindex.Params(tokens="features", words=2)),
-        ("features are not cut", lambda: twindex.dedup([["a"]], tokens="features", fold="marks")),
+        ("fold says how text is cut, and tokens=.features. takes", lambda: twindex.dedup([["a"]], tokens="features", fold="marks")),
         ("weight_unit: goes with weights", lambda: twindex.dedup([["a"]], tokens="features", weight_unit=1)),
         ("need an idf table", lambda: twindex.dedup([["a"]], tokens="features", weights="idf")),
         ("found features|features", lambda: twindex.IdfTable.of([["a"]])),

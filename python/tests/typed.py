@@ -21,8 +21,8 @@ def use(column: Any, frame: Any) -> None:
     groups: int | None = found.groups[-1]
     a, b, resemblance = found.pairs[0]
     number: int = a + b + len(found) + first + len(some) + len(mask)
-    dedup(texts(), against=[b"x"], near="containment", weights="tf", keep=("key-hash", ["k"]))
-    dedup({"text": ["a"]}, text_field="text", inside=[1])
+    dedup(texts(), against=[b"x"], near="containment:0.8", weights="tf", keep=("key-hash", ["k"]))
+    dedup({"text": ["a"], "n": [1]}, threshold=0.9, text_field="text", inside=[1], keep="max:n")
     table = twindex.IdfTable.of(texts(), words=1)
     dedup(texts(), weights="idf", idf=table, weight_unit=0.5)
     weighted = Params(minhash_weights="idf", idf=table, weight_unit=1, sets=True)
@@ -30,7 +30,7 @@ def use(column: Any, frame: Any) -> None:
     vectors: list[dict[str, float]] = [{"a": 1, "b": 0.5}]
     dedup(vectors, tokens="features", weights="tf", weight_unit=0.5)
     dedup([["a", "b"], [("a", 0.5)]], tokens="features")
-    spans: int | None = dedup(texts(), without_boilerplate=3, boilerplate_words=5).boilerplate_spans
+    spans: int | None = dedup(texts(), without_boilerplate="3:5", memory="64M", words=3).boilerplate_spans
     dedup(column)
     dedup(frame, text_field="text")
     print(kept, score, groups, resemblance, number, spans)
@@ -61,6 +61,6 @@ def use(column: Any, frame: Any) -> None:
 
 
 def wrong(index: Index) -> None:
-    dedup(["a"], keep="best")  # type: ignore[arg-type]
+    dedup(["a"], weights="best")  # type: ignore[arg-type]
     index.put(1.5, "a")  # type: ignore[arg-type]
     twindex.Unknown  # type: ignore[attr-defined]

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
 
 from ._errors import AfterCommitError as AfterCommitError
 from ._errors import AlreadyExistsError as AlreadyExistsError
@@ -86,6 +88,47 @@ _Texts = Iterable[_Text | None] | ArrowArray | ArrowStream
 _Numbers = Iterable[int | float] | ArrowArray | ArrowStream
 _Keys = Iterable[_Key | None] | ArrowArray | ArrowStream
 _Progress = bool | Callable[[str, int, int], object] | None
+# The value of a setting; None is its default.
+_Setting = str | int | float | None
+
+# From here on written by python/tests/test_settings.py.
+
+class _TextSettings(TypedDict, total=False):
+    tokens: _Setting
+    words: _Setting
+    normal_form: Literal["none", "nfkc"] | None
+    fold: _Setting
+    stop_words: _Setting
+    stemming: _Setting
+    shingle_hash: _Setting
+    seed: _Setting
+
+class _PassagesSettings(TypedDict, total=False):
+    tokens: _Setting
+    normal_form: Literal["none", "nfkc"] | None
+    fold: _Setting
+    stop_words: _Setting
+    stemming: _Setting
+    seed: _Setting
+    memory: _Setting
+
+class _DedupSettings(TypedDict, total=False):
+    threshold: float | str | None
+    weights: Literal["distinct", "tf", "idf"] | None
+    weight_unit: _Setting
+    without_boilerplate: _Setting
+    max_work: _Setting
+    tokens: _Setting
+    words: _Setting
+    normal_form: Literal["none", "nfkc"] | None
+    fold: _Setting
+    stop_words: _Setting
+    stemming: _Setting
+    shingle_hash: _Setting
+    seed: _Setting
+    memory: _Setting
+
+# The end of what it writes.
 
 class Params:
     """What an index keeps, and how texts are sketched. Fixed when the index is created."""
@@ -188,19 +231,15 @@ class IdfTable:
         texts: _Texts | Table,
         *,
         text_field: str | None = None,
-        words: int | None = None,
-        seed: int = 0,
-        tokens: str | None = None,
-        normal_form: str | None = None,
-        fold: str | None = None,
         min_df: int = 2,
         max_entries: int = 1_000_000,
         progress: _Progress = None,
+        **settings: Unpack[_TextSettings],
     ) -> IdfTable:
-        """Creates a table by counting texts. words, seed, tokens, normal_form, fold: how texts are split into shingles,
-        as in Params. Omits shingles that are in fewer than `min_df` texts, and all but the `max_entries` most
-        frequent of the others. An omitted shingle has the weight of the rarest shingle that was omitted. progress:
-        as for dedup."""
+        """Creates a table by counting texts. Omits shingles that are in fewer than `min_df` texts, and all but the
+        `max_entries` most frequent of the others. An omitted shingle has the weight of the rarest shingle that was
+        omitted. progress: as for dedup. All other keywords say how texts are split into shingles, as for dedup: words,
+        tokens, normal_form, fold, stop_words, stemming, shingle_hash, seed."""
 
     def save(self, path: _Path, replace: bool = False) -> None:
         """Writes the table to a file, which appears only when it is complete. An existing file is an error, unless
@@ -609,41 +648,26 @@ class Dedup:
 
     @property
     def pairs(self) -> Values[tuple[int, int, float]]:
-        """Each removed text, the text of `texts` for which it was removed, and their resemblance. With pairs="all",
-        every pair at or above the threshold, the smaller position first, unless shingles are capped; for groups of
-        more than max_bucket identical texts, only the pairs with the first text."""
+        """Each removed text, the text of `texts` for which it was removed, and their resemblance."""
 
     @property
     def contained(self) -> Values[tuple[int, int, float]]:
-        """With near="containment", the texts of `against` that a later, kept text contains: the position in `against`,
+        """With near="containment:J", the texts of `against` that a later, kept text contains: the position in `against`,
         the position of the containing text, and the share of the text of `against` that is contained."""
 
     @property
-    def capped_shingles(self) -> int:
-        """Number of shingles whose posting list in the prefix filter exceeds `cap` texts. These texts are not compared
-        all with all, so pairs may be missing. If it is above 0, a warning is issued. Always 0 unless pairs="all" or
-        clusters="components"."""
-
-    @property
-    def cap(self) -> int:
-        """max_bucket, or a smaller number if that is needed to limit the work."""
-
-    @property
     def boilerplate_spans(self) -> int | None:
-        """With without_boilerplate, the number of spans that were ignored, each a run of boilerplate_words words; None
-        without it."""
+        """With without_boilerplate, the number of spans that were ignored; None without it."""
 
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def dedup(
     texts: _Texts | Table,
-    threshold: float = 0.8,
+    near: float | str | None = None,
     *,
     text_field: str | None = None,
-    near: Literal["resemblance", "containment"] = "resemblance",
-    weights: Literal["distinct", "tf", "idf"] = "distinct",
-    keep: Literal["first", "longest"]
+    keep: str
     | tuple[Literal["max", "min"], _Numbers]
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
     | None = None,
@@ -651,67 +675,58 @@ def dedup(
     inside: _Keys | None = None,
     against_inside: _Keys | None = None,
     nulls: Literal["raise", "keep", "drop"] = "raise",
-    clusters: Literal["leaders", "components"] = "leaders",
-    pairs: Literal["covering", "all"] = "covering",
-    max_work: int | None = None,
-    max_cluster: int | None = None,
-    words: int | None = None,
-    seed: int = 0,
-    tokens: str | None = None,
-    normal_form: Literal["none", "nfkc"] | None = None,
-    fold: str | None = None,
-    max_bucket: int | None = None,
-    memory: int = 1_073_741_824,
-    progress: _Progress = None,
     idf: IdfTable | None = None,
-    weight_unit: float | None = None,
-    without_boilerplate: int | None = None,
-    boilerplate_words: int | None = None,
+    progress: _Progress = None,
+    **settings: Unpack[_DedupSettings],
 ) -> Dedup:
     """Decides which texts to keep, by the rule of the command `twindex dedup`.
 
-    A text is removed if and only if its resemblance to an earlier kept text is at least `threshold`, counted
-    exactly. So no two kept texts are near each other, and every removed text is near a kept one.
+    A text is removed if and only if it is near an earlier kept text, by default with a resemblance of at least 0.8, which is
+    counted exactly. So no two kept texts are near each other, and every removed text is near a kept one.
 
-    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with
-        one column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face
-        dataset. With tokens="features" each text is a set or vector of features: a list of names, a dict of weights,
-        or a list of pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one
+        column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face dataset. With
+        tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
+        pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+    near: the setting `near` below; `threshold` is its second name.
     text_field: the column with the texts, if a table has several columns.
-    near: with "containment", a text is removed if at least `threshold` of its shingles are in a kept text that has
-        as many or more shingles. Larger texts come first.
-    weights: the weight of a shingle. "distinct": the same for each shingle. "tf": its number of occurrences. "idf":
-        that number multiplied by the inverse document frequency from the IdfTable `idf`, rounded to multiples of
-        weight_unit, 1/256 to 2, which is 1 by default. Rounding changes a resemblance by at most weight_unit / the
-        mean weight of the shingles of both texts. Texts are tokenized as those of the table. For features, "tf" is
-        the weight in the vector, and "idf" that weight multiplied by the inverse document frequency, both rounded to
-        units; "distinct" compares the sets of features with a weight above 0.
-    keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order;
-        "longest", by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first;
-        ("key-hash", keys) or ("smallest-key", keys), by the hash of the key or by the key. Texts with equal numbers
-        are considered in input order.
-    against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one
-        of them is removed for the equal text first.
-    inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of
-        each value is kept.
+    keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
+        by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
+        "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
+        hash of the key or by the key. Texts with equal numbers are considered in input order.
+    against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
+        them is removed for the equal text first.
+    inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
+        value is kept.
     against_inside: with `against` and `inside`, the value of each text of `against`.
     nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
-    clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
-        components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is
-        given.
-    pairs: "all" also lists all near pairs, except for shingles in more than `max_bucket` texts (10,000 if it is
-        None), which are counted in Dedup.capped_shingles.
-    max_work: raises an error after this number of comparisons of texts with kept texts.
-    words, seed, tokens, normal_form, fold: how texts are split into shingles, as in Params.
-    without_boilerplate: ignores spans that more than this number of texts share, including those of `against`, for
-        example menus, footers and licences. It should be larger than any group of copies. boilerplate_words: number
-        of words in a span, 10 by default.
-    memory: the memory budget in bytes, 65,536 or more, in addition to the texts and pairs, which are always in
-        memory.
+    idf: the IdfTable of weights="idf". Texts are tokenized as those of the table.
     progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
         total. Ctrl-C, and an exception from the function, end the call.
 
-    `threshold` is 0.05 to 1. A value that is out of range raises InvalidError, which names the argument."""
+    All other keywords are settings of the command, with the same values, such as words="1+2", memory="512M", or
+    without_boilerplate="50:8" for spans of 8 words that more than 50 texts share. Numbers are taken, too, and None is
+    the default. A wrong name or value raises InvalidError, which names it.
+
+    - near: What is near: J, containment:J, within:K or equal. Not within:K: texts in memory are compared by shingles;
+      Index.pairs(within=K) compares simhashes. Default: 0.8.
+    - weights: Weight of a shingle in the resemblance: distinct, tf or idf. Default: distinct.
+    - weight_unit: Unit to which fractional weights are rounded, 1/256 to 2. Default: 1.
+    - without_boilerplate: Ignore spans of words that more than N documents share. Not @FILE: a list is for files; give
+      the number of texts that share a span.
+    - max_work: Stop with an error after N comparisons of documents. Default: no limit.
+    - tokens: Tokens of a shingle: words, characters and others. Default: words.
+    - words: Number of tokens in a shingle, 1 to 16. Default: 5 words, 9 characters, 1 sentence.
+    - normal_form: Unicode normal form of the text: none or nfkc.
+    - fold: Characters to ignore: marks, invisible, or marks+invisible.
+    - stop_words: Words to ignore: of a language, such as english, or @FILE.
+    - stemming: Language of the stemmer, such as english.
+    - shingle_hash: Hash function that maps a shingle to 64 bits. Default: fast.
+    - seed: Seed of the hash functions. Default: 0.
+    - memory: Memory budget; data beyond it goes to scratch files. Default: 1G.
+
+    `dedup` lists no other pairs and forms no connected components: `Index.pairs` lists all near pairs of an index, and
+    `Forest` connects pairs."""
 
 def passages(
     texts: _Texts | Table,
@@ -719,27 +734,38 @@ def passages(
     *,
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
-    keep: Literal["first", "longest"]
+    keep: str
     | tuple[Literal["max", "min"], _Numbers]
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
     | None = None,
-    memory: int = 1_073_741_824,
     text_field: str | None = None,
     progress: _Progress = None,
+    **settings: Unpack[_PassagesSettings],
 ) -> list[tuple[int, int, int, int, int, int]]:
-    """Returns runs of at least `min_words` words, 1 to 65,535, that occur in an earlier text or, with `within`, earlier
-    in the same text.
+    """Returns runs of at least `min_words` words, 1 to 65,535, that occur in an earlier text or, with `within`, earlier in
+    the same text.
 
     A position is repeated if the run of `min_words` words at this position occurs earlier; its source is the first
-    occurrence. A passage is a run of repeated positions whose sources are consecutive. Each passage is a tuple
-    `(text, start, end, first_text, first_start, words)` of positions in `texts` and of characters in them, so that
+    occurrence. A passage is a run of repeated positions whose sources are consecutive. Each passage is a tuple `(text,
+    start, end, first_text, first_start, words)` of positions in `texts` and of characters in them, so that
     `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
 
     exact: "bytes" also compares the bytes between the words.
     keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
-        ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text.
-    memory: the memory budget in bytes, in addition to the texts and passages; more data goes to scratch files.
-    text_field, progress: as for dedup."""
+        ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
+        "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
+    text_field, progress: as for dedup.
+
+    All other keywords are settings of the command, as for dedup.
+
+    - tokens: Tokens of a shingle: words, characters and others. Default: words.
+    - normal_form: Unicode normal form of the text: none or nfkc.
+    - fold: Characters to ignore: marks, invisible, or marks+invisible.
+    - stop_words: Words to ignore: of a language, such as english, or @FILE.
+    - stemming: Language of the stemmer, such as english.
+    - seed: Seed of the hash functions. Default: 0.
+    - memory: Memory budget; data beyond it goes to scratch files. Default: 1G.
+    """
 
 def set_threads(threads: int) -> None:
     """Sets the number of threads for batches. Must be called before the first batch. A process that is forked later has

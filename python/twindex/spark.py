@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -58,6 +58,9 @@ __all__ = [
     "write_clusters",
     "write_pairs",
 ]
+
+# The value of a setting; None is its default.
+Setting = str | int | float | None
 
 # Number of partitions that are combined in one step of `forest`.
 FAN_IN = 8
@@ -252,47 +255,39 @@ def pairs(
 
 def dedup(
     documents: DataFrame,
-    threshold: float = 0.8,
+    near: float | str | None = None,
     *,
     key: str = "id",
     text: str = "text",
     keep: str | tuple[str, str] = "smallest-key",
     inside: str | None = None,
-    near: Literal["resemblance", "containment"] = "resemblance",
-    weights: Literal["distinct", "tf", "idf"] = "distinct",
-    words: int = 5,
-    seed: int = 0,
     driver_edges: int = DRIVER_EDGES,
     idf: IdfTable | None = None,
-    weight_unit: float | None = None,
     features: bool = False,
-    without_boilerplate: int | None = None,
-    boilerplate_words: int | None = None,
+    **settings: Setting,
 ) -> DataFrame:
     """Decides which documents to keep, by the rule of `twindex dedup`: key, kept, score, with a row for each document.
 
-    A document is removed if and only if its resemblance to an earlier kept document is at least `threshold`, counted
-    exactly. So every removed document is near a kept one, and no two kept documents are near each other. kept: the first
-    near kept document; the document itself, if it is kept. score: the resemblance of the two. The function `kept`
-    accepts the result.
+    A document is removed if and only if it is near an earlier kept document, by default with a resemblance of at least
+    0.8, which is counted exactly. So every removed document is near a kept one, and no two kept documents are near each
+    other. kept: the first near kept document; the document itself, if it is kept. score: the resemblance of the two. The
+    function `kept` accepts the result.
 
+    near: the setting `near`; `threshold` is its second name. With "containment:J", larger documents come first, and the
+        score is the share of the document that the kept one contains.
     key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text".
     keep: the order in which documents are considered: "smallest-key", "key-hash" (by a hash of the key), "longest" (by
-        number of words), or ("max", column) or ("min", column) of numbers; for equal numbers, by key. Rows have no order
-        in Spark, so there is no "first".
+        number of words), or "max:COLUMN" or "min:COLUMN", or ("max", column) or ("min", column), for numbers; for equal
+        numbers, by key. Rows have no order in Spark, so there is no "first".
     inside: a column; only documents with the same value in it are compared.
-    near: with "containment", a document is removed if at least `threshold` of its shingles are in a kept one that has as
-        many or more shingles. Larger documents come first. score: the share of the document that the kept one contains.
-    weights: the weight of a shingle: "tf", its number of occurrences; "idf", that number multiplied by the inverse
-        document frequency from the table `idf`, rounded to multiples of weight_unit, 1 by default; as in
-        `twindex.dedup`. Texts are tokenized as those of the table, which is sent to each worker. With features, "tf" is
-        the weight in the vector.
+    idf: the table of weights="idf", which is sent to each worker. Texts are tokenized as those of the table.
     features: the column `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or
-        JSON texts as read by `--features-field`.
-    without_boilerplate: ignores spans that more than this number of documents share, for example menus, footers and
-        licences. All documents are counted before any are compared. The number should be larger than any group of
-        copies. The list of spans is sent through the driver to each worker, 16 bytes per span. boilerplate_words: number
-        of words in a span, 10 by default.
+        JSON texts as read by `--features-field`. With weights="tf", the weight is that in the vector.
+
+    All other keywords are settings as in `twindex.dedup`, with the same names, values and defaults, except for
+    near="within:K" and near="equal", without_boilerplate="@FILE", max_work, memory and threads. For without_boilerplate,
+    all documents are counted before any are compared, and the list of spans is sent through the driver to each worker,
+    16 bytes per span. A file of stop words is read by the driver.
 
     A row without a key, a text, or a value in one of these columns ends the job with an error that names the key.
 
@@ -301,36 +296,43 @@ def dedup(
     `driver_edges` pairs are left, the driver decides the rest. The work is done when this function returns, and its
     result is cached; `unpersist` frees it.
     """
-    for name, given, expected in (
-        ("near", near, ("resemblance", "containment")),
-        ("weights", weights, ("distinct", "tf", "idf")),
-    ):
-        if given not in expected:
-            raise InvalidError(f"{name}: expected {' or '.join(expected)}, found {given!r}", field=name)
     found = _type(documents, _column(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
-    spans = None
-    if without_boilerplate is not None:
-        spans = _Spans(without_boilerplate, 10 if boilerplate_words is None else boilerplate_words, words, seed, idf)
-    elif boilerplate_words is not None:
-        raise InvalidError("boilerplate_words: goes with without_boilerplate", field="boilerplate_words")
-    if features and spans is not None:
-        why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out"
-        raise InvalidError(why, field="without_boilerplate")
+    rule = _rule(near, settings, idf, features)
     session = documents.sparkSession
     context = session.sparkContext
-    cut = (words, seed, weights, idf, weight_unit, features)
+    cut = (rule["shingling"], rule["weights"], idf, rule["weight_unit"])
     _twindex.shingle_sets([], *cut)  # refuses unsuitable weights before a worker does
+    spans = None
+    if rule["without_boilerplate"] is not None:
+        spans = _Spans(*rule["without_boilerplate"], rule["shingling"])
     with _job(context, "twindex: dedup"):
-        call = _Dedup(session, threshold, near, cut, driver_edges, spans)
+        call = _Dedup(session, rule["threshold"], rule["near"], cut, driver_edges, spans, features)
         return call.decide(documents, key, text, keep, inside)
 
 
-def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", **options):
+def _rule(near, settings, idf, features):
+    """Checks the settings of the rule, and returns them for its steps."""
+    if near is not None:
+        if "threshold" in settings:
+            raise InvalidError("threshold: a second name of near; give one of the two", field="threshold")
+        settings = {"near": near, **settings}
+    return _twindex.spark_rule(settings, idf, features)
+
+
+def groups(
+    documents: DataFrame,
+    near: float | str | None = None,
+    *,
+    key: str = "id",
+    text: str = "text",
+    keep: str | tuple[str, str] = "key-hash",
+    **options: Any,
+) -> DataFrame:
     """Returns the group of each document: key, leader, size, with a row for each document.
 
-    A document is a leader if its resemblance to every earlier leader is below `threshold`, counted exactly. Every other
+    A document is a leader if no earlier leader is near it, by the setting `near` of `dedup`, counted exactly. Every other
     document belongs to the first leader that it is near. These are the groups that `twindex groups`, and `Index.groups`
     in Python, list for an index with sets of the same documents. They depend only on the documents.
 
@@ -339,7 +341,7 @@ def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", 
 
     The result is cached, as that of `dedup`; `unpersist` frees it.
     """
-    decided = dedup(documents, threshold, key=key, text=text, keep=keep, **options)
+    decided = dedup(documents, near, key=key, text=text, keep=keep, **options)
     sizes = decided.groupBy("kept").agg(F.count("key").alias("size"))
     grouped = decided.join(sizes, "kept").select("key", F.col("kept").alias("leader"), "size").persist()
     grouped.count()
@@ -356,7 +358,7 @@ def passages(
     keep: str | tuple[str, str] = "smallest-key",
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
-    seed: int = 0,
+    **settings: Setting,
 ) -> DataFrame:
     """Returns runs of at least `min_words` words that occur in an earlier document: key, start, end, first_key,
     first_start, words.
@@ -368,6 +370,8 @@ def passages(
         document are those that occur in an earlier one.
     within: also find passages that occur earlier in the same document.
     exact: "bytes" also compares the bytes between the words.
+
+    All other keywords say how texts are split into words, as in `twindex.passages`; stop words are those of a language.
 
     Selected fingerprints are counted first. Texts with a repeated fingerprint are tokenized again, and their runs of
     words are sorted by hash to find the first occurrence of each. Each run of words that may be repeated takes a row.
@@ -383,12 +387,14 @@ def passages(
         _needed(of_text.cast("string"), text, of_key).alias("text"),
     )
     number = dict(rows.dtypes)["number"]
+    # Refuses unsuitable settings before a worker does.
+    _twindex.passage_fingerprints([], min_words, exact, settings, within)
     context = documents.sparkSession.sparkContext
     with _job(context, "twindex: passages"):
         repeated = rows.groupBy("id").count().where("count > 1").select("id").limit(1).collect()
         if repeated:
             raise InvalidError(f"column {key}: the key {repeated[0].id!r} is there twice; give each document its own", field=key)
-        call = (min_words, seed, exact, _version())
+        call = (min_words, exact, settings, _version())
         selected = rows.select("id", "text").mapInArrow(_Fingerprints(*call, within), "id string, fingerprint bigint")
         selected = selected.persist()
         recurring = selected.groupBy("fingerprint").count().where("count > 1").select("fingerprint")
@@ -424,8 +430,8 @@ def passages(
 class _Dedup:
     """The state of one call of `dedup`."""
 
-    def __init__(self, session, threshold, near, cut, driver_edges, spans=None):
-        self.session, self.threshold = session, threshold
+    def __init__(self, session, threshold, near, cut, driver_edges, spans=None, features=False):
+        self.session, self.threshold, self.features = session, threshold, features
         self.by, self.cut_by = near, cut
         self.driver_edges, self.spans = driver_edges, spans
         self.held = []
@@ -441,7 +447,7 @@ class _Dedup:
 
     def decide(self, documents, key, text, keep, inside):
         of_key, of_text = _column(documents, key), _column(documents, text)
-        if self.cut_by[-1]:
+        if self.features:
             of_text = _canonical(documents, of_text, text, of_key)
         else:
             of_text = of_text.cast("string")
@@ -574,9 +580,8 @@ class _Dedup:
 class _Spans:
     """Finds the spans that many documents share, before the documents are compared."""
 
-    def __init__(self, more_than, words, shingle_words, seed, idf):
-        self.more_than, self.words = more_than, words
-        self.shingling = _twindex.shingling_text(shingle_words, seed, idf)
+    def __init__(self, more_than, words, shingling):
+        self.more_than, self.words, self.shingling = more_than, words, shingling
         _twindex.span_list(b"", self.shingling, words, more_than, 0)  # refuses numbers out of range before a worker does
 
     def list_of(self, texts, documents, hold):
@@ -639,9 +644,11 @@ def _number(documents, keep, key):
             return pa.array(_twindex.key_hashes(pa.array(keys))).to_pandas()
 
         return F.pandas_udf(hashes, "bigint")(_needed(key, "of keys"))
+    if isinstance(keep, str) and ":" in keep:
+        keep = tuple(keep.split(":", 1))
     if not (isinstance(keep, tuple) and len(keep) == 2 and keep[0] in ("max", "min")):
         raise InvalidError(
-            'keep: expected "smallest-key", "key-hash", "longest", ("max", column) or ("min", column), '
+            'keep: expected "smallest-key", "key-hash", "longest", "max:COLUMN" or "min:COLUMN", '
             f"found {keep!r}; rows of Spark have no order, and so no first"
         )
     end, name = keep
@@ -1111,8 +1118,8 @@ class _Count:
 
 
 class _Fingerprints:
-    def __init__(self, min_words, seed, exact, version, within):
-        self.options, self.version, self.within = (min_words, seed, exact), version, within
+    def __init__(self, min_words, exact, settings, version, within):
+        self.options, self.version, self.within = (min_words, exact, settings), version, within
 
     def __call__(self, batches):
         _begin(self.version)
@@ -1123,8 +1130,8 @@ class _Fingerprints:
 
 
 class _Grams:
-    def __init__(self, min_words, seed, exact, version, longest):
-        self.options, self.version, self.longest = (min_words, seed, exact), version, longest
+    def __init__(self, min_words, exact, settings, version, longest):
+        self.options, self.version, self.longest = (min_words, exact, settings), version, longest
 
     def __call__(self, batches):
         _begin(self.version)

@@ -12,7 +12,7 @@ use twindex::params::{Folding, NormalForm, ShingleHash, Shingling, Stemming, Sto
 use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
-use crate::settings::{AnySettings, Value, choices, settings, spelled};
+use crate::settings::{AnySettings, Near, Value, choices, settings, spelled};
 use crate::stop_lists::LANGUAGES;
 
 settings! {
@@ -252,6 +252,18 @@ impl TextOptions {
             !texts.is_empty() && !except.contains(name)
         });
         given.next().map(|(name, ..)| spelled(name))
+    }
+
+    /// Returns an error if an option for tokenizing texts is set and texts are compared as wholes.
+    pub fn check_near(&self, near: Near) -> anyhow::Result<()> {
+        match self.given_except(&["normal_form", "fold"]).filter(|_| near == Near::Equal) {
+            Some(option) => Err(InvalidOptions::new(format!(
+                "{option} says how text is cut into shingles, and --near equal compares whole texts; --normal-form and \
+                 --fold go with it"
+            ))
+            .into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns an error if an option for tokenizing texts is set and documents are fingerprints, which have no text.

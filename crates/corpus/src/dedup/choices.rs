@@ -122,15 +122,7 @@ impl Dedup {
         refuse(self, REFUSED)?;
         check_rule(&self.rule)?;
         AnnotationOptions::check_prefix(self.annotation_prefix())?;
-        if self.near() == Near::Equal
-            && let Some(option) = self.text.given_except(&["normal_form", "fold"])
-        {
-            return Err(InvalidOptions::new(format!(
-                "{option} says how text is cut into shingles, and --near equal compares whole texts; --normal-form and \
-                 --fold go with it"
-            ))
-            .into());
-        }
+        self.text.check_near(self.near())?;
         self.text.check_features(self.brings_features())?;
         self.text.check_fingerprints(self.brings_fingerprints())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::{Shingling, Tokens};
-use twindex::sketch::{IdfTable, Nearness, Sketch};
+use twindex::sketch::{Cutter, IdfTable, Nearness, Sketch, Units};
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::SharedProgress;
 use twindex_passages::Boilerplate;
@@ -235,6 +235,9 @@ impl DedupTexts {
             }
         };
         beside.check(&self.rule.keep, texts.len())?;
+        let normalised = (near == Near::Equal).then(|| self.normalised(texts)).transpose()?.flatten();
+        let normalised = normalised.as_ref().map(|texts| texts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let texts = normalised.as_deref().unwrap_or(texts);
         let (weights, unit) = (self.rule.weights, self.rule.weight_unit);
         let sets = SetMaker::new(&self.shingling, weights, self.idf.clone(), unit)?;
         if u32::try_from(texts.len()).is_err() {
@@ -309,6 +312,23 @@ impl DedupTexts {
             scores: grouped.group_of.iter().map(|&group| score_of(group)).collect(),
             pairs,
         })
+    }
+
+    /// Returns the texts in their normal form and folded; `None` if that is the texts themselves. A text of which nothing
+    /// would remain, or that is not UTF-8, is not changed.
+    fn normalised(&self, texts: &[&[u8]]) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
+        if !self.shingling.normalises() {
+            return Ok(None);
+        }
+        let cutter = Cutter::new(&self.shingling)?;
+        let normalised = |units: &mut Units, text: &&[u8]| match std::str::from_utf8(text) {
+            Ok(text) => match cutter.normalised(text, units) {
+                "" => text.as_bytes().to_vec(),
+                other => other.as_bytes().to_vec(),
+            },
+            Err(_) => text.to_vec(),
+        };
+        Ok(Some(texts.par_iter().map_init(Units::default, normalised).collect()))
     }
 
     /// Returns the list of spans that occur in too many texts.

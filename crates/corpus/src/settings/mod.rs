@@ -8,6 +8,7 @@
 //! Names are those of the fields, such as `text_field`. Messages write them as the command does, `--text-field`;
 //! [`in_words_of`] rewrites a message for another door.
 
+mod doors;
 mod near;
 mod reading;
 mod resources;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::InvalidOptions;
 
+pub use self::doors::{DIFFERS, Difference, Door};
 pub use self::near::{Near, THRESHOLD, THRESHOLD_MIN};
 pub use self::reading::{Byte, Fingerprints, Reading};
 pub use self::resources::{MEMORY, MEMORY_MIN, Resources};
@@ -281,7 +283,9 @@ pub fn in_words_of(message: &str, spell: impl Fn(&str) -> String) -> String {
         let (before, option) = rest.split_at(start);
         let name = &option[2..];
         let length = name.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(name.len());
-        let is_option = name.starts_with(|c: char| c.is_ascii_lowercase()) && !before.ends_with('-');
+        // Not in a name, such as that of a file.
+        let in_name = before.ends_with(|c: char| c.is_alphanumeric() || "-_./".contains(c));
+        let is_option = name.starts_with(|c: char| c.is_ascii_lowercase()) && !in_name;
         rewritten.push_str(before);
         if is_option {
             rewritten.push_str(&spell(&name[..length].replace('-', "_")));
@@ -449,8 +453,8 @@ mod tests {
 
     #[test]
     fn messages_are_rewritten_for_other_doors() {
-        let message = "--near within:3 goes with --fingerprint-field; a -- b, --- and 1--2 stay";
+        let message = "--near within:3 goes with --fingerprint-field; a -- b, ---, 1--2 and a/b--c stay";
         let python = in_words_of(message, |name| format!("{name}="));
-        assert_eq!(python, "near= within:3 goes with fingerprint_field=; a -- b, --- and 1--2 stay");
+        assert_eq!(python, "near= within:3 goes with fingerprint_field=; a -- b, ---, 1--2 and a/b--c stay");
     }
 }
