@@ -526,7 +526,7 @@ impl PairsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the maximum number of documents with a common band or shingle of which all pairs are compared.
+    /// Returns the limit on documents with a common band or shingle, up to which all of their pairs are compared.
     fn max_bucket(&self) -> u32 {
         self.max_bucket.unwrap_or(MAX_BUCKET)
     }

@@ -1,7 +1,11 @@
 //! The commands in the documentation must work as they are written.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+
+use twindex_corpus::settings::{Kind, Setting, Settings, spelled};
+use twindex_corpus::{Fingerprints, Reading, Resources, Results, Rule, Scope, TextOptions};
 
 use crate::support::{Bench, TWINDEX, corpus, jsonl};
 
@@ -156,4 +160,99 @@ fn files_mentioned_in_the_docs_exist() {
         }
     }
     assert!(files > 20 && options > 20, "{files} files and {options} options: a test of something");
+}
+
+/// Marks the tables of the options of `dedup` in the page of commands.
+const TABLES: [&str; 2] = [
+    "<!-- options of dedup: TWINDEX_WRITE_DOCS=1 cargo test -p twindex-tools tables_of_options -->\n",
+    "<!-- end of the options of dedup -->\n",
+];
+
+/// Returns the tables of the options of `dedup`, one for each heading.
+fn tables_of_options() -> String {
+    let mut tables = String::new();
+    add_table::<Results>(&mut tables);
+    add_table::<Reading>(&mut tables);
+    add_table::<Fingerprints>(&mut tables);
+    add_table::<Rule>(&mut tables);
+    add_table::<Scope>(&mut tables);
+    add_table::<TextOptions>(&mut tables);
+    add_table::<Resources>(&mut tables);
+    tables
+}
+
+/// Adds the settings of `S` to the last table, if the table has their heading, or else as a new table.
+fn add_table<S: Settings>(tables: &mut String) {
+    let heading = format!("\n### {}\n", S::HEADING);
+    if !tables.contains(&heading) {
+        write!(tables, "{heading}\n| option | default | what it does |\n|---|---|---|\n").unwrap();
+    }
+    for setting in S::TABLE {
+        let (about, default) = about_and_default(setting);
+        writeln!(tables, "| {} | {} | {about} |", option_names(setting), default.unwrap_or_default())
+            .unwrap();
+    }
+}
+
+/// Returns the names of an option, each with the form of its value.
+fn option_names<S>(setting: &Setting<S>) -> String {
+    if setting.name == "inputs" {
+        return format!("`{}...`", setting.form);
+    }
+    let names = [
+        setting.short.map(|short| format!("-{short}")),
+        Some(spelled(setting.name)),
+        setting.alias.map(spelled),
+    ];
+    let several = if setting.kind == Kind::Many { "..." } else { "" };
+    let name = |name: String| match setting.form {
+        "" => format!("`{name}`"),
+        form => format!("`{name} {form}`{several}"),
+    };
+    names.into_iter().flatten().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the help of an option as one cell of a table, and its default value.
+fn about_and_default<S: Settings>(setting: &Setting<S>) -> (String, Option<String>) {
+    let mut about = String::new();
+    for paragraph in setting.long_help().lines() {
+        let stop = if paragraph.ends_with(['.', ']']) { "" } else { "." };
+        write!(about, "{}{paragraph}{stop}", if about.is_empty() { "" } else { " " }).unwrap();
+    }
+    let mut default = setting.default().map(|default| format!("`{default}`"));
+    if let Some((before, after)) = about.clone().split_once("[default: ") {
+        let (named, after) = after.split_once(']').unwrap();
+        default = Some(escaped(named));
+        about = format!("{}{after}", before.trim_end());
+    }
+    (escaped(&about), default)
+}
+
+/// Escapes the characters outside of code that Markdown would read as marks.
+fn escaped(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(i, part)| {
+        let part = part.replace('|', "\\|");
+        if i % 2 == 0 { part.replace('*', "\\*").replace('_', "\\_") } else { part }
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// Compares the tables of the page with the settings. With `TWINDEX_WRITE_DOCS=1` it writes them.
+#[test]
+fn tables_of_options_are_those_of_the_settings() {
+    const PAGE: &str = "docs/commands.md";
+    let page = page(PAGE);
+    let [start, end] = TABLES;
+    let (before, rest) = page.split_once(start).expect("the mark before the tables");
+    let (written, after) = rest.split_once(end).expect("the mark after the tables");
+    let tables = format!("{}\n", tables_of_options());
+    if std::env::var_os("TWINDEX_WRITE_DOCS").is_some_and(|value| value == "1") {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
+        std::fs::write(path, format!("{before}{start}{tables}{end}{after}")).unwrap();
+        return;
+    }
+    for (number, (written, expected)) in written.lines().zip(tables.lines()).enumerate() {
+        assert_eq!(written, expected, "line {number} of the tables: TWINDEX_WRITE_DOCS=1 writes them");
+    }
+    assert_eq!(written, tables, "TWINDEX_WRITE_DOCS=1 writes the tables");
 }

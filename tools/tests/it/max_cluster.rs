@@ -8,7 +8,7 @@ use crate::support::{Bench, Document, Random, jsonl, says};
 
 const HEAD: &str = "key\tcluster\tkept\tscore";
 
-/// Returns 30 documents of 40 words, each of which starts 3 words after the previous one. Neighbours share 33 of 39
+/// Returns 30 documents of 40 words. Each starts 3 words after the previous one. Neighbours share 33 of 39
 /// shingles, and documents two apart 30 of 42.
 fn chain() -> Vec<Document> {
     let text =

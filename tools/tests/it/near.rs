@@ -280,7 +280,7 @@ fn documents_that_only_repeat_the_same_are_near_in_no_verb_unless_a_distance_was
     }
 }
 
-/// Returns documents of which most repeat a word up to 400 times, also such that are near an earlier one or are its copy.
+/// Returns documents, some near an earlier one or copies of it. Most repeat a word up to 400 times.
 fn repeating(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let mut texts: Vec<Vec<String>> = Vec::new();

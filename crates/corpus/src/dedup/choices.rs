@@ -93,8 +93,8 @@ const REFUSED: &[Refusal<Dedup>] = &[
         "--max-work goes with a resemblance or containment in --near: others do not count comparisons",
     ),
     (
-        |job| job.near() == Near::Equal && job.results.index == IndexOf::All,
-        "--index all goes with another --near than equal, which writes no index",
+        |job| job.near() == Near::Equal && job.results.index != IndexOf::Kept,
+        "--index goes with another --near than equal, which writes no index",
     ),
     (
         |job| job.results.annotation_prefix.is_some() && !job.results.annotate && !job.results.cluster_size,

@@ -125,7 +125,7 @@ fn check_no_list(params: &SketchParams) -> Result<()> {
         None => Ok(()),
         Some(list) => Err(Error::Invalid(format!(
             "these parameters (boilerplate={list:032x}) leave spans out of texts, and need the list of them: \
-             Sketcher::with_boilerplate takes it, and so does the option --boilerplate"
+             Sketcher::with_boilerplate takes it, and so do --boilerplate and, in dedup, --without-boilerplate @FILE"
         ))),
     }
 }

@@ -110,8 +110,7 @@ impl KnownColumns {
         let column = |name: &str| names.iter().position(|other| *other == name);
         if matches!(names[..], ["document", "kept", ..]) {
             return Err(
-                "has each document that goes with the one that is kept for it, not all pairs: `dedup` with \
-                        --pairs all lists these"
+                "has each document that goes with the one that is kept for it, not all pairs: `pairs` lists these"
                     .to_owned(),
             );
         }
@@ -277,7 +276,7 @@ mod tests {
         for (table, parts) in [
             ("", &["empty"][..]),
             ("x\ty\n", &[":1:", "expected a header"]),
-            ("document\tkept\tdistance\n", &[":1:", "--pairs all"]),
+            ("document\tkept\tdistance\n", &[":1:", "`pairs`"]),
             ("a\tb\tresemblance\tdistance\n", &[":1:", "which is meant"]),
             ("a\tb\tdistance\nx\ty\n", &[":2:", "expected 3 columns", "found 2"]),
             ("a\tb\tdistance\nx\ty\t65\n", &[":2:", "0 to 64, found 65"]),
