@@ -41,13 +41,9 @@ fn results_are_the_same_for_every_choice_of_indexed_documents() {
         "--words 3",
         "--near within:6",
         "--near within:3 --idf table.idf",
-        "--near equal",
     ] {
         let mut kept = BTreeMap::new();
         for (index, threads) in [("kept", 2), ("all", 2), ("none", 2), ("none", 1)] {
-            if index == "all" && options == "--near equal" {
-                continue; // refused: equal texts need no index
-            }
             let line =
                 format!("dedup in.jsonl -o {index} --index {index} --force --threads {threads} {options}");
             let output = bench.command(&line).output().unwrap();
@@ -82,7 +78,7 @@ fn history_without_an_index_drops_the_same_documents_as_a_history_with_one() {
     bench.write("older.jsonl", jsonl(&old[..200]));
     bench.write("old.jsonl", jsonl(&old[200..]));
     bench.write("new.jsonl", jsonl(new));
-    for options in ["", "--near containment:0.8", "--near equal", "--weights tf --words 3"] {
+    for options in ["", "--near containment:0.8", "--weights tf --words 3"] {
         for (input, out, index) in
             [("old", "bare", "none"), ("old", "indexed", "kept"), ("older", "before", "kept")]
         {

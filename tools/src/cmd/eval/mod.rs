@@ -22,7 +22,7 @@ use crate::report;
 /// Options of `eval`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    twindex dedup pages.jsonl --threshold 0.5 -o out && twindex eval out --truth known.tsv\n  \
+    twindex pairs pages.twx --resembling 0.5 -o pairs.tsv && twindex eval pairs.tsv --truth known.tsv\n  \
     twindex eval pages.twx --truth known.tsv --relevant 0.9 --svg figure.svg\n\n\
     Tables have a header and tab-separated columns: two keys; and resemblance or jaccard, or intersection and union, \
     or distance. They may be compressed. A pair is the same whichever key comes first.\n\n\
@@ -30,7 +30,7 @@ use crate::report;
     known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
     --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
 pub(crate) struct EvalArgs {
-    /// The found pairs: a result folder of `dedup`, a table of pairs, a file that `pairs` wrote with --out, or an index
+    /// The found pairs: a table of pairs, a file that `pairs` wrote with --out, or an index
     /// with fingerprints, which is searched for all pairs
     found: PathBuf,
     /// Table of the known pairs
@@ -140,7 +140,7 @@ impl EvalArgs {
         let snapshot = index.snapshot();
         if snapshot.params().simhash.is_none() {
             bail!(
-                "{}: this index keeps no simhash fingerprints; name a folder that `dedup` made, or a table of pairs",
+                "{}: this index keeps no simhash fingerprints; name a table of pairs",
                 self.found.display()
             );
         }
