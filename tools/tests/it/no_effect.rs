@@ -74,15 +74,15 @@ fn reading_option_is_refused_for_exactly_the_kinds_on_which_it_has_no_effect() {
         ("--exclude none", "--exclude", folders),
         ("--text-field body", "--text-field", fields),
         ("--id-field key", "--id-field", records),
-        ("--ids line", "--ids", records),
-        ("--ids field", "--ids", records),
+        ("--id-field FILE:ROW", "--id-field", records),
+        ("--id-field id", "--id-field", records),
         ("--encoding windows-1252", "--encoding", &but_parquet),
         ("--invalid-utf8 replace", "--invalid-utf8", &ALL),
         ("--skip-bad 3", "--skip-bad", &ALL),
         ("--write-revisits", "--write-revisits", warc),
         ("--compress gzip", "--compress", lines),
         // The default, given explicitly.
-        ("--text-field text --ids auto --format auto --skip-bad 0", "", &ALL),
+        ("--text-field text --format auto --skip-bad 0", "", &ALL),
     ] {
         for input in ALL {
             let line = format!("dedup {input} -o out --force -q {options}");

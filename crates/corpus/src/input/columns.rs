@@ -475,7 +475,7 @@ fn line(
     }
     let part = |place: usize| -> Result<Vec<u8>, String> {
         let key = columns[place].key(at);
-        key.ok_or_else(|| "its key is null (--ids line takes the row instead)".to_owned())
+        key.ok_or_else(|| "its key is null (--id-field FILE:ROW takes the row instead)".to_owned())
     };
     let mut key = Vec::new();
     if let &[place] = &places.key[..] {
@@ -624,7 +624,7 @@ mod tests {
         }
         let wanted = [
             Ok(b"a=".to_vec()), // a null text is read as empty
-            Err("its key is null (--ids line takes the row instead)"),
+            Err("its key is null (--id-field FILE:ROW takes the row instead)"),
             Err("a text of more than 1000 bytes"),
             Ok(b"d=d".to_vec()),
             Err("the key is empty"),

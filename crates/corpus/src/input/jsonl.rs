@@ -593,7 +593,7 @@ fn key_part(value: Scalar, field: &str) -> Result<String, String> {
         Scalar::Null => "null",
         Scalar::Other(found) => found,
     };
-    Err(format!("field {field:?} is {found}, not a string or a number (--ids line takes the line instead)"))
+    Err(format!("field {field:?} is {found}, not a string or a number (--id-field FILE:ROW takes the line instead)"))
 }
 
 /// Parses the whole of `line` with `seed`.

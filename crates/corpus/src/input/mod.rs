@@ -665,7 +665,7 @@ impl Counts {
         if self.keyed_by_line > 0 {
             let documents = counted(self.keyed_by_line, "document");
             remarks.push(format!(
-                "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME) or by --ids line"
+                "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME), or by --id-field FILE:ROW"
             ));
         }
         self.remarks_on_archives(&mut remarks);

@@ -30,7 +30,7 @@ struct Rule {
 
 /// The options that have an effect only on some inputs. These have an effect on all: `--format`, `--skip-bad`, and
 /// `--invalid-utf8`, which also applies to binary columns of Parquet files.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 9] = [
     Rule {
         option: "--delimiter",
         is_given: |options| options.dialect.delimiter.is_some(),
@@ -80,17 +80,7 @@ const RULES: [Rule; 10] = [
     },
     Rule {
         option: "--id-field",
-        is_given: |options| options.id_field != ID_FIELD,
-        has_effect: |kinds, _| kinds.have_records(),
-        applies_to: Some("files of records (the key of a text file is its path)"),
-    },
-    Rule {
-        option: "--ids",
-        is_given: |options| match options.ids {
-            Ids::Line => true,
-            Ids::Field => options.id_field == ID_FIELD,
-            Ids::FieldOrLine => false,
-        },
+        is_given: |options| options.id_field != ID_FIELD || options.ids != Ids::FieldOrLine,
         has_effect: |kinds, _| kinds.have_records(),
         applies_to: Some("files of records (the key of a text file is its path)"),
     },

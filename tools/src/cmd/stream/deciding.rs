@@ -140,7 +140,7 @@ fn for_memory(documents: u64, error: Error) -> anyhow::Error {
     }
     anyhow::Error::new(error).context(format!(
         "--near containment: the elements of {documents} documents fill the share of --memory that they have, and an index by \
-         all elements is made for a run alone; give more --memory, or take files one at a time with `dedup --near containment \
+         all elements is made for a run alone; give more --memory, or take files one at a time with `dedup --near containment:J \
          --against`"
     ))
 }
