@@ -92,15 +92,15 @@ fn write_inputs(bench: &Bench) {
         ("c", "The fence of the ﬁeld walks along one long river and ends at the old stone mill by nights"),
         (
             "c",
-            "A café with a lamp, and a lamp and a lamp and a lamp, stands where nobody walked since five years",
+            "A café with a lamp, and a lamp and a lamp and a lamp, sits where nobody walked since five years",
         ),
         (
             "e",
-            "A cafe with a lamp, and a lamp and a lamp and a lamp, stands where nobody walked since five years",
+            "A cafe with a lamp, and a lamp and a lamp and a lamp, sits where nobody walked since five years",
         ),
         ("f", "nothing of all this has anything in common with the others, as far as one can see from here"),
         ("g", "nothing of all this has anything in common with the others, as far as one can see from here"),
-        ("g", "one long river and ends at the old stone mill by night is a part of a text that stands above"),
+        ("g", "one long river and ends at the old stone mill by night is a part of a text that comes above"),
     ];
     for (number, (id, text)) in lines.iter().enumerate() {
         let (lang, url) = (["en", "de"][number % 2], format!("https://example.org/{number}"));

@@ -38,7 +38,7 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
     bench.write("truth.tsv.gz", crate::support::gzip(truth(&documents).as_bytes()));
-    // So many narrow bands miss no pair.
+    // Bands as narrow as these miss no pair.
     bench.ok("build i.twx in.jsonl --method minhash --bands 100 --rows 2 --signature-bits 4 -q");
     for (name, columns, verify) in [
         ("exact.tsv", "a\tb\tresemblance\tintersection\tunion", ""),

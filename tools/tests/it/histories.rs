@@ -12,11 +12,11 @@ const FIRST: &str =
 const SECOND: &str =
     "forty two boats left the old harbour at dawn with nets of hemp and came back without any fish";
 const THIRD: &str =
-    "a wide field of barley stands behind the mill where the road turns north towards the hills";
+    "a wide field of barley grows beside the mill where the road turns north towards the hills";
 const FOURTH: &str =
     "seven clerks copied the letters of the year by hand and sealed each copy with red wax at noon";
 
-/// Option sets of which some query the index, and some read the texts.
+/// Option sets. Some query the index, and some read the texts.
 const WAYS: [&str; 6] =
     ["", "--threshold 0.9", "--threshold 0.5", "--words 3", "--near containment", "--method exact"];
 

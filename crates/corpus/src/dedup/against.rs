@@ -159,7 +159,7 @@ impl Dedup {
                             .to_owned()
                     }
                     (Some(false), Some(own)) => {
-                        format!("does not store the values of {own}, inside of which this run compares; leave out --inside")
+                        format!("does not store the values of {own}, inside which this run compares; leave out --inside")
                     }
                     _ => return Ok(()),
                 }

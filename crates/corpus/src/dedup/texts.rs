@@ -314,8 +314,8 @@ impl DedupTexts {
         })
     }
 
-    /// Returns the texts in their normal form and folded; `None` if that is the texts themselves. A text of which nothing
-    /// would remain, or that is not UTF-8, is not changed.
+    /// Returns the texts in their normal form and folded; `None` if that is the texts themselves. A text is not changed
+    /// if nothing would remain of it, or if it is not UTF-8.
     fn normalised(&self, texts: &[&[u8]]) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
         if !self.shingling.normalises() {
             return Ok(None);
