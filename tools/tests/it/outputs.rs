@@ -8,8 +8,7 @@ const LONG: &str =
     "the quick brown fox jumps over the lazy dog and sleeps in the sun until the evening comes";
 const OTHER: &str =
     "forty two boats left the old harbour at dawn with nets of hemp and came back without any fish";
-const NEW: &str =
-    "a wide field of barley grows beside the mill where the road turns north towards the hills";
+const NEW: &str = "a wide field of barley grows beside the mill where the road turns north towards the hills";
 
 /// Creates the documents of two days, and the results of the first in `out`.
 fn two_days(options: &str) -> Bench {
