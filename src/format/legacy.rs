@@ -196,6 +196,7 @@ mod tests {
         let one = LegacyVersion::One.decode_params(ONE).unwrap();
         let expected = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8);
         let expected = expected.tables("blocks-4".parse().unwrap(), "auto".parse().unwrap());
+        let expected = expected.near(crate::params::Near::resembling(0.8).unwrap().or_within(3)); // the rule of then
         assert_eq!(one, expected.build().unwrap());
         let two = LegacyVersion::Two.decode_params(TWO).unwrap().encode();
         assert_eq!(two, TWO.replace("tables=blocks-4\n", "tables=blocks-4\ncodec=auto\n"));

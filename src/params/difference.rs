@@ -155,8 +155,8 @@ mod tests {
             ),
             (
                 both().near(Near::resembling(0.9).unwrap().or_within(3)).build().unwrap(),
-                "documents are near by a resemblance of 0.8 or more, or fingerprints at most 3 bits apart in A, and by a \
-                 resemblance of 0.9 or more, or fingerprints at most 3 bits apart in B",
+                "documents are near by a resemblance of 0.8 or more in A, and by a resemblance of 0.9 or more, or \
+                 fingerprints at most 3 bits apart in B",
             ),
             (
                 both().words(4).seed(1).minhash(10, 6).sets().marks().build().unwrap(),

@@ -74,9 +74,12 @@ fn check_against_brute_force(percent: usize, keep: &str) {
     }
     let leaders = leaders(&order, &near.keys().copied().collect());
     let sizes = |a: usize, b: usize| near[&(a.min(b), a.max(b))];
-    let score = |document: usize, kept: usize| match document == kept {
-        true => "1.000000".to_owned(),
-        false => resemblance(sizes(document, kept).0, sizes(document, kept).1),
+    let score = |document: usize, kept: usize| {
+        if document == kept {
+            "1.000000".to_owned()
+        } else {
+            resemblance(sizes(document, kept).0, sizes(document, kept).1)
+        }
     };
     assert_eq!(bench.rows("out/clusters.tsv", CLUSTERS), cluster_lines(&documents, &leaders, score));
 
@@ -260,9 +263,12 @@ fn near_within_removes_every_document_within_the_distance_of_a_kept_one() {
         assert!(near.values().filter(|&&distance| distance == within).count() > 2, "a test: {within}");
         let order: Vec<usize> = (0..documents.len()).collect();
         let leaders = leaders(&order, &near.keys().copied().collect());
-        let score = |document: usize, kept: usize| match document == kept {
-            true => "0".to_owned(),
-            false => near[&(kept.min(document), kept.max(document))].to_string(),
+        let score = |document: usize, kept: usize| {
+            if document == kept {
+                "0".to_owned()
+            } else {
+                near[&(kept.min(document), kept.max(document))].to_string()
+            }
         };
         let wanted = cluster_lines(&documents, &leaders, score);
         assert_eq!(bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS), wanted, "within {within}");

@@ -18,7 +18,7 @@ const FOURTH: &str =
 
 /// Option sets. Some query the index, and some read the texts.
 const WAYS: [&str; 6] =
-    ["", "--threshold 0.9", "--threshold 0.5", "--words 3", "--near containment", "--method exact"];
+    ["", "--threshold 0.9", "--threshold 0.5", "--words 3", "--near containment:0.8", "--near equal"];
 
 fn two_days() -> Bench {
     let bench = Bench::new();

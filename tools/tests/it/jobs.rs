@@ -88,7 +88,7 @@ impl Random {
 struct One {
     id: String,
     text: String,
-    score: i64,
+    score: u32,
     line: String,
 }
 
@@ -117,7 +117,7 @@ fn corpus() -> Vec<One> {
             };
             texts.push(text.clone());
             let id = format!("k{:02}", (number * 37) % 60);
-            let (score, lang) = (random.below(9) as i64, random.of(&["en", "de"]));
+            let (score, lang) = (random.below(9) as u32, random.of(&["en", "de"]));
             let line = serde_json::json!({
                 "id": id, "text": text, "title": random.of(&["one", "two words here"]), "points": score, "lang": lang,
                 "url": format!("https://{lang}.example/{number}"),
@@ -265,8 +265,8 @@ fn random_jobs_end_alike_through_every_door() {
         .into_par_iter()
         .map(|seed| {
             let bench = Bench::new();
-            let lines: String = corpus.iter().map(|one| format!("{}\n", one.line)).collect();
-            bench.write("in.jsonl", lines);
+            let lines: Vec<&str> = corpus.iter().map(|one| one.line.as_str()).collect();
+            bench.write("in.jsonl", lines.join("\n") + "\n");
             let (input, drawn) = (bench.path("in.jsonl"), draw(seed));
             let line = format!("dedup {}", input.display());
             let command = by_command(&bench, &line, &drawn, &bench.path("a"));

@@ -169,9 +169,9 @@ fn plan_reports_the_recall_curve_of_bands() {
     // More minima separate near pairs from others more sharply.
     let of_more = bench.json("plan --threshold 0.8 --minima 512");
     let [few, many] = [&report, &of_more].map(|report| {
-        ["0.5", "0.8"].map(|at| {
+        [0.5, 0.8].map(|at| {
             let points = report["bands"]["points"].as_array().unwrap().iter();
-            let mut at = points.filter(|point| point["resemblance"].to_string() == at);
+            let mut at = points.filter(|point| point["resemblance"] == at);
             number(&at.next().unwrap()["recall"])
         })
     });

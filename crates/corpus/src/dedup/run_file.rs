@@ -50,6 +50,9 @@ impl RunFile {
         let mut settings = settings::to_json(job.settings().into_iter().flat_map(AnySettings::texts));
         // The default of what is near depends on what is read.
         settings.insert("near".to_owned(), job.near().to_string().into());
+        // The results do not depend on them, and neither does this file.
+        settings.remove("memory");
+        settings.remove("threads");
         Ok(Self {
             twindex: env!("CARGO_PKG_VERSION").to_owned(),
             directory: directory.write().concat(),

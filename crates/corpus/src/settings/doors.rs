@@ -19,7 +19,7 @@ pub enum Door {
     SparkPassages,
 }
 
-use Door::{PythonDedup, PythonIdf, PythonPassages, SparkDedup, SparkPassages};
+use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
 
 /// A setting, or a form of its value, that some doors do not take.
 #[derive(Clone, Copy, Debug)]
