@@ -182,7 +182,7 @@ pub(crate) fn dedup(
         call.set(Door::PythonDedup, "near", near)?;
     }
     let (keep, by) = keep_of(keep, texts)?;
-    let shingling = call.shingling(idf)?;
+    let shingling = call.shingling(idf.map(|idf| &*idf.get().inner))?;
     call.rule.keep = keep;
     let texts = Column::of_field("texts", texts, text_field)?;
     let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;

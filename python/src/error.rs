@@ -146,7 +146,7 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
         }
         Error::ParamsDiffer { path: of, first, .. } => {
             path(of)?;
-            let (field, [index, given]) = &*first;
+            let (field, [index, given]) = &**first;
             details.set_item("field", field)?;
             details.set_item("expected", index)?;
             details.set_item("found", given)?;

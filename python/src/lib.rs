@@ -71,7 +71,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
     module.add_function(wrap_pyfunction!(passages::passages, module)?)?;
     module.add_function(wrap_pyfunction!(settings::_settings, module)?)?;
-    module.add_function(wrap_pyfunction!(settings::spark_rule, module)?)?;
+    module.add_function(wrap_pyfunction!(rule::spark_rule, module)?)?;
     module.add_function(wrap_pyfunction!(rule::shingle_sets, module)?)?;
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;

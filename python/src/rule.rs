@@ -6,16 +6,58 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, Int64Builder, LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatch;
 use twindex::params::{Shingling, WeightUnit};
 use twindex::sketch::Nearness;
-use twindex_corpus::settings::Value;
-use twindex_corpus::{Boilerplate, Features, SetMaker, SetWork, Weights};
+use twindex_corpus::settings::{Door, Value};
+use twindex_corpus::{Boilerplate, Features, Near, SetMaker, SetWork, Weights};
 
 use crate::columns::{Column, batch};
 use crate::dedup::choice;
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
+use crate::rows::takes_features;
+use crate::settings::CallSettings;
+
+/// Checks the settings of the rule on Spark, and returns them for its steps: near, threshold, shingling, weights,
+/// weight_unit, and the two numbers of without_boilerplate or None.
+#[pyfunction]
+#[pyo3(signature = (settings, idf=None, features=false))]
+pub(crate) fn spark_rule<'py>(
+    py: Python<'py>,
+    settings: &Bound<'py, PyDict>,
+    idf: Option<&Bound<'py, IdfTable>>,
+    features: bool,
+) -> Result<Bound<'py, PyDict>> {
+    let mut call = CallSettings::of(Door::SparkDedup, Some(settings))?;
+    if features {
+        call.take_features();
+    }
+    let shingling = call.shingling(idf.map(|idf| &*idf.get().inner))?;
+    if takes_features(&shingling) != features {
+        let (of_table, given) = if features { ("texts", "features") } else { ("features", "texts") };
+        return Err(Failure::invalid(format!("idf: the table is of {of_table}, and these are {given}")));
+    }
+    let (near, threshold) = match call.rule.near.unwrap_or_default() {
+        Near::Containment(threshold) => ("containment", threshold),
+        near => ("resemblance", near.threshold().unwrap_or_default()),
+    };
+    let spans = call.rule.without_boilerplate.as_ref().and_then(twindex_corpus::BoilerplateSpans::shared);
+    if features && spans.is_some() {
+        let why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out";
+        return Err(Failure::invalid(why));
+    }
+    let weights = call.rule.weights.write().concat();
+    let rule = PyDict::new(py);
+    rule.set_item("near", near)?;
+    rule.set_item("threshold", threshold)?;
+    rule.set_item("shingling", shingling.encode())?;
+    rule.set_item("weights", weights)?;
+    rule.set_item("weight_unit", call.rule.weight_unit.map(WeightUnit::value))?;
+    rule.set_item("without_boilerplate", spans)?;
+    Ok(rule)
+}
 
 /// Returns the shingle set and the number of tokens of each text, as `set` and `tokens`. `boilerplate` lists spans to
 /// ignore. With a shingling of features, texts are the canonical bytes of features.

@@ -3,13 +3,11 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use twindex::params::{Shingling, Tokens, WeightUnit};
+use twindex::params::{Shingling, Tokens};
 use twindex_corpus::settings::{self, AnySettings, Choice, Difference, Door, Setting, Settings};
-use twindex_corpus::{Near, Resources, Rule, TextOptions};
+use twindex_corpus::{Resources, Rule, TextOptions};
 
 use crate::error::{Failure, Result};
-use crate::idf::IdfTable;
-use crate::rows::takes_features;
 
 /// The kind of tokens of documents that are sets or vectors of features instead of texts.
 const FEATURES: &str = "features";
@@ -91,7 +89,7 @@ impl CallSettings {
     }
 
     /// Returns how texts are split into shingles: as by the settings, with which a table must agree.
-    pub(crate) fn shingling(&self, table: Option<&Bound<'_, IdfTable>>) -> Result<Shingling> {
+    pub(crate) fn shingling(&self, table: Option<&twindex::IdfTable>) -> Result<Shingling> {
         self.text.check_features(self.features)?;
         self.text.check_near(self.rule.near.unwrap_or_default())?;
         let own = || {
@@ -100,11 +98,11 @@ impl CallSettings {
             }
             Ok::<_, Failure>(self.text.shingling()?)
         };
-        let Some(table) = table.map(Bound::get) else { return own() };
+        let Some(table) = table else { return own() };
         if self.features || self.text != TextOptions::default() {
-            table.inner.check_shingling(&own()?)?;
+            table.check_shingling(&own()?)?;
         }
-        Ok(table.inner.shingling().clone())
+        Ok(table.shingling().clone())
     }
 }
 
@@ -191,43 +189,4 @@ fn default_of<S: Settings>(setting: &Setting<S>) -> String {
         let named = help.split_once("[default: ").and_then(|(_, named)| named.split([']', ';']).next());
         named.unwrap_or_default().to_owned()
     })
-}
-
-/// Checks the settings of the rule on Spark, and returns them for its steps: near, threshold, shingling, weights,
-/// weight_unit, and the two numbers of without_boilerplate or None.
-#[pyfunction]
-#[pyo3(signature = (settings, idf=None, features=false))]
-pub(crate) fn spark_rule<'py>(
-    py: Python<'py>,
-    settings: &Bound<'py, PyDict>,
-    idf: Option<&Bound<'py, IdfTable>>,
-    features: bool,
-) -> Result<Bound<'py, PyDict>> {
-    let mut call = CallSettings::of(Door::SparkDedup, Some(settings))?;
-    if features {
-        call.take_features();
-    }
-    let shingling = call.shingling(idf)?;
-    if takes_features(&shingling) != features {
-        let (of_table, given) = if features { ("texts", "features") } else { ("features", "texts") };
-        return Err(Failure::invalid(format!("idf: the table is of {of_table}, and these are {given}")));
-    }
-    let (near, threshold) = match call.rule.near.unwrap_or_default() {
-        Near::Containment(threshold) => ("containment", threshold),
-        near => ("resemblance", near.threshold().unwrap_or_default()),
-    };
-    let spans = call.rule.without_boilerplate.as_ref().and_then(twindex_corpus::BoilerplateSpans::shared);
-    if features && spans.is_some() {
-        let why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out";
-        return Err(Failure::invalid(why));
-    }
-    let weights = settings::Value::write(&call.rule.weights).concat();
-    let rule = PyDict::new(py);
-    rule.set_item("near", near)?;
-    rule.set_item("threshold", threshold)?;
-    rule.set_item("shingling", shingling.encode())?;
-    rule.set_item("weights", weights)?;
-    rule.set_item("weight_unit", call.rule.weight_unit.map(WeightUnit::value))?;
-    rule.set_item("without_boilerplate", spans)?;
-    Ok(rule)
 }
