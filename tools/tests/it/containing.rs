@@ -157,7 +157,7 @@ fn containment_is_refused_without_sets_or_enough_memory() {
     let long: Vec<Document> = (0..40).map(long).collect();
     bench.write("long.jsonl", jsonl(&long));
     let said = bench.failed("stream small.twx long.jsonl --near containment --memory 1M");
-    says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);
+    says(&said, &["--near containment", "give more --memory", "dedup --near containment:J --against"]);
 }
 
 /// Returns the lines that `query --near containment` must print, computed from the definition.

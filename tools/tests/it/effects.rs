@@ -134,18 +134,12 @@ fn results(bench: &Bench, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = bench.contents(out).into_iter();
     let mut files: BTreeMap<PathBuf, Vec<u8>> =
         files.map(|(path, bytes)| (path.strip_prefix(&folder).unwrap().to_owned(), bytes)).collect();
-    // They have the settings, times, and the random id of the index.
+    // They have the settings, times, and the random id of the index. Segments have neither.
     files.retain(|path, _| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         !["run.json", "report.html", "CURRENT", "LOCK"].contains(&name.as_str())
             && !name.starts_with("MANIFEST")
     });
-    for (path, bytes) in &mut files {
-        if path.extension().is_some_and(|end| end == "seg") {
-            // The header has the id of the index.
-            bytes.drain(..bytes.len().min(4096));
-        }
-    }
     files
 }
 

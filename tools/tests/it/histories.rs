@@ -100,7 +100,7 @@ fn history_named_by_its_index_or_kept_file_decides_alone() {
     says(&bench.ok("why by-texts c"), &["goes for a"]);
     refused(
         &bench,
-        "dedup day2.jsonl -o no --against out/kept.jsonl --method simhash",
+        "dedup day2.jsonl -o no --against out/kept.jsonl --near within:3",
         &["out/kept.jsonl: is a file of documents", "name the index"],
     );
     assert!(!bench.path("no").exists());
@@ -135,14 +135,14 @@ fn kept_file_is_read_with_the_fields_of_its_run() {
     bench.write("day2.jsonl", jsonl(&documents([("c", FIRST), ("http://b/", THIRD)])));
     bench.ok("dedup day1.csv --id-field url --text-field body --delimiter ; -o out -q");
     for history in ["out", "out/kept.csv", "./out/index/../kept.csv"] {
-        bench.ok(&format!("dedup day2.jsonl -o new --against {history} --method exact -q --force"));
+        bench.ok(&format!("dedup day2.jsonl -o new --against {history} --near equal -q --force"));
         assert_eq!(ids(&bench, "new/kept.jsonl"), ["http://b/"], "{history}");
         assert!(bench.read("new/against.tsv").contains("c\thttp://a/\t"), "{history}");
         assert_eq!(bench.read("new/kept.jsonl.keys"), "number\tkey\n1\thttp://b/#2\n", "{history}");
     }
     // Without run.json beside it, the options of this run hold.
     fs::copy(bench.path("out/kept.csv"), bench.path("alone.csv")).unwrap();
-    let message = bench.refused("dedup day2.jsonl -o no --against alone.csv --method exact");
+    let message = bench.refused("dedup day2.jsonl -o no --against alone.csv --near equal");
     says(&message, &["alone.csv"]);
 }
 
@@ -209,8 +209,8 @@ fn history_with_another_inside_field_is_refused() {
         ("by-lang", "--inside site", "its run compared inside of lang, and this run inside of site"),
     ] {
         for part in ["", "/index", "/kept.jsonl", "/index/../index"] {
-            for way in ["", "--method exact", "--near containment"] {
-                if way == "--method exact" && part.contains("index") {
+            for way in ["", "--near equal", "--near containment:0.8"] {
+                if way == "--near equal" && part.contains("index") {
                     continue;
                 }
                 let line = format!("dedup day2.jsonl -o new --against {history}{part} {inside} {way}");
@@ -248,9 +248,9 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
         ("day1/index", ""),
         ("day1/kept.jsonl", ""),
         ("copy.twx", ""),
-        ("copy.twx", "--texts day1.jsonl --near containment"),
+        ("copy.twx", "--texts day1.jsonl --near containment:0.8"),
         ("day1", "--threshold 0.5"),
-        ("day1", "--method exact"),
+        ("day1", "--near equal"),
         ("day1", "--memory 65536"),
         ("day1/kept.jsonl", "--memory 65536"),
         ("day1", "--resume"),
@@ -308,8 +308,8 @@ fn removed_document_with_a_key_of_the_history_gets_a_number() {
         says(&bench.ok("why day2 u#2"), &["goes for u"]);
     }
     // Keys that consist of a file name and a row are the same on both days, too.
-    bench.ok("dedup day1.jsonl -o by-row -q --ids line");
+    bench.ok("dedup day1.jsonl -o by-row -q --id-field FILE:ROW");
     bench.write("day1.jsonl", jsonl(&documents([("u", THIRD)])));
-    bench.ok("dedup day1.jsonl -o next --ids line --against by-row -q");
+    bench.ok("dedup day1.jsonl -o next --id-field FILE:ROW --against by-row -q");
     assert_eq!(bench.ok("keys next/index"), "day1.jsonl:1#2\n");
 }

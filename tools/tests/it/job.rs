@@ -47,15 +47,14 @@ fn job_file_gives_the_same_results_and_options_beside_it_replace_its_settings() 
 #[test]
 fn printed_job_is_read_as_it_was_given() {
     let bench = bench();
-    let options =
-        format!("{READING} --threshold 0.6 --keep smallest-key --annotate --include *.jsonl --include b*");
+    let options = format!("{READING} --threshold 0.6 --keep smallest-key --annotate --skip-bad 3");
     let printed = bench.ok(&format!("dedup in.jsonl -o direct {options} --print-job"));
     let file: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(
         file,
         json!({ "settings": {
             "inputs": ["in.jsonl"], "out": "direct", "annotate": true, "text_field": "body", "id_field": "key",
-            "include": ["*.jsonl", "b*"], "near": "0.6", "keep": "smallest-key",
+            "skip_bad": "3", "near": "0.6", "keep": "smallest-key",
         }})
     );
     assert_eq!(bench.names("."), ["in.jsonl"], "nothing is run");

@@ -177,7 +177,7 @@ fn help_describes_the_files_a_killed_run_leaves() {
 fn threshold_below_the_minimum_for_bands_is_refused() {
     let bench = deduplicated();
     let message = refused_without_a_trace(&bench, 2, "dedup two.jsonl -o low --threshold 0.049");
-    says(&message, &["--threshold", "0.05"]);
+    says(&message, &["--near", "0.05"]);
     bench.ok("dedup two.jsonl -o low --threshold 0.05 -q");
 }
 

@@ -39,9 +39,9 @@ fn dedup_reading_inside_out_is_refused() {
         "day2.jsonl --against out/index",
         "day2.jsonl --against out/kept.jsonl",
         "day2.jsonl --against deep/../out",
-        "day2.jsonl --against have.twx --texts out/kept.jsonl --near containment",
-        "day2.jsonl --boilerplate out/boilerplate",
-        "day2.jsonl --method simhash --idf out/clusters.tsv",
+        "day2.jsonl --against have.twx --texts out/kept.jsonl --near containment:0.8",
+        "day2.jsonl --without-boilerplate @out/boilerplate",
+        "day2.jsonl --near within:3 --idf out/clusters.tsv",
         "day2.jsonl --stop-words @out/pairs.tsv",
         "out/kept.jsonl",
         "day2.jsonl out/../out/kept.jsonl",
@@ -131,7 +131,7 @@ fn force_refuses_a_folder_whose_files_no_run_recorded() {
 fn run_file_lists_all_files_of_every_kind_of_run() {
     let bench = Bench::new();
     bench.write("in.csv", format!("id,text,n\n1,{LONG},2\n1,{OTHER},3\n"));
-    for options in ["", "--index none", "--annotate", "--method exact", "--compress zstd", "--resume"] {
+    for options in ["", "--index none", "--annotate", "--near equal", "--compress zstd", "--resume"] {
         bench.ok(&format!("dedup in.csv -o out -q --force {options}"));
         let run: serde_json::Value = serde_json::from_str(&bench.read("out/run.json")).unwrap();
         assert_eq!(run["written"]["names"], serde_json::json!(bench.names("out")), "{options}");

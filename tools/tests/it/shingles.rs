@@ -376,7 +376,6 @@ fn contradicting_options_of_sampled_pairs_are_refused() {
         ("--samples --verify signature", "--samples estimates from the samples"),
         ("--samples --max-bucket 1", "1 is not in 2.."),
         ("--max-bucket 9 --within 3", "cannot be used with"),
-        ("--max-bucket 9", "--max-bucket goes with --resembling J or --samples"),
     ] {
         let output = bench.command(&format!("pairs i.twx {options}")).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

@@ -263,7 +263,8 @@ fn results_of_an_earlier_version_require_an_input() {
     // The options for tokenizing are stored in the index, but the threshold is not.
     let said = bench.ok("why out b in.jsonl");
     says(&said, &["the threshold is not recorded", "as in the table"]);
-    bench.ok("dedup in.jsonl -o out -q --force");
+    fs::remove_dir_all(bench.path("out")).unwrap();
+    bench.ok("dedup in.jsonl -o out -q");
     bench.ok("why out b");
 }
 

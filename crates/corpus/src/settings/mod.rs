@@ -447,7 +447,10 @@ mod tests {
     #[test]
     fn values_out_of_range_that_a_program_sets_are_refused() {
         let resources = Resources { memory: 5, ..Resources::default() };
-        assert_eq!(AnySettings::check(&resources).unwrap_err().to_string(), "--memory: expected at least 64K");
+        assert_eq!(
+            AnySettings::check(&resources).unwrap_err().to_string(),
+            "--memory: expected at least 64K"
+        );
         AnySettings::check(&Rule::default()).unwrap();
     }
 
