@@ -82,7 +82,7 @@ impl SetMaker {
     ) -> anyhow::Result<Self> {
         let is_features = shingling.tokens == Tokens::Features;
         if is_features && weights == Weights::Distinct && unit.is_some() {
-            return Err(InvalidOptions::new("weight_unit: goes with weights, and these are distinct").into());
+            return Err(InvalidOptions::new("--weight-unit goes with weights, and these are distinct").into());
         }
         // The weights in feature vectors may be fractions even without IDF.
         let of_weighing = unit.filter(|_| !is_features || weights == Weights::Idf);
