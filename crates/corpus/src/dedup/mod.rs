@@ -532,7 +532,7 @@ type Histories<'h> = (&'h [ComparedIndex], Option<Arc<EarlierKeys>>);
 struct JobFolder<'p> {
     /// The folder for results and scratch files.
     folder: &'p Path,
-    /// The journal; `None` without [`Dedup::resume`].
+    /// The journal; `None` without [`Results::resume`].
     journal: Option<&'p Journal<'p>>,
     observer: &'p dyn Observer,
 }
