@@ -12,8 +12,8 @@ use twindex_corpus::{Dedup, DedupTexts, FieldNumber, Keep, Near, TextAttributes}
 
 use crate::support::Bench;
 
-/// Number of jobs; `TWINDEX_JOBS` replaces it, and 2,000 take some minutes.
-const JOBS: u64 = 400;
+/// Number of jobs; `TWINDEX_JOBS` replaces it.
+const JOBS: u64 = 2000;
 
 /// Returns values to draw for a setting, good ones and bad ones. A new setting has to be added here.
 fn values(name: &str) -> &'static [&'static str] {
