@@ -683,7 +683,7 @@ def refuse_others(session, tw, documents, index, mine):
     refused("words: not a setting here", lambda: tw.passages(first, words=2))
     refused('there is no setting "wordz"; did you mean "words"', lambda: tw.dedup(first, wordz=2))
     refused('weights: expected one of distinct, tf, idf, found "bm25"', lambda: tw.dedup(first, weights="bm25"))
-    refused("need an idf table", lambda: tw.dedup(first, weights="idf"))
+    refused("weights idf needs a table", lambda: tw.dedup(first, weights="idf"))
     refused("without_boilerplate: expected a number of documents, 1 or more", lambda: tw.dedup(first, without_boilerplate=0))
     refused("features are none", lambda: tw.dedup(first, features=True, without_boilerplate=3))
     refused("a value that is no JSON", lambda: tw.dedup(first, features=True).collect())
