@@ -194,13 +194,13 @@ impl Value for Charset {
     }
 }
 
-choices! {
-    FingerprintForm {
-        FingerprintForm::Auto => "auto",
-        FingerprintForm::Hex => "hex",
-        FingerprintForm::Decimal => "decimal",
-        FingerprintForm::Signed => "signed",
-        FingerprintForm::Bits => "bits",
+impl Value for FingerprintForm {
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        text.to_str().and_then(Self::named).ok_or_else(|| not_one_of(Self::ALL.map(Self::name), text))
+    }
+
+    fn write(&self) -> Vec<String> {
+        vec![self.name().to_owned()]
     }
 }
 
@@ -213,29 +213,20 @@ choices! {
 }
 
 impl Value for InputFormat {
-    const CHOICES: &'static [super::Choice] = &[
-        ("auto", ""),
-        ("jsonl", ""),
-        ("csv", ""),
-        ("tsv", ""),
-        ("parquet", ""),
-        ("wet", ""),
-        ("warc", ""),
-        ("arc", ""),
-        ("text", ""),
-    ];
-
     fn parse(text: &OsStr) -> Result<Self, String> {
-        FORMATS.iter().find(|(name, _)| text == *name).map(|&(_, format)| format).ok_or_else(|| {
-            let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
-            format!("expected one of {}, found {:?}", names.join(", "), text.display().to_string())
-        })
+        let found = FORMATS.iter().find(|(name, _)| text == *name).map(|&(_, format)| format);
+        found.ok_or_else(|| not_one_of(FORMATS.map(|(name, _)| name), text))
     }
 
     fn write(&self) -> Vec<String> {
         let found = FORMATS.iter().find(|(_, format)| format == self && *format != Self::Auto);
         found.map(|(name, _)| (*name).to_owned()).into_iter().collect()
     }
+}
+
+/// Returns the message for a text that is none of these names.
+fn not_one_of<const N: usize>(names: [&str; N], text: &OsStr) -> String {
+    format!("expected one of {}, found {:?}", names.join(", "), text.display().to_string())
 }
 
 const FORMATS: [(&str, InputFormat); 9] = [
