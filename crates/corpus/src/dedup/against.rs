@@ -251,7 +251,7 @@ impl HistoryTexts {
         let Some(files) = kept else {
             return Err(InvalidOptions::new(format!(
                 "--against {shown}: no folder of results, so there are no texts to count on: name the folder that \
-                 `dedup` made, or the texts with --texts, or estimate "
+                 `dedup` made, or the texts with --texts"
             ))
             .into());
         };
