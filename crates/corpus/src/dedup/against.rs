@@ -21,7 +21,7 @@ use super::dropped::{Dropped, MeasuredNearness};
 use super::layout::{INDEX, kept_files};
 use super::run_file::RunFile;
 use super::score::ScoreKind;
-use super::written::{Check, Written};
+use super::written::Check;
 use crate::error::InvalidOptions;
 use crate::input::{InputFormat, InputOptions, is_name_of_kept};
 use crate::observer::Observer;
@@ -124,8 +124,9 @@ impl Dedup {
     fn check_history(&self, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
         let shown = path.display();
         let results = results_of(path);
+        let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
         if results.as_deref() == Some(path) {
-            match Written::read(path)? {
+            match run.as_ref().and_then(|run| run.written.as_ref()) {
                 Some(written) => written.check(path, Check::Modified)?,
                 None => observer.note(&format!(
                     "--against {shown}: its run did not record what it wrote, so whether its index and its kept documents \
@@ -133,7 +134,6 @@ impl Dedup {
                 )),
             }
         }
-        let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
         let (own, made) = (self.scope.inside.as_deref(), run.as_ref().map(RunFile::inside));
         let why = match made {
             Some(made) if made == own => return Ok(()),
@@ -274,7 +274,7 @@ impl HistoryTexts {
             .into());
         }
         if folder == given
-            && let Some(written) = Written::read(&folder)?
+            && let Some(written) = run.as_ref().and_then(|run| run.written.as_ref())
         {
             written.check(&folder, Check::All)?;
         }
