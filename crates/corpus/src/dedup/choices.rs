@@ -23,24 +23,29 @@ use crate::sharing;
 const RECORD_BYTES: usize = 8 << 20;
 
 /// A combination of settings that is refused: the condition, and the sentence that says why.
-type Refusal<J> = (fn(&J) -> bool, &'static str);
+type Refusal = (fn(&Dedup) -> bool, &'static str);
 
-const WEIGHTS: &str = "--weights goes with a resemblance or containment in --near: they are counted";
+/// The same for a rule and what it takes for near, which depends on what is read if the rule does not say it.
+type RuleRefusal = (fn(&Rule, Near) -> bool, &'static str);
 
 /// The combinations of the rule that are refused, wherever it decides.
-const REFUSED_RULES: &[Refusal<Rule>] = &[
+const REFUSED_RULES: &[RuleRefusal] = &[
     (
-        |rule| rule.weights != Weights::Distinct && rule.near.is_some_and(|near| near.threshold().is_none()),
-        WEIGHTS,
+        |rule, near| rule.weights != Weights::Distinct && near.threshold().is_none(),
+        "--weights goes with a resemblance or containment in --near: they are counted",
     ),
     (
-        |rule| rule.without_boilerplate.is_some() && rule.near == Some(Near::Equal),
+        |rule, near| rule.without_boilerplate.is_some() && near == Near::Equal,
         "--without-boilerplate says which words do not count for resemblance, and --near equal compares whole texts",
+    ),
+    (
+        |rule, near| rule.max_work.is_some() && near.threshold().is_none(),
+        "--max-work goes with a resemblance or containment in --near: others do not count comparisons",
     ),
 ];
 
 /// The combinations that are refused when files are deduplicated.
-const REFUSED: &[Refusal<Dedup>] = &[
+const REFUSED: &[Refusal] = &[
     (
         |job| job.reading.inputs.is_empty(),
         "nothing to deduplicate: name INPUT files or folders, or - for standard input",
@@ -62,7 +67,6 @@ const REFUSED: &[Refusal<Dedup>] = &[
         |job| job.rule.without_boilerplate.is_some() && (job.brings_fingerprints() || job.brings_features()),
         "--without-boilerplate leaves spans out of texts, and there are none: leave it out",
     ),
-    (|job| job.rule.weights != Weights::Distinct && job.near().threshold().is_none(), WEIGHTS),
     (
         |job| job.scope.idf.is_some() && job.near().within().is_none() && job.rule.weights != Weights::Idf,
         "--idf goes with --weights idf, or with --near within:K",
@@ -89,10 +93,6 @@ const REFUSED: &[Refusal<Dedup>] = &[
          error",
     ),
     (
-        |job| job.rule.max_work.is_some() && job.near().threshold().is_none(),
-        "--max-work goes with a resemblance or containment in --near: others do not count comparisons",
-    ),
-    (
         |job| job.near() == Near::Equal && job.results.index != IndexOf::Kept,
         "--index goes with another --near than equal, which writes no index",
     ),
@@ -102,13 +102,13 @@ const REFUSED: &[Refusal<Dedup>] = &[
     ),
 ];
 
-/// Returns an error if the rule combines settings that contradict each other.
-pub(super) fn check_rule(rule: &Rule) -> Result<(), InvalidOptions> {
-    refuse(rule, REFUSED_RULES)
+/// Returns an error if the rule combines settings that contradict each other. `near` is what it takes for near.
+pub(super) fn check_rule(rule: &Rule, near: Near) -> Result<(), InvalidOptions> {
+    refuse(REFUSED_RULES, |is_refused| is_refused(rule, near))
 }
 
-fn refuse<J>(job: &J, refused: &[Refusal<J>]) -> Result<(), InvalidOptions> {
-    match refused.iter().find(|(is_refused, _)| is_refused(job)) {
+fn refuse<F>(refused: &[(F, &'static str)], applies: impl Fn(&F) -> bool) -> Result<(), InvalidOptions> {
+    match refused.iter().find(|(condition, _)| applies(condition)) {
         Some((_, why)) => Err(InvalidOptions::new(*why)),
         None => Ok(()),
     }
@@ -119,8 +119,8 @@ impl Dedup {
     pub fn check(&self) -> anyhow::Result<()> {
         self.settings().iter().try_for_each(|settings| settings.check())?;
         self.reading.options(&self.fingerprints)?;
-        refuse(self, REFUSED)?;
-        check_rule(&self.rule)?;
+        refuse(REFUSED, |is_refused| is_refused(self))?;
+        check_rule(&self.rule, self.near())?;
         AnnotationOptions::check_prefix(self.annotation_prefix())?;
         self.text.check_near(self.near())?;
         self.text.check_features(self.brings_features())?;

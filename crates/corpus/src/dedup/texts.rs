@@ -223,8 +223,8 @@ impl DedupTexts {
     ) -> anyhow::Result<TextsResult> {
         self.rule.check()?;
         self.resources.check()?;
-        check_rule(&self.rule)?;
         let near = self.rule.near.unwrap_or_default();
+        check_rule(&self.rule, near)?;
         let measure = match near {
             Near::Resemblance(threshold) => Some(Nearness::Resemblance(threshold)),
             Near::Containment(threshold) => Some(Nearness::Containment(threshold)),

@@ -202,6 +202,10 @@ fn contradicting_options_are_refused() {
     for (rule, part) in [
         (weighted(Near::Equal), "--weights goes with a resemblance or containment"),
         (weighted(Near::Within(3)), "--weights goes with a resemblance or containment"),
+        (
+            Rule { near: Some(Near::Equal), max_work: Some(9), ..Rule::default() },
+            "--max-work goes with a resemblance or containment",
+        ),
         (Rule { near: Some(Near::Within(3)), ..Rule::default() }, "--near within:K compares fingerprints"),
         (Rule { keep: Keep::KeyHash, ..Rule::default() }, "no keys"),
     ] {
