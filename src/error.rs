@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-
 /// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -117,7 +116,9 @@ pub enum Error {
     /// The batch is committed: visible, and as durable as requested. A later step of the writer failed (the flush of a
     /// full memtable, or the adoption of a finished merge) and stopped the writer. Do not repeat the batch; take a new
     /// writer to continue.
-    #[error("commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}")]
+    #[error(
+        "commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}"
+    )]
     AfterCommit {
         /// The number of the commit.
         commit: u64,

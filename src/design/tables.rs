@@ -263,7 +263,9 @@ impl Design {
         let by_prefix =
             |order: BitOrder, prefix: u8| Table { order, lead: prefix.into(), min: prefix.into() };
         let tables = match name {
-            DesignName::Blocks(m) => blocks(0..width, m.into()).into_iter().map(|block| led_by(&[block])).collect(),
+            DesignName::Blocks(m) => {
+                blocks(0..width, m.into()).into_iter().map(|block| led_by(&[block])).collect()
+            }
             DesignName::Choose { blocks: m, leading } => {
                 let blocks = blocks(0..width, m.into());
                 subsets(m.into(), leading.into())
@@ -333,7 +335,9 @@ impl Design {
                 })
                 .collect(),
             DesignName::Expansion => vec![Some(within)],
-            DesignName::Prefix(_) | DesignName::Reversed(_) | DesignName::Random { .. } => vec![Some(0); self.tables.len()],
+            DesignName::Prefix(_) | DesignName::Reversed(_) | DesignName::Random { .. } => {
+                vec![Some(0); self.tables.len()]
+            }
         })
     }
 

@@ -15,5 +15,5 @@ pub mod sorter;
 
 pub use merge::{Merge, Source};
 pub use record::{NumberCount, Record};
-pub use runs::{RunReader, Run, Runs, WordRecord, combine};
+pub use runs::{Run, RunReader, Runs, WordRecord, combine};
 pub use sorter::{Sorted, Sorter};

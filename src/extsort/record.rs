@@ -63,12 +63,11 @@ fixed!((u64, u32), WirePair<U64, U32>, |record| WirePair(record.0.into(), record
     found.0.get(),
     found.1.get()
 ));
-fixed!(
-    (u64, u64, u8),
-    Triple,
-    |record| Triple(record.0.into(), record.1.into(), record.2),
-    |found| (found.0.get(), found.1.get(), found.2)
-);
+fixed!((u64, u64, u8), Triple, |record| Triple(record.0.into(), record.1.into(), record.2), |found| (
+    found.0.get(),
+    found.1.get(),
+    found.2
+));
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
 /// A number and the number of its occurrences. Records with equal numbers are combined, and their counts are added.

@@ -122,7 +122,14 @@ impl<T: Record> Runs<T> {
     /// below 2 is treated as 2. The read buffers of the runs share `memory` bytes, but each buffer has at least 192 bytes.
     #[must_use]
     pub fn new(dir: &Path, words: WordRecord, fan_in: usize, memory: usize) -> Self {
-        Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
+        Self {
+            dir: dir.to_owned(),
+            words,
+            fan_in: fan_in.max(2),
+            memory,
+            levels: vec![RunLevel::default()],
+            of: PhantomData,
+        }
     }
 
     /// Appends a record to the current run. It must not be less than the previous record of the same run.

@@ -324,7 +324,11 @@ impl<'a> Fields<'a> {
                 _ => false,
             };
             if !allowed || tag <= last {
-                return Err(Fault::new(at as u64, "a field that these parameters keep", format!("{tag}, {length}")));
+                return Err(Fault::new(
+                    at as u64,
+                    "a field that these parameters keep",
+                    format!("{tag}, {length}"),
+                ));
             }
             last = tag;
             has_set |= tag == SET;
@@ -334,7 +338,11 @@ impl<'a> Fields<'a> {
             return Err(Fault::new(self.0.len() as u64, format!("{at} bytes of fields"), "the end"));
         }
         if sets && !has_set {
-            return Err(Fault::new(0, "the document's set of shingle hashes, which this index keeps", "none"));
+            return Err(Fault::new(
+                0,
+                "the document's set of shingle hashes, which this index keeps",
+                "none",
+            ));
         }
         self.set().map(|_| ())
     }
@@ -347,7 +355,11 @@ impl<'a> Fields<'a> {
 pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     let found = fields.0.len() as u64;
     if found > FIELDS_BYTES_MAX as u64 {
-        return Err(Error::Limit { what: "bytes of a document's set", limit: FIELDS_BYTES_MAX as u64, found });
+        return Err(Error::Limit {
+            what: "bytes of a document's set",
+            limit: FIELDS_BYTES_MAX as u64,
+            found,
+        });
     }
     fields.check_shape(params).map_err(unread)
 }

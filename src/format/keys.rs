@@ -342,7 +342,11 @@ mod tests {
                 decoded = Some(key.to_vec());
                 false
             });
-            assert_eq!(first_key(bytes).map(<[u8]>::to_vec), done.map(|()| decoded.unwrap_or_default()), "{bytes:?}");
+            assert_eq!(
+                first_key(bytes).map(<[u8]>::to_vec),
+                done.map(|()| decoded.unwrap_or_default()),
+                "{bytes:?}"
+            );
         }
     }
 }

@@ -62,7 +62,8 @@ impl LegacyVersion {
         let mut current = String::new();
         let mut expected = self.lines().iter();
         for line in text.split_inclusive('\n') {
-            let wrong = || Error::Invalid(format!("parameters of version {}: `{}`", self.number(), line.trim_end()));
+            let wrong =
+                || Error::Invalid(format!("parameters of version {}: `{}`", self.number(), line.trim_end()));
             let (name, value) = line.trim_end_matches('\n').split_once('=').ok_or_else(wrong)?;
             // Refuses lines that this version does not have. The current decoder refuses missing lines below.
             expected.by_ref().find(|line| **line == name).ok_or_else(wrong)?;
@@ -76,7 +77,9 @@ impl LegacyVersion {
                 }
                 (Self::One, "simhash", "none" | "occurrences" | "distinct")
                 | (Self::One, "minhash", "none" | "one-permutation-filled") => current.push_str(line),
-                (Self::Two, "tokens", value) if value.starts_with("words-symbols/") || value.starts_with("raw/") => {
+                (Self::Two, "tokens", value)
+                    if value.starts_with("words-symbols/") || value.starts_with("raw/") =>
+                {
                     return Err(wrong());
                 }
                 (_, "tables", "blocks-4") => current.push_str("tables=blocks-4\ncodec=auto\n"),
@@ -95,12 +98,38 @@ impl LegacyVersion {
     /// Returns the names of all lines that parameters of this version can have, in the required order.
     fn lines(self) -> &'static [&'static str] {
         match self {
-            Self::One => {
-                &["key", "tokens", "width", "seed", "simhash", "within", "tables", "minhash", "bands", "rows", "signature-bits"]
-            }
+            Self::One => &[
+                "key",
+                "tokens",
+                "width",
+                "seed",
+                "simhash",
+                "within",
+                "tables",
+                "minhash",
+                "bands",
+                "rows",
+                "signature-bits",
+            ],
             Self::Two => &[
-                "key", "tokens", "normal-form", "stop-words", "stemming", "width", "shingle-hash", "seed", "simhash", "idf",
-                "within", "tables", "minhash", "bands", "rows", "signature-bits", "bottom", "modulus",
+                "key",
+                "tokens",
+                "normal-form",
+                "stop-words",
+                "stemming",
+                "width",
+                "shingle-hash",
+                "seed",
+                "simhash",
+                "idf",
+                "within",
+                "tables",
+                "minhash",
+                "bands",
+                "rows",
+                "signature-bits",
+                "bottom",
+                "modulus",
             ],
         }
     }
@@ -224,7 +253,10 @@ mod tests {
         ] {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text);
-            assert!(matches!(version.decode_params(&changed), Err(Error::Invalid(_))), "{version:?}: {changed}");
+            assert!(
+                matches!(version.decode_params(&changed), Err(Error::Invalid(_))),
+                "{version:?}: {changed}"
+            );
         }
     }
 

@@ -348,7 +348,8 @@ fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
             return Err(Fault::new((offsets + 4 * container) as u64, format!("offset {at}"), offset));
         }
         let count = number(described + 4 * container + 2, 2).ok_or_else(short)? as usize + 1;
-        let runs = has_runs && number(is_run + container / 8, 1).ok_or_else(short)? >> (container % 8) & 1 == 1;
+        let runs =
+            has_runs && number(is_run + container / 8, 1).ok_or_else(short)? >> (container % 8) & 1 == 1;
         at += match count {
             _ if runs => 2 + 4 * number(at, 2).ok_or_else(short)? as usize,
             0..=LISTED_MAX => 2 * count,

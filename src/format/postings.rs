@@ -102,7 +102,9 @@ mod tests {
         for length in [0, 3, 5, 8] {
             // The first bytes of a valid entry and of a valid count.
             let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
-            for (at, fault) in [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())] {
+            for (at, fault) in
+                [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())]
+            {
                 assert_eq!((fault.offset, fault.found), (at, format!("{length} bytes")));
             }
         }

@@ -130,7 +130,8 @@ mod tests {
             let near = Nearness::Resemblance(threshold);
             // Uses few tags, so that tags repeat within a set, and several classes.
             let element = |number: u64| (number % 40) << 32 | number;
-            let class = |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);
+            let class =
+                |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);
             let mut set = |from: &[u64]| {
                 let mut set: Vec<u64> = from.iter().copied().filter(|_| random(8) > 0).collect();
                 set.extend((0..random(3)).map(|_| element(random(100))));
@@ -143,7 +144,8 @@ mod tests {
             let (mut of_x, mut of_y) = (Vec::new(), Vec::new());
             tags_in_order(&x, near.prefix(x.len()), class, &mut of_x).unwrap();
             tags_of(&y, near.indexed(y.len()), class, &mut of_y).unwrap();
-            let places: Vec<u32> = (0..).zip(&of_x).filter(|(_, tag)| of_y.contains(tag)).map(|(i, _)| i).collect();
+            let places: Vec<u32> =
+                (0..).zip(&of_x).filter(|(_, tag)| of_y.contains(tag)).map(|(i, _)| i).collect();
             let missing = x.iter().filter(|hash| !y.contains(hash)).count();
             let fewest = fewest_missing(places.iter().copied());
             assert!(fewest <= missing, "{x:?} {y:?} {threshold}");
@@ -154,7 +156,12 @@ mod tests {
             near_pairs += 1;
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
             // Any `near.indexed(y.len())` elements of one set include an element of the other set.
-            rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
+            rarest_tags(
+                &y,
+                near.indexed(y.len()),
+                |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32,
+                &mut of_y,
+            );
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }
         assert!(near_pairs > 300, "{near_pairs} pairs were near");

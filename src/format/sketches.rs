@@ -167,7 +167,8 @@ impl Encoded {
             return Err(unread(fault));
         }
         if set.bytes().is_empty() == self.shape.sets {
-            let (kept, given) = if self.shape.sets { ("keep sets", "comes without") } else { ("keep no sets", "has one") };
+            let (kept, given) =
+                if self.shape.sets { ("keep sets", "comes without") } else { ("keep no sets", "has one") };
             return Err(Error::Invalid(format!("these parameters {kept}, and this document {given}")));
         }
         key.check(self.shape.key)?;
@@ -711,7 +712,8 @@ impl<'b> Rows<'b> {
             let length = wide(self.take(4, "length of a set")?) as usize;
             let at = self.offset + self.at as u64;
             self.set = Fields::of(self.take(length, "a set")?);
-            let checked = self.set.check_kept(true, false, false).and_then(|()| self.set.set_into(&mut Vec::new()));
+            let checked =
+                self.set.check_kept(true, false, false).and_then(|()| self.set.set_into(&mut Vec::new()));
             checked.map_err(|fault| Fault { offset: at + fault.offset, ..fault })?;
         }
         Ok(Some((key, sketched)))

@@ -141,7 +141,11 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
 pub fn samples_by_relative_entropy(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<u64> {
     check(resemblance, delta, failure, miss)?;
     let exponent = |a: f64| relative_entropy(a, resemblance);
-    smallest_exponent(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
+    smallest_exponent(
+        miss,
+        failure,
+        (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)),
+    )
 }
 
 /// Returns the relative entropy `D(a, p)` for p in (0, 1]; infinity if `a` is not in the range 0 to 1.

@@ -392,7 +392,15 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
                 }
             };
             let rest = if column < 4.0 { 4.0 } else { 0.0 };
-            PricedTable { complete: Some(complete), length, directory, directory_bits, column, rest, ..common }
+            PricedTable {
+                complete: Some(complete),
+                length,
+                directory,
+                directory_bits,
+                column,
+                rest,
+                ..common
+            }
         }
     }
 }
@@ -507,7 +515,11 @@ impl Cost {
         // these probes compare.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
-        let own = own.filter(|_| known).map(|radius| FirstTableProbe { radius, both, alone: first.probe_bits - both });
+        let own = own.filter(|_| known).map(|radius| FirstTableProbe {
+            radius,
+            both,
+            alone: first.probe_bits - both,
+        });
         let mut followed = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;

@@ -49,4 +49,4 @@ pub use bounds::{
     Miss, SAMPLES_MAX, chernoff_bound, miss_probability, samples_by_chernoff, samples_by_relative_entropy,
     samples_exact,
 };
-pub use search::{FalsePositiveBound, Infeasible, Goal, choose};
+pub use search::{FalsePositiveBound, Goal, Infeasible, choose};

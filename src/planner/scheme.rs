@@ -37,7 +37,12 @@ pub struct SchemeChoice {
 /// largest radius of `within`, and `nested-4-4`. The codec of complete tables is planes or compact. Either all tables
 /// are complete, or all except the first are partial. A given `design` or `codecs` replaces these alternatives.
 #[must_use]
-pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<SchemeChoice> {
+pub fn candidates(
+    design: Option<DesignName>,
+    codecs: Option<Codecs>,
+    within: u8,
+    rows: u64,
+) -> Vec<SchemeChoice> {
     let within = u32::from(within.min(WITHIN_MAX));
     let names = design.map_or_else(|| names(within), |name| vec![name]);
     let all = [Complete::Planes, Complete::Compact]
@@ -182,7 +187,8 @@ mod tests {
 
     #[test]
     fn named_designs_and_codecs_are_used() {
-        let (design, codecs): (DesignName, Codecs) = ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
+        let (design, codecs): (DesignName, Codecs) =
+            ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
         for rows in [10, 1_000_000] {
             let (named, given) = (DesignChoice::Named(design), CodecChoice::Named(codecs));
             assert_eq!(Scheme::choose(named, given, 3, rows), Scheme { design, codecs });

@@ -94,7 +94,9 @@ impl fmt::Display for Infeasible {
         let (what, required, reached, best) = match *self {
             Self::Range { field, allowed } => return write!(f, "{field} must be {allowed}"),
             Self::Recall { required, reached, best } => ("a recall", required, reached, best),
-            Self::FalsePositives { required, reached, best } => ("a rate of false positives", required, reached, best),
+            Self::FalsePositives { required, reached, best } => {
+                ("a rate of false positives", required, reached, best)
+            }
         };
         let FeatureScheme { groups, group_size, threshold, .. } = best;
         write!(
@@ -185,7 +187,9 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
     }
     match (found, sharpest) {
         (Some(scheme), _) => Ok(scheme),
-        (None, Some((reached, best))) => Err(Infeasible::FalsePositives { required: false_positives.at_most, reached, best }),
+        (None, Some((reached, best))) => {
+            Err(Infeasible::FalsePositives { required: false_positives.at_most, reached, best })
+        }
         (None, None) => Err(Infeasible::Recall { required: goal.recall, reached: recall(best), best }),
     }
 }
@@ -365,8 +369,10 @@ mod tests {
     #[test]
     fn goals_out_of_range_are_refused_with_field_name() {
         let good = Goal::recall(0.9, 0.8);
-        let false_positives =
-            |resemblance, at_most| Goal { false_positives: FalsePositiveBound { resemblance, at_most }, ..good };
+        let false_positives = |resemblance, at_most| Goal {
+            false_positives: FalsePositiveBound { resemblance, at_most },
+            ..good
+        };
         for (goal, name) in [
             (Goal { resemblance: 0.0, ..good }, "resemblance"),
             (Goal { resemblance: f64::NAN, ..good }, "resemblance"),

@@ -148,7 +148,8 @@ impl Segment {
             return corrupt(self.path(), Kind::Fields.name(), 0, fault);
         };
         let at = self.read(section, layout.offsets(ordinal.into())).ok();
-        let at = at.and_then(|offsets| layout.range(offsets, ordinal.into()).ok()).map_or(0, |range| range.start);
+        let at =
+            at.and_then(|offsets| layout.range(offsets, ordinal.into()).ok()).map_or(0, |range| range.start);
         self.corrupt_at(section, Fault { offset: at + fault.offset, ..fault })
     }
 
@@ -298,11 +299,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::Key;
     use crate::params::Params;
     use crate::segment::build::build;
     use crate::segment::records::{Kept, Records};
     use crate::sys::RealVfs;
-    use crate::Key;
 
     /// Builds a segment of three documents, with stamps 10, 20 and 30 or without stamps.
     fn segment(stamped: bool) -> (tempfile::TempDir, Segment) {
@@ -311,7 +312,10 @@ mod tests {
         let mut records = Records::new(&params);
         for key in 1..=3 {
             let kept = Kept { fingerprint: key, ..Kept::default() };
-            let attached = crate::format::attached::Attached { stamp: stamped.then_some(10 * key), ..Default::default() };
+            let attached = crate::format::attached::Attached {
+                stamp: stamped.then_some(10 * key),
+                ..Default::default()
+            };
             records.push_with(Key::U64(key), Some(kept), attached).unwrap();
         }
         let dir = tempfile::tempdir().unwrap();
@@ -333,10 +337,17 @@ mod tests {
         assert_eq!(between(&stamped, None, 9).unwrap(), [0; 0]);
         let (_dir, plain) = segment(false);
         assert_eq!(plain.stamp(1).unwrap(), None);
-        let refused = [plain.kept_stamp(1).map(drop), between(&plain, None, 30).map(drop), plain.stamped_at(0).map(drop)];
+        let refused = [
+            plain.kept_stamp(1).map(drop),
+            between(&plain, None, 30).map(drop),
+            plain.stamped_at(0).map(drop),
+        ];
         for refused in refused {
             let Err(Error::Corrupt { section, expected, found, .. }) = refused else { panic!("{refused:?}") };
-            assert_eq!((section, expected.as_str(), found.as_str()), ("stamps", "a section of stamps", "none"));
+            assert_eq!(
+                (section, expected.as_str(), found.as_str()),
+                ("stamps", "a section of stamps", "none")
+            );
         }
     }
 }

@@ -64,7 +64,9 @@ impl Segment {
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
         let bands = self.bands.iter().zip(features);
         self.hint_keys(bits, || {
-            bands.clone().map(|((section, layout), &feature)| (section, layout, bands::key(feature, layout.key_bits)))
+            bands
+                .clone()
+                .map(|((section, layout), &feature)| (section, layout, bands::key(feature, layout.key_bits)))
         });
     }
 
@@ -155,11 +157,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or the error that `each` returns.
-    pub fn for_each_band_entry(
-        &self,
-        band: usize,
-        each: impl FnMut(u32, u32) -> Result<()>,
-    ) -> Result<()> {
+    pub fn for_each_band_entry(&self, band: usize, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let (section, layout) = self.band(band)?;
         self.for_each_entry(section, layout, each)
     }
@@ -226,7 +224,10 @@ impl Segment {
     #[inline]
     pub(super) fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
         self.bands.get(band).ok_or_else(|| {
-            Error::Invalid(format!("band {band}: expected one of the {} bands of the segment", self.bands.len()))
+            Error::Invalid(format!(
+                "band {band}: expected one of the {} bands of the segment",
+                self.bands.len()
+            ))
         })
     }
 

@@ -26,7 +26,7 @@ use super::partial::encode_partial;
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
 use super::sets::{SetVisitor, write_sets};
 use super::sorted::{self, RadixSorter};
-use super::spilled::{SliceSource, SpillColumn, SpilledParts, SpillBudget, ChunkedValues, pair};
+use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
@@ -280,7 +280,9 @@ impl<'r> DistinctFingerprints<'r> {
                 let rank = distinct.fingerprints.len() as u32 - 1;
                 match &mut distinct.ranks {
                     RankColumn::InMemory(ranks) => ranks[ordinal as usize] = rank,
-                    RankColumn::RadixSorted(sorter) => sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?,
+                    RankColumn::RadixSorted(sorter) => {
+                        sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?;
+                    }
                 }
             }
         }
@@ -314,7 +316,8 @@ pub(super) fn write_fingerprints(
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
     // `of` consumes the pairs, so their memory has been freed when the tables are built.
-    let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, budget, pairs)?;
+    let DistinctFingerprints { fingerprints, posting, lists, ranks } =
+        DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
         RankColumn::InMemory(ranks) => put_all(out, &ranks, put_u32),

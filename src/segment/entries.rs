@@ -1,7 +1,7 @@
 //! Writes sections that are encoded as bands. An entry has a 32-bit key in its high bits and an ordinal in its low bits.
 
 use super::output::SegmentOutput;
-use super::spilled::{SliceSource, SpilledParts, SpillBudget};
+use super::spilled::{SliceSource, SpillBudget, SpilledParts};
 use crate::error::Result;
 use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
 use crate::format::contents::Kind;

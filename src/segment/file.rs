@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::pages::{self, CheckedPages, PageChecks, Stretch, PageError};
+use super::pages::{self, CheckedPages, PageChecks, PageError, Stretch};
 use crate::error::{Error, Result, corrupt};
 use crate::format::contents::Section;
 use crate::format::table::Source;

@@ -156,7 +156,9 @@ impl Segment {
             let span = self.read_key_span().ok()?;
             Some(self.key_span.get_or_init(|| span))
         });
-        span.is_none_or(|span| span.as_ref().is_some_and(|(min, max)| min.as_key() <= key && key <= max.as_key()))
+        span.is_none_or(|span| {
+            span.as_ref().is_some_and(|(min, max)| min.as_key() <= key && key <= max.as_key())
+        })
     }
 
     /// Reads the smallest and the largest key. `None` if there are no documents.
@@ -317,7 +319,9 @@ mod tests {
                     assert_eq!(segment.find(key).unwrap(), expected, "{key:?} of {count}");
                 }
                 let others = match keys[0] {
-                    Key::Bytes(_) => [Key::from("a"), Key::from("key 0003"), Key::from("key 0599"), Key::from("z")],
+                    Key::Bytes(_) => {
+                        [Key::from("a"), Key::from("key 0003"), Key::from("key 0599"), Key::from("z")]
+                    }
                     Key::U64(_) => [Key::U64(0), Key::U64(1003), Key::U64(1599), Key::U64(u64::MAX)],
                 };
                 for key in others {

@@ -45,7 +45,8 @@ impl LegacySegment {
         let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
         let parsed = ParsedSegment::read(file, path, Access::default(), Some(version))?;
         let params_digest = parsed.params_digest;
-        let (segment, fingerprints) = Segment::of_parsed(parsed, |entries| Ok((None, fingerprints(entries)?)))?;
+        let (segment, fingerprints) =
+            Segment::of_parsed(parsed, |entries| Ok((None, fingerprints(entries)?)))?;
         Ok(Self { segment, params_digest, fingerprints })
     }
 

@@ -29,16 +29,18 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
 use super::attached::{write_stamps, write_values};
-use super::build::{BuiltSegment, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
+use super::build::{
+    BuiltSegment, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers,
+};
+use super::file::SectionReader;
+use super::legacy::LegacySegment;
 use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
 use super::sets::{SetVisitor, write_sets};
-use super::sorted::{RunMerge, SortedRun, RadixSorter};
-use super::spilled::{SliceSource, SpillColumn, SpilledParts, SpillBudget, ChunkedValues, pair};
-use super::file::SectionReader;
-use super::legacy::LegacySegment;
+use super::sorted::{RadixSorter, RunMerge, SortedRun};
+use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
@@ -82,7 +84,12 @@ const COPIED: usize = 1 << 16;
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] if the segments have different parameters or there are none;
 /// [`Error::Limit`] for more than 2^30 documents.
-pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: SpillBudget<'_>) -> Result<BuiltSegment> {
+pub fn merge(
+    inputs: &[MergeInput<'_>],
+    vfs: &dyn Vfs,
+    dir: &Path,
+    budget: SpillBudget<'_>,
+) -> Result<BuiltSegment> {
     let params = common_params(inputs)?;
     let (merged, keys) = MergedInputs::new(inputs, budget)?;
     let salt = merged.salt(params)?;
@@ -120,7 +127,9 @@ pub fn convert(
         let mut pairs = RadixSorter::new(budget, budget.share(4), 64);
         merged.for_each_stripe(|_, stripe, map| {
             for (ordinal, &new) in (stripe.start as u32..).zip(map) {
-                if new != LEFT_OUT && let Some(fingerprint) = fingerprint(ordinal)? {
+                if new != LEFT_OUT
+                    && let Some(fingerprint) = fingerprint(ordinal)?
+                {
                     pairs.push(pair(fingerprint, new))?;
                 }
             }
@@ -149,22 +158,34 @@ impl MergedInputs<'_, '_> {
 
     /// Writes the sections that follow the sections of fingerprints, and finishes the file. `distinct` is the number of
     /// distinct fingerprints.
-    fn finish(self, mut out: SegmentOutput, salt: u128, distinct: u64, params: &Params) -> Result<BuiltSegment> {
+    fn finish(
+        self,
+        mut out: SegmentOutput,
+        salt: u128,
+        distinct: u64,
+        params: &Params,
+    ) -> Result<BuiltSegment> {
         let (merged, documents, budget) = (&self, self.documents, self.budget);
-    if let Some(minhash) = params.minhash {
-        for band in 0..minhash.bands {
-            let (rows, mut entries) = merged.band(band.into())?;
-            write_band(&mut out, band, (documents, rows, minhash.feature_bits.into()), budget, &mut entries)?;
+        if let Some(minhash) = params.minhash {
+            for band in 0..minhash.bands {
+                let (rows, mut entries) = merged.band(band.into())?;
+                write_band(
+                    &mut out,
+                    band,
+                    (documents, rows, minhash.feature_bits.into()),
+                    budget,
+                    &mut entries,
+                )?;
+            }
+            if minhash.signature_bytes() > 0 {
+                out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;
+            }
         }
-        if minhash.signature_bytes() > 0 {
-            out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;
+        for (of, kind) in [Kind::Bottom, Kind::Modular].into_iter().enumerate() {
+            merged.samples(&mut out, of, kind)?;
         }
-    }
-    for (of, kind) in [Kind::Bottom, Kind::Modular].into_iter().enumerate() {
-        merged.samples(&mut out, of, kind)?;
-    }
-    merged.attached(&mut out, params)?;
-    Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
+        merged.attached(&mut out, params)?;
+        Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
     }
 }
 
@@ -674,9 +695,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                         each(input.segment.fields(ordinal)?.bytes().len() as u64)
                     })
                 },
-                |out| {
-                    self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes()))
-                },
+                |out| self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes())),
             )?;
             let mut sets = |each: &mut SetVisitor<'_>| {
                 let mut next = 0;
@@ -955,7 +974,6 @@ impl<'a> ByteKeys<'a> {
         let (group, ends, last) = Default::default();
         Self { segment, deleted, group, ends, at: 0, next: 0, last }
     }
-
 }
 
 impl extsort::Source for ByteKeys<'_> {

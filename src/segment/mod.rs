@@ -12,7 +12,6 @@
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;
 //! - [`verify`]: checks all data, slowly; [`salvage`]: reads the intact records of a damaged segment.
 
-pub mod search_options;
 mod attached;
 pub mod buckets;
 pub mod build;
@@ -38,14 +37,15 @@ pub mod rows;
 pub mod salvage;
 pub mod samples;
 pub mod scan;
+pub mod search_options;
 pub mod sets;
 pub mod sorted;
 pub mod spilled;
 mod tables;
 pub mod verify;
 
-pub use search_options::SearchOptions;
 pub use build::BuiltSegment;
 pub use open::Segment;
 pub use probe::SearchScratch;
 pub use records::Records;
+pub use search_options::SearchOptions;

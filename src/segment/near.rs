@@ -4,9 +4,9 @@
 
 use std::ops::ControlFlow;
 
-pub use super::search_options::{SearchOptions, FingerprintMatch};
 use super::open::Segment;
 use super::probe::{SearchScratch, TableSearch};
+pub use super::search_options::{FingerprintMatch, SearchOptions};
 use super::tables::unanswered;
 use crate::design::Scheme;
 use crate::design::WITHIN_MAX;

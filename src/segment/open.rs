@@ -43,8 +43,8 @@ use crate::format::{design, hot, postings, ranks, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sync::Mutex;
-use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
+use crate::sys::{Access, Column};
 
 /// An open segment, shared by all readers. Its bytes are mapped, or read from the file at their first use.
 #[derive(Debug)]
@@ -333,10 +333,8 @@ impl Entries<'_> {
             return Ok(());
         }
         let found = format!("{} bytes", section.length);
-        Err(self.corrupt_at(
-            section,
-            Fault::new(0, format!("{length} bytes for {} rows", section.rows), found),
-        ))
+        Err(self
+            .corrupt_at(section, Fault::new(0, format!("{length} bytes for {} rows", section.rows), found)))
     }
 
     fn keys(&mut self) -> Result<Keys> {

@@ -10,7 +10,6 @@ use super::file::SegmentFile;
 use super::output;
 use super::pages::PageChecks;
 use crate::error::{Error, Result, corrupt, refused};
-use crate::format::{DOCUMENTS_MAX, bands};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, ENTRY_BYTES, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
@@ -18,6 +17,7 @@ use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
 use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::wire::{self, Fault};
+use crate::format::{DOCUMENTS_MAX, bands};
 use crate::params::Params;
 use crate::sys::Access;
 use crate::sys::mmap::View;
@@ -120,7 +120,17 @@ impl ParsedSegment {
         }
         let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
         let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        Ok(Self { file, params, salt, digest, params_digest, documents, distinct, band_codec, contents_offset })
+        Ok(Self {
+            file,
+            params,
+            salt,
+            digest,
+            params_digest,
+            documents,
+            distinct,
+            band_codec,
+            contents_offset,
+        })
     }
 
     /// Returns the error for entry `entry` of the table of contents, counted from 0.

@@ -212,8 +212,10 @@ pub(super) fn encode_partial<C: Columns>(
         }
         let (now, later) = rest.split_at(fit);
         rest = later;
-        let mut parts: Vec<DistributedParts> =
-            now.iter().map(|(_, table)| DistributedParts::new(table, rows as usize)).collect::<Result<_>>()?;
+        let mut parts: Vec<DistributedParts> = now
+            .iter()
+            .map(|(_, table)| DistributedParts::new(table, rows as usize))
+            .collect::<Result<_>>()?;
         let mut numbers = [0_u64; TOGETHER];
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {

@@ -16,12 +16,12 @@
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
-use super::search_options::{SearchOptions, FingerprintMatch};
 use super::file::SectionReader;
+use super::filter::{FilteredBucket, Survivors, filter_buckets};
 use super::hot::NestedSearch;
 use super::open::{Fingerprints, Segment};
-use super::filter::{FilteredBucket, Survivors, filter_buckets};
-use super::tables::{RawLayout, OpenHot, OpenTable, RadiusPlan, PlanStep, OpenTables};
+use super::search_options::{FingerprintMatch, SearchOptions};
+use super::tables::{OpenHot, OpenTable, OpenTables, PlanStep, RadiusPlan, RawLayout};
 use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
@@ -702,7 +702,11 @@ impl<'a> TableSearch<'a, '_> {
                 let mut onward = FilteredQueues { at, tables, plan: self.plan, candidates, followed };
                 let compared = table.compared_of(self.queries[query as usize]);
                 let each = &mut |row: u64, scanned| {
-                    onward.pass(table, bucket.scanned, RowCandidate { probe: number, row: row as u32, scanned });
+                    onward.pass(
+                        table,
+                        bucket.scanned,
+                        RowCandidate { probe: number, row: row as u32, scanned },
+                    );
                 };
                 FilterOne { layout: &table.layout, source, bucket, compared, each }.go()?;
                 continue;
@@ -892,7 +896,8 @@ impl<'a> TableSearch<'a, '_> {
                         each(row as u32, fingerprint);
                         ControlFlow::Continue(())
                     };
-                    TableScan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
+                    TableScan { layout: &table.layout, source, rows, key: query, radius: within, each }
+                        .go()?;
                 }
             }
         }
@@ -943,7 +948,8 @@ impl<'a> TableSearch<'a, '_> {
                 }
                 ControlFlow::Continue(())
             };
-            TableScan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
+            TableScan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }
+                .go()?;
         }
         Ok(())
     }
@@ -1024,7 +1030,12 @@ fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, count
 /// Prefetches the data that is needed to report a match in this bucket of table 1, for all of its rows, unless the bucket is
 /// long. A single query has no other work to do while it waits for memory.
 #[inline(always)]
-fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
+fn hint_answers(
+    layout: &Layout,
+    first: SectionReader<'_>,
+    postings: SectionReader<'_>,
+    bucket: &FilteredBucket,
+) {
     let rows = bucket.rows();
     if rows.is_empty() || rows.end - rows.start > SHORT {
         return;
@@ -1075,7 +1086,13 @@ fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, que
 
 /// Queues the bucket of table 1 to which a pointer refers, unless it equals the last bucket in the queue.
 #[inline(always)]
-fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
+fn follow_pointer(
+    followed: &mut Vec<Followed>,
+    tables: &OpenTables,
+    at: SectionReader<'_>,
+    probe: u32,
+    pointer: u16,
+) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
     if followed.last().is_none_or(|last| (last.probe, last.pointer) != (probe, pointer)) {
         let first = &tables.all[0];

@@ -14,10 +14,10 @@ use super::attached::RecordAttached;
 use super::build::{BuiltSegment, begin, write_fingerprints, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
 use super::sorted::RadixSorter;
-use super::spilled::{SliceSource, SpillColumn, Item, SpillBudget, pair};
+use super::spilled::{Item, SliceSource, SpillBudget, SpillColumn, pair};
 use crate::error::{Error, Result};
-use crate::format::{DOCUMENTS_MAX, fields};
 use crate::format::keys::Frame;
+use crate::format::{DOCUMENTS_MAX, fields};
 use crate::key::Key;
 use crate::params::{KeyKind, Params};
 use crate::sys::Spill;
@@ -120,14 +120,23 @@ impl Rows {
             let count = CHUNK.min(self.count - start) as u32;
             let bytes = budget.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
             for (place, row) in (start..).zip(bytes.chunks_exact(ROW_BYTES)) {
-                each(RawRow { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
+                each(RawRow {
+                    key: u64::take(row),
+                    place,
+                    fingerprint: u64::take(&row[8..]),
+                    kind: row[16],
+                })?;
             }
         }
         Ok(())
     }
 
     /// Calls `each` with the last row of each key, in the order of keys.
-    fn for_each_last(self, budget: SpillBudget<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
+    fn for_each_last(
+        self,
+        budget: SpillBudget<'_>,
+        mut each: impl FnMut(RawRow) -> Result<()>,
+    ) -> Result<()> {
         if self.ascends {
             return self.for_each(budget, each);
         }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use zerocopy::little_endian::U32;
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
 
 use super::open::{Fingerprints, Segment};
 use crate::error::Result;

@@ -19,7 +19,7 @@ use super::entries::write_entries;
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
-use super::spilled::{SpillBudget, ChunkedValues};
+use super::spilled::{ChunkedValues, SpillBudget};
 use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
@@ -93,7 +93,9 @@ impl CommonTags {
         })?;
         let bits = elements.next_power_of_two().trailing_zeros().clamp(1, COUNT_BITS);
         for counts in &mut counts {
-            let sums = counts.chunks(1 << (COUNT_BITS - bits)).map(|some| some.iter().fold(0_u32, |sum, &count| sum.saturating_add(count)));
+            let sums = counts
+                .chunks(1 << (COUNT_BITS - bits))
+                .map(|some| some.iter().fold(0_u32, |sum, &count| sum.saturating_add(count)));
             *counts = sums.collect();
         }
         let min = COMMON.max(elements >> 16);
@@ -167,7 +169,11 @@ pub(super) fn write_sets(
         sorter.push(entry)
     })?;
     if rows > u64::from(u32::MAX) {
-        return Err(Error::Limit { what: "entries of prefixes of a segment", limit: u32::MAX.into(), found: rows });
+        return Err(Error::Limit {
+            what: "entries of prefixes of a segment",
+            limit: u32::MAX.into(),
+            found: rows,
+        });
     }
     let mut sorted = sorter.finish()?.into_values();
     write_entries(out, (Kind::Prefixes, 0), (documents, rows, KEY_BITS), budget, &mut sorted)
@@ -266,7 +272,9 @@ impl Segment {
             let entries = layout.entries(&(0..section.rows));
             if let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) {
                 let at = entries.start + at as u64;
-                return Err(self.corrupt_at(section, Fault::new(at, "zeros where no entry has a bit", "others")));
+                return Err(
+                    self.corrupt_at(section, Fault::new(at, "zeros where no entry has a bit", "others"))
+                );
             }
         }
         let common = CommonTags::of(self.documents(), &mut all)?;
@@ -276,8 +284,11 @@ impl Segment {
             Ok(())
         })?;
         if found != common.entries() {
-            let (expected, found) = (format!("the {} common tags of the sets", common.classes.len()), found.len());
-            return Err(self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others"))));
+            let (expected, found) =
+                (format!("the {} common tags of the sets", common.classes.len()), found.len());
+            return Err(
+                self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others")))
+            );
         }
         let mut expected = EntrySum::default();
         common.prefixes(params, &mut all, |entry| {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::spilled::{SliceSource, Item, SpillBudget, ChunkedValues, decode};
+use super::spilled::{ChunkedValues, Item, SliceSource, SpillBudget, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
@@ -335,7 +335,12 @@ impl<T: Item> Partition<T> {
         let (spill, top) = (Arc::new(self.spill), self.shift);
         let some = self.buckets.into_iter().filter(|bucket| bucket.items > 0);
         Ok(some
-            .map(|PendingBucket { places, items, .. }| SpilledBucket { spill: Arc::clone(&spill), places, items, top })
+            .map(|PendingBucket { places, items, .. }| SpilledBucket {
+                spill: Arc::clone(&spill),
+                places,
+                items,
+                top,
+            })
             .collect())
     }
 }

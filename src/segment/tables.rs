@@ -174,8 +174,13 @@ impl OpenTable {
         let section = file.sections()[entry];
         let place = usize::from(section.index) - 1;
         let table = &design.tables[place];
-        let layout =
-            Layout::open(codec, SectionReader::new(file, &section), section.rows, table.lead, section.length)?;
+        let layout = Layout::open(
+            codec,
+            SectionReader::new(file, &section),
+            section.rows,
+            table.lead,
+            section.length,
+        )?;
         let leads = &table.order.bits()[..table.lead as usize];
         let bits = table.probe_bits(section.rows);
         let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
@@ -325,7 +330,12 @@ impl OpenTables {
         let steps = (0..).zip(radii).zip(&self.all);
         let steps = steps.filter_map(|((table, radius), open)| {
             let narrow = within < WIDE || matches!(open.layout, Layout::Filter(_));
-            Some(PlanStep { table, radius: radius?, front: open.front, filter: open.front.filter(|_| narrow) })
+            Some(PlanStep {
+                table,
+                radius: radius?,
+                front: open.front,
+                filter: open.front.filter(|_| narrow),
+            })
         });
         let steps: Vec<PlanStep> = steps.collect();
         let is_filtered = steps.iter().all(|step| step.filter.is_some());

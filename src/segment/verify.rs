@@ -266,7 +266,11 @@ impl Segment {
     }
 
     /// Compares a section with the output of an encoder. `encode` is called twice.
-    fn compare(&self, section: &Section, encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>) -> Result<()> {
+    fn compare(
+        &self,
+        section: &Section,
+        encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut columns = SectionComparison { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
         columns.place()?;
@@ -513,7 +517,8 @@ impl Segment {
         if salt == self.salt() {
             Ok(())
         } else {
-            let (expected, found) = (format!("salt {salt:032x} of the records"), format!("{:032x}", self.salt()));
+            let (expected, found) =
+                (format!("salt {salt:032x} of the records"), format!("{:032x}", self.salt()));
             let at = std::mem::offset_of!(Header, salt) as u64;
             Err(corrupt(self.path(), "header", 0, Fault::new(at, expected, found)))
         }

@@ -200,10 +200,7 @@ impl Index {
 }
 
 /// Returns an error if the parameters differ. The error names the paths, and the first parameters that differ.
-fn check_same_params(
-    (path, params): (&Path, &Params),
-    (other, found): (&Path, &Params),
-) -> Result<()> {
+fn check_same_params((path, params): (&Path, &Params), (other, found): (&Path, &Params)) -> Result<()> {
     // The full paths are in the error; in the differences the last names suffice if they are not the same.
     let last = [path, other].map(|path| path.file_name().map(Path::new));
     let names = match last {

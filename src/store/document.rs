@@ -58,7 +58,13 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default(), set: GivenSet::Nothing, is_marked: false, priority: None }
+        Self {
+            content,
+            attached: Attached::default(),
+            set: GivenSet::Nothing,
+            is_marked: false,
+            priority: None,
+        }
     }
 
     /// Creates a document from a row of a [file of sketches](crate::format::sketches) that was made with the parameters
@@ -117,16 +123,24 @@ impl<'a> Document<'a> {
     pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
         set.clear();
         if self.is_marked && !params.marks {
-            return Err(Error::Invalid("this index keeps no marks of duplicates; that is chosen when it is created".into()));
+            return Err(Error::Invalid(
+                "this index keeps no marks of duplicates; that is chosen when it is created".into(),
+            ));
         }
         if params.sets {
             match (self.set, self.content) {
-                (GivenSet::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
+                (GivenSet::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => {
+                    set.extend_from_slice(hashes);
+                }
                 (GivenSet::Hashes(_), _) => {
-                    return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
+                    return Err(Error::Invalid(
+                        "a set of shingle hashes: expected them to ascend, each once".into(),
+                    ));
                 }
                 (GivenSet::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
-                (GivenSet::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
+                (GivenSet::Nothing, Content::Sketch(sketch)) if sketch.has_set() => {
+                    set.extend_from_slice(sketch.set());
+                }
                 (GivenSet::Nothing, _) => {
                     return Err(Error::Invalid(
                         "this index keeps the set of each document's shingle hashes, and this document comes without; \

@@ -19,10 +19,10 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
 use self::turns::Turns;
-use twindex_sketch::Fingerprint;
 use crate::error::Error;
 use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
+use twindex_sketch::Fingerprint;
 
 const DIR: &str = "/index";
 /// Number of schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
@@ -335,7 +335,11 @@ fn large_batches_written_by_background_threads_are_atomic_for_readers() {
                 for n in 1..=COMMITS {
                     // A small batch between two large ones. Its rows, which are in the log, are also written to the next
                     // segment.
-                    if n % 2 == 1 { put_much(&mut writer, n) } else { put(&mut writer, n) }
+                    if n % 2 == 1 {
+                        put_much(&mut writer, n)
+                    } else {
+                        put(&mut writer, n)
+                    }
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
@@ -376,7 +380,11 @@ fn queries_that_release_the_lock_see_one_commit_during_flushes() {
             thread::spawn(move || {
                 let mut writer = small_memtables(&index);
                 for n in 1..=2 * COMMITS {
-                    if n == COMMITS { put_much(&mut writer, n) } else { put(&mut writer, n) }
+                    if n == COMMITS {
+                        put_much(&mut writer, n)
+                    } else {
+                        put(&mut writer, n)
+                    }
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::names;
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::log::{
-    self, LogBatch, BatchView, LOG_HEAD_BYTES, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
+    self, BatchView, LOG_HEAD_BYTES, LogBatch, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
 };
 use crate::format::manifest::{LogEntry, Manifest};
 use crate::format::wire::Fault;
@@ -198,8 +198,7 @@ pub(super) fn replay(
         }
         // guard: a record says that records before it are synced, as a whole
         // without it: synced > start -> false
-        if synced > start && all_ends.binary_search(&synced).is_err()
-            || (1..LOG_HEAD_BYTES).contains(&synced)
+        if synced > start && all_ends.binary_search(&synced).is_err() || (1..LOG_HEAD_BYTES).contains(&synced)
         {
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memtable::{ScanPosition, Memtable, Rows};
+use super::memtable::{Memtable, Rows, ScanPosition};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 

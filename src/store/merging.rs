@@ -20,8 +20,8 @@ use crate::segment::spilled::SpillBudget;
 use crate::segment::{BuiltSegment, Segment, build};
 use crate::sync;
 use crate::sys::paced::Paced;
-use crate::trace::span;
 use crate::sys::{Access, Vfs};
+use crate::trace::span;
 
 /// Maximum number of documents deleted during a merge that a commit itself looks up in the output. If there are more, a
 /// thread looks them up before the output is published.
@@ -149,7 +149,12 @@ impl MergeWork {
                 }
             }
         }
-        Ok(FinishedMerge { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
+        Ok(FinishedMerge {
+            inputs: self.inputs,
+            output,
+            deleted: RoaringBitmap::new(),
+            took: start.elapsed(),
+        })
     }
 
     fn build(&self) -> Result<Option<BuiltSegment>> {

@@ -30,9 +30,9 @@ mod memory;
 mod memtable;
 pub mod merge_plan;
 mod merging;
+mod metrics;
 mod names;
 mod nearest;
-mod metrics;
 mod part;
 pub mod query;
 mod range;
@@ -48,10 +48,12 @@ pub mod writer;
 
 pub use copies::{MergedShards, OnConflict};
 pub use document::Document;
-pub use groups::{Decision, GROUP_QUESTIONS, Group, GroupRule, Groups, Leader, LeaderChange, Membership, Resources};
+pub use groups::{
+    Decision, GROUP_QUESTIONS, Group, GroupRule, Groups, Leader, LeaderChange, Membership, Resources,
+};
 pub use index::{Index, OpenOptions};
-pub use names::is_of_an_index;
 pub use metrics::{Activity, Metrics};
+pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};
 pub use range::Keys;
 pub use record::Record;

@@ -17,7 +17,9 @@ use crate::params::{MinhashParams, Near, Params};
 use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
-use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
+use twindex_sketch::{
+    Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches,
+};
 
 /// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key. Hits
 /// with an unknown distance or resemblance come after those with a known one.
@@ -393,7 +395,12 @@ impl Query {
             return Err(error);
         }
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
-        if self.params().sets && threshold > 0.0 && self.counted().is_none() && !self.unverified && !self.estimated {
+        if self.params().sets
+            && threshold > 0.0
+            && self.counted().is_none()
+            && !self.unverified
+            && !self.estimated
+        {
             return Err(Error::Invalid(
                 "this index counts resemblance, and what is asked about has no set of shingle hashes; take the sketcher of \
                  the index, or ask for an estimate"
@@ -434,7 +441,11 @@ impl Query {
     }
 
     fn ask(&self) -> SearchOptions {
-        SearchOptions { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
+        SearchOptions {
+            within: self.within.map_or(0, |(_, within)| within),
+            probe: self.probe,
+            visits: self.visits,
+        }
     }
 
     /// Builds the hit of a found document: reads its key and computes containment.
@@ -485,7 +496,9 @@ impl Query {
             return Err(error);
         }
         let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
-            return Err(Error::Invalid("sets count resemblance, and this query is about distance alone".into()));
+            return Err(Error::Invalid(
+                "sets count resemblance, and this query is about distance alone".into(),
+            ));
         };
         // All documents that share a band are candidates; an estimate of their resemblance is not needed.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
@@ -499,7 +512,9 @@ impl Query {
             let intersection = intersection_from(mine, &other, 0).unwrap_or(0);
             let counted = Resemblance::Exact { intersection, union: mine.len() + other.len() - intersection };
             hit.resemblance = Some(counted);
-            if counted.at_least(threshold) || hit.distance.zip(within).is_some_and(|(found, within)| found <= within) {
+            if counted.at_least(threshold)
+                || hit.distance.zip(within).is_some_and(|(found, within)| found <= within)
+            {
                 near.push(hit);
             }
         }
@@ -639,7 +654,11 @@ impl Query {
 
     /// Calls `each` with each live document of a part that can be near. The second argument is true if the document is known
     /// to be near. A document may be passed several times.
-    pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
+    pub(super) fn for_each_candidate(
+        &self,
+        part: &IndexPart<'_>,
+        mut each: impl FnMut(u32, bool),
+    ) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             SearchScratch::lend(|scratch| {
                 part.search(fingerprint.0, self.ask(), scratch, |ordinal, _| {
@@ -650,13 +669,21 @@ impl Query {
         }
         if let Some(bands) = &self.bands {
             let candidates = self.candidates(part, bands)?;
-            candidates.into_iter().filter(|&(ordinal, _)| part.is_live(ordinal)).for_each(|(ordinal, _)| each(ordinal, false));
+            candidates
+                .into_iter()
+                .filter(|&(ordinal, _)| part.is_live(ordinal))
+                .for_each(|(ordinal, _)| each(ordinal, false));
         }
         Ok(())
     }
 
     /// Returns whether a candidate is near by resemblance. `scratch` is a reusable buffer.
-    pub(super) fn resembles(&self, part: &IndexPart<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
+    pub(super) fn resembles(
+        &self,
+        part: &IndexPart<'_>,
+        ordinal: u32,
+        scratch: &mut Vec<u64>,
+    ) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
         if let Some(set) = self.counted() {
             return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());

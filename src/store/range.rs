@@ -51,9 +51,9 @@ fn as_keys(bound: &Bound<KeyBuf>) -> Bound<Key<'_>> {
 fn check_kind(bound: &Bound<KeyBuf>, kind: KeyKind) -> Result<()> {
     match (bound, kind) {
         (Bound::Included(KeyBuf::U64(_)) | Bound::Excluded(KeyBuf::U64(_)), KeyKind::Bytes)
-        | (Bound::Included(KeyBuf::Bytes(_)) | Bound::Excluded(KeyBuf::Bytes(_)), KeyKind::U64) => {
-            Err(Error::Invalid(format!("keys of this index are {kind}, and the bound of the range is another")))
-        }
+        | (Bound::Included(KeyBuf::Bytes(_)) | Bound::Excluded(KeyBuf::Bytes(_)), KeyKind::U64) => Err(
+            Error::Invalid(format!("keys of this index are {kind}, and the bound of the range is another")),
+        ),
         _ => Ok(()),
     }
 }

@@ -49,7 +49,17 @@ impl Record {
             part.set(ordinal, &mut set)?;
             let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);
             part.check_map()?;
-            return Ok(Some(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate, priority }));
+            return Ok(Some(Self {
+                fingerprint,
+                signature,
+                bottom,
+                modular,
+                value,
+                stamp,
+                set,
+                is_duplicate,
+                priority,
+            }));
         }
         Ok(None)
     }

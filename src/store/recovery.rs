@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use super::commit;
 use super::log::{self, OpenLog, Position};
 use super::names::{self, FileKind};
-use super::state::{State, LiveView, open_segment, read_whole};
+use super::state::{LiveView, State, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::header::{Header, Refusal};
@@ -87,7 +87,12 @@ impl State {
     }
 
     /// Like [`load`](Self::load), but reports progress if loading takes long.
-    pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: RecoveryProgress<'_>) -> Result<Self> {
+    pub(super) fn load_with_progress(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        progress: RecoveryProgress<'_>,
+    ) -> Result<Self> {
         let state = Self::newer(vfs, dir, access, None, progress)?;
         Ok(state.expect("anything is newer than nothing"))
     }
@@ -178,7 +183,10 @@ impl State {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
         let are_known = known.len() <= logs.len()
-            && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
+            && known
+                .iter()
+                .zip(logs)
+                .all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
         // If this state has read batches after the sealed length of the last log, these batches are also in the next log.
         // guard: batches that were written again are not read twice
@@ -193,7 +201,11 @@ impl State {
     }
 
     /// Reads the manifest of the current generation of an index whose version precedes format 1.0.
-    pub(super) fn load_legacy_manifest(vfs: &dyn Vfs, dir: &Path, version: LegacyVersion) -> Result<Manifest> {
+    pub(super) fn load_legacy_manifest(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        version: LegacyVersion,
+    ) -> Result<Manifest> {
         let path = names::current(dir);
         let current = Current::read_legacy(&current_bytes(vfs, dir, &path)?, version);
         let current = current.map_err(|refusal| refused(&path, "CURRENT", refusal))?;

@@ -138,7 +138,9 @@ impl Index {
 
 /// Returns an error if a segment has other parameters. The error names the first parameter that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
-    if let Some(ParamDifference { field, values: [index, given] }) = params.differences(segment.params()).into_iter().next() {
+    if let Some(ParamDifference { field, values: [index, given] }) =
+        params.differences(segment.params()).into_iter().next()
+    {
         let field = format!("{field} (of {})", segment.path().display());
         return Err(Error::ParamsMismatch { field, index, given });
     }

@@ -351,8 +351,13 @@ impl Snapshot {
         }
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
-        let query = Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
-        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch) } else { query })
+        let query =
+            Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
+        Ok(if is_same {
+            query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch)
+        } else {
+            query
+        })
     }
 
     /// Finds the documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`;
@@ -383,10 +388,14 @@ impl Snapshot {
 
     fn by_set(&self, set: &[u64], threshold: f64) -> Result<Query> {
         if !self.params().sets {
-            return Err(Error::Invalid("this index keeps no sets: resemblance to a set is not answered".into()));
+            return Err(Error::Invalid(
+                "this index keeps no sets: resemblance to a set is not answered".into(),
+            ));
         }
         if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(Error::Invalid(format!("resemblance {threshold} to a set: above 0 and up to 1 are answered")));
+            return Err(Error::Invalid(format!(
+                "resemblance {threshold} to a set: above 0 and up to 1 are answered"
+            )));
         }
         if !set.is_sorted_by(|a, b| a < b) {
             return Err(Error::Invalid("a set of shingle hashes has to be ascending, each hash once".into()));
@@ -408,9 +417,7 @@ impl Snapshot {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {
             Some(threshold) => self.by_bands(sketch, threshold.value()),
-            None => {
-                Ok(Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular()))
-            }
+            None => Ok(Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular())),
         });
         let query = match by_bands {
             Ok(query) => query,

@@ -197,7 +197,9 @@ impl LiveView {
 
     /// Returns whether a document with this stamp is already expired when it is added.
     pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
-        self.time.expired(self.time.reached).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
+        self.time
+            .expired(self.time.reached)
+            .is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
     /// Returns whether the next commit will advance the time.

@@ -13,11 +13,11 @@ use super::recovery::version_of;
 use super::state::{State, check_entry};
 use super::{directory, idf, names};
 use crate::error::{Error, Result, corrupt, refused};
+use crate::format::VERSION;
 use crate::format::header::{HEADER_BYTES, Header, Role};
 use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::{Logged, Manifest};
 use crate::format::wire::Fault;
-use crate::format::VERSION;
 use crate::params::Params;
 use crate::segment::legacy::LegacySegment;
 use crate::segment::merge::{self, MergeInput};
@@ -196,7 +196,8 @@ impl Copy<'_> {
         let mut manifest = directory::new_manifest(self.dir, snapshot.params().clone())?;
         (manifest.generation, manifest.now) = (snapshot.generation(), snapshot.now());
         if let Some(payload) = snapshot.payload() {
-            manifest.logged = Some(Logged { next_log: 1, payload: Some(payload.to_vec()), ..Logged::default() });
+            manifest.logged =
+                Some(Logged { next_log: 1, payload: Some(payload.to_vec()), ..Logged::default() });
         }
         self.idf(index.path(), &manifest.params, None)?;
         for (segment, deleted) in snapshot.segments() {
@@ -296,7 +297,8 @@ impl Copy<'_> {
             _ => Error::io("open", &path, error),
         })?;
         let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
-        let read = |bytes: &mut [u8], at| file.read_exact_at(bytes, at).map_err(|e| Error::io("read", &path, e));
+        let read =
+            |bytes: &mut [u8], at| file.read_exact_at(bytes, at).map_err(|e| Error::io("read", &path, e));
         let mut bytes = vec![0; length.min(HEADER_BYTES as u64) as usize];
         read(&mut bytes, 0)?;
         let header = match version {

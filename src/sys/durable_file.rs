@@ -120,8 +120,8 @@ impl Write for DurableFile {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
-    use crate::sys::past_cache::TOGETHER;
     use super::*;
+    use crate::sys::past_cache::TOGETHER;
 
     #[test]
     fn file_contains_the_bytes_of_all_writes_for_any_length() {

@@ -30,9 +30,9 @@ struct GuardSlot {
     lost: AtomicBool,
 }
 
-static MAPS: [GuardSlot; SLOTS] =
-    [const { GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
-        SLOTS];
+static MAPS: [GuardSlot; SLOTS] = [const {
+    GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) }
+}; SLOTS];
 /// The previous action for SIGBUS. Set once before the handler is installed, and never cleared.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// Whether any page of any guarded map was unreadable, including maps that have been closed.

@@ -127,8 +127,7 @@ impl Vfs for MemoryVfs {
         let (from, to) = (Self::path(from), Self::path(to));
         self.add(&to, Node::Dir)?;
         let mut nodes = self.nodes();
-        let moved: Vec<PathBuf> =
-            nodes.keys().filter(|path| path.starts_with(&from)).cloned().collect();
+        let moved: Vec<PathBuf> = nodes.keys().filter(|path| path.starts_with(&from)).cloned().collect();
         if moved.is_empty() {
             nodes.remove(&to);
             return Err(ErrorKind::NotFound.into());

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::lock::FileLock;
 use super::mmap;
-use super::vfs::{
-    AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs,
-};
+use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
 /// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]

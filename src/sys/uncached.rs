@@ -54,7 +54,9 @@ mod tests {
     fn publish_keeps_contents_and_replaces_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("segment");
-        for (bytes, replace, is_published) in [(&b"first"[..], false, true), (b"second", false, false), (b"third", true, true)] {
+        for (bytes, replace, is_published) in
+            [(&b"first"[..], false, true), (b"second", false, false), (b"third", true, true)]
+        {
             let mut file = UncachedVfs.create_temporary(folder.path()).unwrap();
             bytes.chunks(2).for_each(|some| file.append(some).unwrap());
             file.sync().unwrap();

@@ -13,7 +13,7 @@ use twindex::sys::{DurableFile, MemoryBudget};
 use twindex::{Error, Index, Params, Sketcher};
 use twindex_join::SharedProgress;
 use twindex_passages::boilerplate::{Builder, SharedGrams};
-use twindex_passages::{Boilerplate, Exact, Hashed, Hasher, Shape, WIDTH_MAX, FinderScratch};
+use twindex_passages::{Boilerplate, Exact, FinderScratch, Hashed, Hasher, Shape, WIDTH_MAX};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::InvalidOptions;
@@ -332,7 +332,10 @@ pub(crate) fn count(
     let job = Job {
         state,
         begin: ReadingTotals::default,
-        work: |working: &mut SpanCounting<'_>, seen: &mut ReadingTotals, parser: &Parser, record: Record<'_>| {
+        work: |working: &mut SpanCounting<'_>,
+               seen: &mut ReadingTotals,
+               parser: &Parser,
+               record: Record<'_>| {
             seen.add(working.take(parser, &record, memory)?);
             working.work.count_shared(&working.hashed, &shared);
             Ok(())
@@ -352,7 +355,11 @@ pub(crate) fn count(
         other => other,
     };
     let budget = Some(MemoryBudget::new(folder, memory / 8));
-    let mut keys = seen_keys(&reading, &SketchOptions { repeated_keys, budget, ..SketchOptions::default() }, &*progress)?;
+    let mut keys = seen_keys(
+        &reading,
+        &SketchOptions { repeated_keys, budget, ..SketchOptions::default() },
+        &*progress,
+    )?;
     let mut builder = Builder::new(folder, memory / 2);
     let job = Job {
         state,

@@ -15,11 +15,7 @@ use crate::text::TextOptions;
 /// # Errors
 ///
 /// Options for tokenizing texts given together with features; a file of stop words that cannot be read.
-pub fn shingling(
-    text: &TextOptions,
-    features: bool,
-    table: Option<&IdfTable>,
-) -> anyhow::Result<Shingling> {
+pub fn shingling(text: &TextOptions, features: bool, table: Option<&IdfTable>) -> anyhow::Result<Shingling> {
     text.check_features(features)?;
     match table {
         Some(table) => Ok(table.shingling().clone()),

@@ -47,7 +47,10 @@ fn check<P: AsRef<Path>>(
     let refuse = |why: String| Err(InvalidOptions::new(format!("{shown}: {why}; choose another {kind}")));
     let own = places(out);
     if let Some(index) = own.iter().find_map(|own| index_around(own)) {
-        return refuse(format!("is inside the index {}, where only the index has its files", index.display()));
+        return refuse(format!(
+            "is inside the index {}, where only the index has its files",
+            index.display()
+        ));
     }
     let is_there = out.symlink_metadata().is_ok();
     let mut files = None;
@@ -57,7 +60,8 @@ fn check<P: AsRef<Path>>(
             continue; // standard input
         }
         let others = places(read);
-        let any = |is: fn(&Path, &Path) -> bool| own.iter().any(|own| others.iter().any(|other| is(own, other)));
+        let any =
+            |is: fn(&Path, &Path) -> bool| own.iter().any(|own| others.iter().any(|other| is(own, other)));
         if any(|own, other| own == other) {
             return refuse(format!("the run reads {}, which is the same", read.display()));
         }
@@ -126,8 +130,7 @@ fn is_index(folder: &Path) -> bool {
 pub fn begins_with(path: &Path, head: &[u8]) -> bool {
     let mut found = Vec::new();
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
-        && File::open(path)
-            .is_ok_and(|file| file.take(head.len() as u64).read_to_end(&mut found).is_ok())
+        && File::open(path).is_ok_and(|file| file.take(head.len() as u64).read_to_end(&mut found).is_ok())
         && found == head
 }
 

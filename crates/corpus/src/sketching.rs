@@ -13,12 +13,12 @@ use twindex::params::{Family, MinhashWeights, Tokens};
 use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::MemoryBudget;
 use twindex::{Error, Fingerprint, Key};
-use twindex_join::{SortScratch, DeltaScratch};
+use twindex_join::{DeltaScratch, SortScratch};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
-    BATCH_BYTES, Batch, Buffers, Content, Documents, Ending, Form, Forms, OwnAttached, Parser, Place, Record,
-    ChunkTotals, bad_at, check_key,
+    BATCH_BYTES, Batch, Buffers, ChunkTotals, Content, Documents, Ending, Form, Forms, OwnAttached, Parser,
+    Place, Record, bad_at, check_key,
 };
 use crate::observer::Progress;
 use crate::remembered::{CachedChunk, ChunkCache, ChunkMemory, put_end, put_small};

@@ -248,9 +248,8 @@ impl TextOptions {
 
     /// Returns the first option that is set, except for some; `None` if there is none.
     pub(crate) fn given_except(&self, except: &[&str]) -> Option<String> {
-        let mut given = self.texts().into_iter().filter(|(name, _, texts)| {
-            !texts.is_empty() && !except.contains(name)
-        });
+        let mut given =
+            self.texts().into_iter().filter(|(name, _, texts)| !texts.is_empty() && !except.contains(name));
         given.next().map(|(name, ..)| spelled(name))
     }
 

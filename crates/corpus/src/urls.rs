@@ -292,7 +292,8 @@ impl Pages {
     fn for_each_host(mut self, memory: usize, mut each: impl FnMut(&[(String, u64)])) -> anyhow::Result<()> {
         self.write()?;
         self.held = Vec::new();
-        let (mut unit, mut of_unit, mut bytes): (Vec<u8>, Vec<(String, u64)>, usize) = (Vec::new(), Vec::new(), 0);
+        let (mut unit, mut of_unit, mut bytes): (Vec<u8>, Vec<(String, u64)>, usize) =
+            (Vec::new(), Vec::new(), 0);
         combine(self.runs.readers(), |page: CrawledPage| -> anyhow::Result<()> {
             let end = page.text.iter().position(|&byte| byte == 0).unwrap_or(page.text.len());
             let (host, url) = page.text.split_at(end);
@@ -347,6 +348,9 @@ mod tests {
         let mut pages = Pages::new(folder.path(), 1 << 20);
         pages.push("a", "http://a/1", 1).unwrap();
         let refused = pages.for_each_host(100, |_| {}).unwrap_err().to_string();
-        assert!(refused.contains("the host a has more than 0 pages") && refused.contains("--memory"), "{refused}");
+        assert!(
+            refused.contains("the host a has more than 0 pages") && refused.contains("--memory"),
+            "{refused}"
+        );
     }
 }

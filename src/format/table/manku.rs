@@ -131,7 +131,9 @@ impl Manku {
         }
         let mut values = self.values(source, first)?;
         let start = values.seek(source, *bounds.start())?.ok_or_else(|| self.falls_short(source, first))?;
-        let Some(past_end) = bounds.end().checked_add(1) else { return self.ordered(source, start..self.rows) };
+        let Some(past_end) = bounds.end().checked_add(1) else {
+            return self.ordered(source, start..self.rows);
+        };
         if let Some(end) = values.seek(source, past_end)? {
             return self.ordered(source, start..end);
         }
@@ -251,7 +253,9 @@ impl Manku {
                     }
                     let position = most_significant(last ^ value);
                     counts[position] += 1;
-                    if at == values.rows.start && self.code.bits(position).is_some_and(|bits| bits <= bits_left) {
+                    if at == values.rows.start
+                        && self.code.bits(position).is_some_and(|bits| bits <= bits_left)
+                    {
                         return fault(
                             values.at,
                             "a value that does not fit into the block before".into(),

@@ -365,7 +365,10 @@ macro_rules! codec_tests {
             for (name, values) in testing::sets() {
                 testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&values, &name);
             }
-            testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
+            testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(
+                &testing::uniform(100_000, 100),
+                "uniform 100,000",
+            );
         }
 
         #[test]

@@ -92,7 +92,9 @@ impl Neighbourhood {
 
     /// Sorts candidates of equal rank by key, and removes the candidates that have the rank of `of` but a larger key.
     fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
-        if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
+        if all.windows(2).all(|two| two[0].rank != two[1].rank)
+            && all.last().is_none_or(|last| last.rank < mine)
+        {
             return Ok(());
         }
         let mut ordered = Vec::with_capacity(all.len());
@@ -127,7 +129,10 @@ impl Neighbourhood {
         query.for_each_bucket(segment, |bucket, is_near| {
             short.clear();
             let Some(long) = segment.bucket_by_priority(bucket, &mut short)? else {
-                short.iter().filter(|&&ordinal| part.is_live(ordinal)).for_each(|&ordinal| found.add(ordinal, is_near));
+                short
+                    .iter()
+                    .filter(|&&ordinal| part.is_live(ordinal))
+                    .for_each(|&ordinal| found.add(ordinal, is_near));
                 return Ok(());
             };
             if is_one {

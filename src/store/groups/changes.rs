@@ -68,9 +68,11 @@ impl SnapshotLeaders {
     fn leader(&self, document: DocRef) -> Result<DocRef> {
         match self.around.leader(document, &mut QueryLimit::new(u64::MAX))? {
             Decision::Decided(leader) => Ok(leader),
-            Decision::Undecided => {
-                Err(Error::Limit { what: "queries for the leader of a document", limit: u64::MAX, found: u64::MAX })
-            }
+            Decision::Undecided => Err(Error::Limit {
+                what: "queries for the leader of a document",
+                limit: u64::MAX,
+                found: u64::MAX,
+            }),
         }
     }
 }

@@ -126,7 +126,8 @@ impl Neighbourhood {
         let rank = self.rank(document)?;
         // A search by distance finds all neighbours at once. Repeating the search would cost more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
-        let mut frame = DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
+        let mut frame =
+            DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
     }
@@ -156,13 +157,18 @@ impl Neighbourhood {
     /// Returns the next neighbour that can be a leader; `None` if there are no more. Of documents with the same contents,
     /// only the first can be a leader: it is near the others and precedes them. If it is not a leader, its leader is also
     /// near the others.
-    fn next_of(&self, frame: &mut DecisionFrame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
+    fn next_of(
+        &self,
+        frame: &mut DecisionFrame,
+        query: &mut Option<(DocRef, Query)>,
+    ) -> Result<Option<DocRef>> {
         loop {
             if frame.next == frame.candidates.len() && frame.has_more {
                 self.hold_next(frame)?;
             }
             let Some(&candidate) = frame.candidates.get(frame.next) else { return Ok(None) };
-            let may_lead = (candidate.is_near || self.resembles(frame.document, candidate.document, query)?)
+            let may_lead = (candidate.is_near
+                || self.resembles(frame.document, candidate.document, query)?)
                 && !self.is_refuted(frame, candidate.document)?;
             if may_lead {
                 return Ok(Some(candidate.document));
@@ -184,7 +190,11 @@ impl Neighbourhood {
     }
 
     /// Returns the leader of a document, and all documents with the same leader, including the leader.
-    pub(super) fn group(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
+    pub(super) fn group(
+        &self,
+        of: DocRef,
+        budget: &mut QueryLimit,
+    ) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
         let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
         if !budget.spend(1) {
             return Ok(Decision::Undecided);

@@ -103,7 +103,10 @@ impl Neighbourhood {
     }
 
     /// Calls `each` with the number of each part and the part. Releases each part before it reads the next one.
-    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn for_each_part(
+        &self,
+        mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>,
+    ) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
                 let (segment, deleted) = self.state.segment_at(place);
@@ -121,7 +124,11 @@ impl Neighbourhood {
     }
 
     /// Calls `read` with the part that contains a document, and the ordinal of the document.
-    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>) -> Result<T> {
+    pub(super) fn read<T>(
+        &self,
+        of: DocRef,
+        read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>,
+    ) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
         let part = if is_segment {

@@ -169,18 +169,23 @@ impl RoundSearch<'_> {
         let first = range.start as u32;
         for (start, segment, deleted) in self.groups.numbers.segments() {
             let queries = &queries[range.clone()];
-            segment.search_documents(queries, SearchOptions::within(radius), &mut scratch, |query, ordinal, _| {
-                let number = start + ordinal;
-                if !self.groups.is_undecided(number) || deleted.contains(ordinal) {
-                    return Ok(ControlFlow::Continue(()));
-                }
-                if found.len() >= max {
-                    has_more = true;
-                    return Ok(ControlFlow::Break(()));
-                }
-                found.push((first + query as u32, number));
-                Ok(ControlFlow::Continue(()))
-            })?;
+            segment.search_documents(
+                queries,
+                SearchOptions::within(radius),
+                &mut scratch,
+                |query, ordinal, _| {
+                    let number = start + ordinal;
+                    if !self.groups.is_undecided(number) || deleted.contains(ordinal) {
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    if found.len() >= max {
+                        has_more = true;
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    found.push((first + query as u32, number));
+                    Ok(ControlFlow::Continue(()))
+                },
+            )?;
             segment.check_map()?;
             if has_more {
                 return Ok(None);

@@ -321,9 +321,15 @@ impl Rows {
     /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
-        let deferred = if self.defers_bands { Chains::bytes_of(self.replaced_by.len() * self.bands) } else { 0 };
+        let deferred =
+            if self.defers_bands { Chains::bytes_of(self.replaced_by.len() * self.bands) } else { 0 };
         let features = self.features.bytes() + deferred;
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + features + self.prefixes.bytes() + 8 * self.prefix_entries.len() + blocks
+        self.records.memory()
+            + self.replaced_by.len() * ROW_BYTES
+            + features
+            + self.prefixes.bytes()
+            + 8 * self.prefix_entries.len()
+            + blocks
     }
 
     /// Defers indexing rows by their bands until [`index_bands`](Self::index_bands) is called, because indexing all rows at
@@ -533,9 +539,7 @@ impl Rows {
 
     /// Returns whether a row is live in the view of the first `limit` rows.
     pub(super) fn is_live(&self, row: u32, limit: u32) -> bool {
-        row < limit
-            && self.replaced_by.get(row as usize) >= limit
-            && !self.records.is_delete(row as usize)
+        row < limit && self.replaced_by.get(row as usize) >= limit && !self.records.is_delete(row as usize)
     }
 
     /// Returns the newest row of a key among the first `limit` rows, including deletes; `None` if there is none.
@@ -672,7 +676,8 @@ mod tests {
 
     /// Returns the results of all queries on the rows.
     fn answers(rows: &Rows, limit: u32) -> (u64, Vec<Option<u32>>, Vec<Vec<u32>>) {
-        let keys = (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
+        let keys =
+            (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
         let mut found = Vec::new();
         let mut state = 99;
         for within in [0, 3, 3, 5] {
@@ -697,7 +702,8 @@ mod tests {
     }
 
     fn expiring() -> Params {
-        let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).expire_after(100);
+        let params =
+            Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).expire_after(100);
         params.build().unwrap()
     }
 
@@ -779,7 +785,8 @@ mod tests {
             let key = format!("key {}", step * 7 % 5000);
             // Some pieces end because of their bytes, some because of their rows.
             let value = if step < 100 { &value[..] } else { &value[..(step % 5) as usize] };
-            let kept = Kept { fingerprint: step, features: &[1, step], signature: &[1, 2], ..Kept::default() };
+            let kept =
+                Kept { fingerprint: step, features: &[1, step], signature: &[1, 2], ..Kept::default() };
             let kept = (step % 9 > 0).then_some(kept);
             let attached = Attached { value, ..Attached::default() };
             if step % 11 == 10 {

@@ -91,12 +91,7 @@ impl Pieces {
         self.full_bytes + self.last.memory()
     }
 
-    pub(super) fn put(
-        &mut self,
-        key: Key<'_>,
-        kept: Option<Kept<'_>>,
-        attached: Attached<'_>,
-    ) -> Result<()> {
+    pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         self.add(|records| records.push_with(key, kept, attached))
     }
 

@@ -36,7 +36,9 @@ impl Rows {
     ) -> u32 {
         let (mut block, mut first, mut same) = match *at {
             ScanPosition::Start if !self.simhash => (BLOCKS, NONE, NONE),
-            ScanPosition::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
+            ScanPosition::Start
+                if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN =>
+            {
                 return self.scan((fingerprint, within), limit, (at, 0), each);
             }
             ScanPosition::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
@@ -108,7 +110,8 @@ impl Rows {
     /// Prefetches the memory that queries for these features, one per band, will read, so that the memory accesses overlap.
     pub(in crate::store) fn warm_features(&self, features: &[u64]) {
         let bits = bands::bits_of(self.params());
-        let hashes = (0..).zip(features).map(|(band, &feature)| feature_hash(band, bands::key(feature, bits)));
+        let hashes =
+            (0..).zip(features).map(|(band, &feature)| feature_hash(band, bands::key(feature, bits)));
         self.features.warm(hashes);
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::states::{NextGeneration, Life, PendingSync, DirectoryName, Pointer, Publish, Route};
+use super::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -122,7 +122,12 @@ impl Writer {
                 let mut fields = Vec::new();
                 fields::encode(&self.params, false, &[], &mut fields);
                 let fields = Fields::of(&fields);
-                self.push(key.as_key(), None, Attached { stamp: Some(stamp), fields, ..Attached::default() }, true)?;
+                self.push(
+                    key.as_key(),
+                    None,
+                    Attached { stamp: Some(stamp), fields, ..Attached::default() },
+                    true,
+                )?;
                 self.delete(&key)
             }
             // A document with that key exists now, so the manifest stores the time instead.

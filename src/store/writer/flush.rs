@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::states::{NextGeneration, MEMTABLE_BYTES, PendingSync, Publish, Settings};
+use super::states::{MEMTABLE_BYTES, NextGeneration, PendingSync, Publish, Settings};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -14,12 +14,12 @@ use crate::segment::rows::Rows;
 use crate::segment::spilled::SpillBudget;
 use crate::segment::{BuiltSegment, Segment, build};
 use crate::store::memtable::FirstRows;
-use crate::store::merging::{FinishedMerge, Merging, DocumentSource, MergeWork};
+use crate::store::merging::{DocumentSource, FinishedMerge, MergeWork, Merging};
 use crate::store::names;
 use crate::store::state::{FrozenMemtable, open_segment};
 use crate::sync::pause;
-use crate::trace::event;
 use crate::sys::heap::Heap;
+use crate::trace::event;
 
 /// Number of segments of one batch at which they are merged, if the batch is to become a single segment.
 const MERGED_AT: usize = 64;
@@ -64,7 +64,9 @@ impl Writer {
 
     pub(super) fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
-            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_check() && self.is_batch_large() {
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2
+                || self.is_time_to_check() && self.is_batch_large()
+            {
                 return self.guarded(Self::freeze_batch);
             }
             return Ok(());
@@ -164,7 +166,9 @@ impl Writer {
     /// Starts a thread that writes the frozen memtable to a segment, unless one is running already. A writer may inherit a
     /// frozen memtable from the previous writer.
     pub(super) fn start_flush(&mut self) -> Result<()> {
-        let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
+        let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else {
+            return Ok(());
+        };
         let source = DocumentSource::Frozen(Arc::clone(&frozen.table));
         let number = self.take_number()?;
         let work = MergeWork { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
@@ -244,7 +248,11 @@ impl Writer {
                 if writer.view.rows >= TAIL_ROWS {
                     writer.flush_table()?;
                 }
-                if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+                if writer.coming == NextGeneration::Changed {
+                    writer.publish(Publish::Shape).map(drop)
+                } else {
+                    Ok(())
+                }
             });
         }
     }
@@ -385,7 +393,11 @@ impl Writer {
         self.next.segments.push(entry);
         // With `one_segment`, documents expire only in the final segment, so that intermediate segments do not affect the
         // result.
-        if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
+        if self.settings.one_segment {
+            Ok(())
+        } else {
+            self.view.expire_segment(self.view.segments.len() - 1, None)
+        }
     }
 
     /// Returns the number for the next segment and increments it. Numbers are never reused.
@@ -453,7 +465,11 @@ impl Writer {
         self.check_between("flush")?;
         self.guarded(|writer| {
             writer.flush_table()?;
-            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed {
+                writer.publish(Publish::Shape).map(drop)
+            } else {
+                Ok(())
+            }
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::segment::Segment;
 use crate::segment::merge::{self, MergeInput};
 use crate::segment::spilled::SpillBudget;
 use crate::store::merge_plan::{self, Size};
-use crate::store::merging::{FinishedMerge, DocumentSource, MergeWork};
+use crate::store::merging::{DocumentSource, FinishedMerge, MergeWork};
 use crate::store::{commit, names};
 use crate::trace::event;
 
@@ -194,7 +194,11 @@ impl Writer {
         self.guarded(|writer| {
             writer.settle_flush()?;
             writer.settle_merge()?;
-            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed {
+                writer.publish(Publish::Shape).map(drop)
+            } else {
+                Ok(())
+            }
         })?;
         self.settle_sweep();
         self.merge_failure.take().map_or(Ok(()), Err)
@@ -203,7 +207,11 @@ impl Writer {
     pub(super) fn check_between(&self, what: &str) -> Result<()> {
         self.check_process()?;
         self.check_sound()?;
-        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && self.coming == NextGeneration::AsPublished {
+        if self.batch.is_empty()
+            && self.records.is_empty()
+            && self.rows.is_none()
+            && self.coming == NextGeneration::AsPublished
+        {
             return Ok(());
         }
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
@@ -297,7 +305,11 @@ impl Writer {
         drop(self.merging.take());
         self.guarded(|writer| {
             writer.settle_flush()?;
-            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed {
+                writer.publish(Publish::Shape).map(drop)
+            } else {
+                Ok(())
+            }
         })?;
         self.sweep_all()
     }

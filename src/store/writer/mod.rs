@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::states::{NextGeneration, Life, PendingSync, DirectoryName, Pointer, Route, Settings};
+use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route, Settings};
 use self::sweeping::Sweeping;
 use super::document::Document;
 use super::index::{Index, SharedIndex};
@@ -27,7 +27,7 @@ use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
 use super::query::{Hit, Query};
-use super::state::{State, LiveView};
+use super::state::{LiveView, State};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -590,7 +590,9 @@ impl Writer {
 
     /// Returns whether records of this batch are collected for segments.
     fn collects(&self) -> bool {
-        self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
+        self.settings.makes_segments() && self.route == Route::BySettings
+            || !self.records.is_empty()
+            || self.rows.is_some()
     }
 
     /// Returns an error if the index does not store the values, stamps or fields of a document, if a required one is

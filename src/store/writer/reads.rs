@@ -65,7 +65,11 @@ impl Writer {
     ///
     /// # Errors
     /// Same as [`contains`](Self::contains) and [`Snapshot::leader`].
-    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
+    pub fn leader<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        max_queries: u64,
+    ) -> Result<Option<Decision<Leader>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).leader(key, max_queries)
     }
@@ -110,7 +114,11 @@ impl Writer {
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
-    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
+    pub fn group<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        max_queries: u64,
+    ) -> Result<Option<Decision<Group>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group(key, max_queries)
     }
@@ -120,7 +128,11 @@ impl Writer {
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
-    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
+    pub fn group_size<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        max_queries: u64,
+    ) -> Result<Option<Decision<u64>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group_size(key, max_queries)
     }

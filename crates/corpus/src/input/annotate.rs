@@ -59,9 +59,13 @@ impl AnnotatedFields {
     /// Returns the fields of the annotation in the order in which they are written to each row.
     fn fields(self) -> &'static [NoteField] {
         match self {
-            Self::Decided => {
-                &[NoteField::ClusterId, NoteField::ClusterSize, NoteField::Kept, NoteField::Score, NoteField::NearKey]
-            }
+            Self::Decided => &[
+                NoteField::ClusterId,
+                NoteField::ClusterSize,
+                NoteField::Kept,
+                NoteField::Score,
+                NoteField::NearKey,
+            ],
             Self::Size => &[NoteField::ClusterSize],
             Self::Spans => &[NoteField::Spans],
         }
@@ -170,7 +174,9 @@ impl AnnotationOptions {
                 let header = headers.row(number).ok_or("its header is gone")?;
                 Ok(self.row(line, note, header.written(), encoding_of(line, charset)))
             }
-            Form::Archive { .. } => self.record(line, note).ok_or_else(|| "no record of an archive".to_owned()),
+            Form::Archive { .. } => {
+                self.record(line, note).ok_or_else(|| "no record of an archive".to_owned())
+            }
             Form::Arc => Err("records of ARC files cannot hold more fields; convert them to WARC".to_owned()),
             Form::Columns(_) => Ok(line.to_vec()),
         }
@@ -196,7 +202,13 @@ impl AnnotationOptions {
         Some(all)
     }
 
-    fn row(&self, line: &[u8], note: &DocumentNote, written: RowDialect, encoding: Option<&'static Encoding>) -> Vec<u8> {
+    fn row(
+        &self,
+        line: &[u8],
+        note: &DocumentNote,
+        written: RowDialect,
+        encoding: Option<&'static Encoding>,
+    ) -> Vec<u8> {
         let mut all = line.to_vec();
         for field in self.fields() {
             all.push(written.delimiter);
@@ -246,7 +258,9 @@ fn push_plain(all: &mut Vec<u8>, value: &NoteValue<'_>) {
     match value {
         NoteValue::Number(number) => all.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
         NoteValue::Boolean(is_true) => all.extend_from_slice(if *is_true { b"true" } else { b"false" }),
-        NoteValue::Digits(bytes) | NoteValue::Text(bytes) | NoteValue::Arrays(bytes) => all.extend_from_slice(bytes),
+        NoteValue::Digits(bytes) | NoteValue::Text(bytes) | NoteValue::Arrays(bytes) => {
+            all.extend_from_slice(bytes);
+        }
     }
 }
 
@@ -267,7 +281,8 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
 /// results.
 fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     let Some(quote) = written.quote else { return push_escaped(all, field) };
-    let is_special = |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
+    let is_special =
+        |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
     if !field.iter().any(is_special) {
         all.extend_from_slice(field);
         return;
@@ -299,7 +314,13 @@ mod tests {
 
     fn gone() -> DocumentNote {
         let near_key = Some("a,\"é\"".as_bytes().to_vec());
-        DocumentNote { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key, ..DocumentNote::default() }
+        DocumentNote {
+            cluster: Some((3, 2)),
+            is_kept: false,
+            score: b"0.875000".to_vec(),
+            near_key,
+            ..DocumentNote::default()
+        }
     }
 
     #[test]
@@ -313,7 +334,10 @@ mod tests {
              \"near_key\":\"a,\\\"\\u00e9\\\"\"}  "
         );
         let of_history = DocumentNote { cluster: None, score: Vec::new(), ..gone() };
-        assert!(of("{\"text\":\"\"}", &of_history).contains("\"cluster_id\":null,\"cluster_size\":null,\"kept\":false,\"score\":null"));
+        assert!(
+            of("{\"text\":\"\"}", &of_history)
+                .contains("\"cluster_id\":null,\"cluster_size\":null,\"kept\":false,\"score\":null")
+        );
         assert_eq!(all().object(b"[1]", &gone()), None);
     }
 
@@ -351,6 +375,11 @@ mod tests {
         let made = all().record(record, &DocumentNote { near_key: None, is_kept: true, ..gone() }).unwrap();
         let wanted = "WARC/1.0\r\nContent-Length: 3\r\ncluster_id: 3\r\ncluster_size: 2\r\nkept: true\r\nscore: 0.875000\r\n\r\na\r\nb";
         assert_eq!(String::from_utf8(made).unwrap(), wanted);
-        assert!(all().record(b"WARC/1.0\nA: b\n\nx", &gone()).unwrap().ends_with(b"near_key: a,\"\xc3\xa9\"\n\nx"));
+        assert!(
+            all()
+                .record(b"WARC/1.0\nA: b\n\nx", &gone())
+                .unwrap()
+                .ends_with(b"near_key: a,\"\xc3\xa9\"\n\nx")
+        );
     }
 }

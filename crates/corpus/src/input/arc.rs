@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::archive::{self, BadRecord, ArchiveFormat, ArchiveStream};
+use super::archive::{self, ArchiveFormat, ArchiveStream, BadRecord};
 use super::charset::Charset;
 use super::fields::{Fields, Ids, name_conflict};
 use super::warc::RecordContent;
@@ -89,7 +89,8 @@ impl ArchiveFormat for ArcFile {
                 && bytes.len() < HEAD_BYTES_MAX
                 && (stream.number > 1 || stream.window.broke_off().is_some());
             let names = NAMES.join(" ");
-            let reason = format!("expected the head of a record, {names}, found \"{}\"", start.escape_ascii());
+            let reason =
+                format!("expected the head of a record, {names}, found \"{}\"", start.escape_ascii());
             return Ok(Err(BadRecord { reason, skip: 0, is_short }));
         };
         let of = format!(", of {}", String::from_utf8_lossy(values[0]));
@@ -171,7 +172,8 @@ pub(super) fn understand<'r>(
 ) -> Result<RecordContent<'r>, String> {
     let head = ArcHeader::of(record).ok_or("its head is none of an ARC file")?;
     let (url, content) = (head.values[0], &record[head.bytes..]);
-    let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme.as_bytes()));
+    let begins =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme.as_bytes()));
     if url.starts_with(FIRST) {
         let version = content.split(|&byte| byte == b' ').next().unwrap_or_default();
         // guard: an ARC file of another version is refused
@@ -272,7 +274,9 @@ mod tests {
                         RecordContent::Made { key, shown } => {
                             format!("{}={}", String::from_utf8_lossy(&key.unwrap()), shown.text)
                         }
-                        RecordContent::Text { .. } | RecordContent::Revisit => panic!("no record of an ARC file is one"),
+                        RecordContent::Text { .. } | RecordContent::Revisit => {
+                            panic!("no record of an ARC file is one")
+                        }
                         RecordContent::NoDocument => "none".to_owned(),
                     })
                 });
@@ -297,7 +301,11 @@ mod tests {
             answer("http://a.example/", "one\nhttp://b/ 1 2 3 4\ntwo"),
             answer("http://a.example/with a blank", "three"),
             record("ftp://a.example/x", "text/plain", "four"),
-            record("http://a.example/p", "image/png", "HTTP/1.0 200 OK\r\nContent-Type: image/png\r\n\r\n\u{89}PNG"),
+            record(
+                "http://a.example/p",
+                "image/png",
+                "HTTP/1.0 200 OK\r\nContent-Type: image/png\r\n\r\n\u{89}PNG",
+            ),
         ]
         .concat();
         let wanted = [
@@ -310,7 +318,10 @@ mod tests {
         ];
         assert_eq!(read(archive.as_bytes(), 1000), (good(&wanted), None));
         // The version block of written files can be read, too.
-        assert_eq!(read(&[PREAMBLE, answer("http://a/", "x").as_bytes()].concat(), 1000).0, good(&["none", "http://a/=x"]));
+        assert_eq!(
+            read(&[PREAMBLE, answer("http://a/", "x").as_bytes()].concat(), 1000).0,
+            good(&["none", "http://a/=x"])
+        );
     }
 
     #[test]
@@ -364,7 +375,8 @@ mod tests {
         for pad in [262_000, 262_100, 262_144, 600_000] {
             let long = "y".repeat(pad);
             let archive = [first("1"), answer("http://a/", &long), answer("http://b/", "x")].concat();
-            let wanted = ["none".to_owned(), format!("http://a/={long}"), "http://b/=x".to_owned()].map(Ok).to_vec();
+            let wanted =
+                ["none".to_owned(), format!("http://a/={long}"), "http://b/=x".to_owned()].map(Ok).to_vec();
             assert_eq!(read(archive.as_bytes(), 1 << 20).0, wanted, "{pad}");
         }
     }

@@ -79,9 +79,16 @@ impl AttachedFields {
     /// A field is missing or invalid.
     pub(super) fn of_json(&self, line: &str) -> anyhow::Result<OwnAttached> {
         let AttachedFields { value, stamp, deciding } = self;
-        let names = [value.as_deref(), stamp.as_deref(), deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
+        let names = [
+            value.as_deref(),
+            stamp.as_deref(),
+            deciding.number(),
+            deciding.inside.as_deref(),
+            deciding.url.as_deref(),
+        ];
         let names = names.map(|name| name.map(FieldPath::of));
-        let found = nested::select_single(line, &names).map_err(|error| anyhow!(nested::select_error(line, &error)))?;
+        let found = nested::select_single(line, &names)
+            .map_err(|error| anyhow!(nested::select_error(line, &error)))?;
         let [value, stamp, number, inside, url] = found.map(|value| value.map(RawValue::get));
         let is_null = |json: &&str| *json == "null";
         let has = HasField { value: value.is_some(), url: url.is_some() };
@@ -100,13 +107,18 @@ impl AttachedFields {
     /// # Errors
     ///
     /// The stamp is missing or invalid, or the value is too long.
-    pub(super) fn take(&self, value: Option<Vec<u8>>, stamp: Option<FieldValue<'_>>) -> anyhow::Result<OwnAttached> {
+    pub(super) fn take(
+        &self,
+        value: Option<Vec<u8>>,
+        stamp: Option<FieldValue<'_>>,
+    ) -> anyhow::Result<OwnAttached> {
         let has = HasField { value: value.is_some(), url: false };
         let value = value.unwrap_or_default();
         let bytes = value.len();
         ensure!(bytes <= VALUE_BYTES_MAX, "a value of {bytes} bytes; at most {VALUE_BYTES_MAX} are kept");
         let Some(name) = &self.stamp else { return Ok(OwnAttached { value, has, ..OwnAttached::default() }) };
-        let found = stamp.ok_or_else(|| MissingField(format!("no field {name:?} (use --stamp-field NAME)")))?;
+        let found =
+            stamp.ok_or_else(|| MissingField(format!("no field {name:?} (use --stamp-field NAME)")))?;
         let stamp = found.stamp().ok_or_else(|| {
             let shown: String = found.to_string().chars().take(CHARACTERS_SHOWN).collect();
             let integer = match found {
@@ -137,7 +149,9 @@ impl AttachedFields {
         };
         let bytes = |name: &Option<String>| find(name.as_deref()).map(|(bytes, _)| bytes);
         let number = |name: Option<&str>| {
-            find(name).map(|(bytes, is_time)| if is_time { FieldValue::TimeText(time(bytes)) } else { FieldValue::of_bytes(bytes) })
+            find(name).map(|(bytes, is_time)| {
+                if is_time { FieldValue::TimeText(time(bytes)) } else { FieldValue::of_bytes(bytes) }
+            })
         };
         let AttachedFields { value, stamp, deciding } = self;
         let own = self.take(bytes(value).map(<[u8]>::to_vec), number(stamp.as_deref()))?;
@@ -155,7 +169,8 @@ mod tests {
     #[test]
     fn values_and_stamps_are_read_from_fields_paths_and_pointers() {
         let of = |value: &str, stamp: &str, line: &str| {
-            let fields = AttachedFields { value: Some(value.into()), stamp: Some(stamp.into()), ..Default::default() };
+            let fields =
+                AttachedFields { value: Some(value.into()), stamp: Some(stamp.into()), ..Default::default() };
             fields.of_json(line).map(|found| (found.value, found.stamp.unwrap()))
         };
         for (line, value, stamp) in [

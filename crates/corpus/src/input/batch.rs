@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::field_value::MissingField;
 use super::content::Content;
+use super::field_value::MissingField;
 use super::form::{Ending, Form};
 use super::jsonl::FoundLine;
-use super::parser::{self, Parser, ParsedLine};
+use super::parser::{self, ParsedLine, Parser};
 use super::partition::{self, Partitioned};
 use super::seen::{AttachedSeen, FieldsSeen};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
@@ -303,7 +303,9 @@ impl Record<'_> {
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
-            RecordSource::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
+            RecordSource::Line { form, number, name, .. } => {
+                Place::of(Arc::clone(name), *number, form.unit())
+            }
             RecordSource::Whole(whole) => whole.place.clone(),
         }
     }
@@ -324,7 +326,8 @@ impl Record<'_> {
             RecordSource::Line { form, line, .. } => {
                 let of_record = self.partitioned.map_or(parser, |partitioned| &partitioned.parser);
                 let own = parser::attached(*form, line, of_record).and_then(|own| {
-                    let mut own = self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
+                    let mut own =
+                        self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
                     let deciding = &parser.fields.attached.deciding;
                     deciding.take_host(self.key, &mut own.deciding)?;
                     let is_time = deciding.number().map(|_| own.deciding.is_time);
@@ -468,8 +471,14 @@ impl Chunk<'_> {
                 RawRecord::Whole(whole) => match read_whole(whole, buffers) {
                     Ok((content, loss)) => {
                         let from = RecordSource::Whole(whole);
-                        let record =
-                            Record { key: &whole.key, is_own: true, content, from, partitioned: None, seen: &own };
+                        let record = Record {
+                            key: &whole.key,
+                            is_own: true,
+                            content,
+                            from,
+                            partitioned: None,
+                            seen: &own,
+                        };
                         (record, loss, whole.text.is_detected, None)
                     }
                     Err(reason) => {
@@ -480,7 +489,8 @@ impl Chunk<'_> {
                 RawRecord::Line { start, end, form, number, name, offset, ending, key: other } => {
                     let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
-                    let problem = |reason| Problem { place: Place::of(Arc::clone(name), number, form.unit()), reason };
+                    let problem =
+                        |reason| Problem { place: Place::of(Arc::clone(name), number, form.unit()), reason };
                     let partitioned = buffers.partitions.of(parser, name);
                     let mut of_record = partitioned.map_or(parser, |partitioned| &partitioned.parser);
                     if other.is_some() {
@@ -515,7 +525,14 @@ impl Chunk<'_> {
                                     }
                                 },
                             };
-                            let from = RecordSource::Line { form, line, number, name, offset: *offset, ending: *ending };
+                            let from = RecordSource::Line {
+                                form,
+                                line,
+                                number,
+                                name,
+                                offset: *offset,
+                                ending: *ending,
+                            };
                             let record = Record { key, is_own, content, from, partitioned, seen: &own };
                             (record, loss, is_detected, Some(absent))
                         }

@@ -144,9 +144,10 @@ fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Dec
     }
     let Some(first) = known.clone().next() else { return Decoded::detected(bytes) };
     let decoded = Decoded::by(first, bytes);
-    let (lost, kept) = decoded.text.chars().filter(|character| !character.is_ascii()).fold((0, 0), |(lost, kept), one| {
-        if one == '\u{fffd}' { (lost + 1_u64, kept) } else { (lost, kept + 1_u64) }
-    });
+    let (lost, kept) =
+        decoded.text.chars().filter(|character| !character.is_ascii()).fold((0, 0), |(lost, kept), one| {
+            if one == '\u{fffd}' { (lost + 1_u64, kept) } else { (lost, kept + 1_u64) }
+        });
     let other = (lost > kept).then(|| Decoded::detected(bytes).lossless()).flatten();
     other.unwrap_or(decoded)
 }
@@ -211,7 +212,8 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
             if let Some(encoding) = meta(bytes, &mut at).ok()? {
                 return Some(encoding);
             }
-        } else if matches!(rest, [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic()) {
+        } else if matches!(rest, [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic())
+        {
             at += rest.iter().position(|byte| SPACE.contains(byte) || *byte == b'>')?;
             while attribute(bytes, &mut at).ok()?.is_some() {}
         } else if matches!(rest, [b'<', b'!' | b'/' | b'?', ..]) {
@@ -314,7 +316,10 @@ mod tests {
             ("<meta charset=windows-1251>", Some(WINDOWS_1251)),
             ("<META CharSet='Shift_JIS'>", Some(SHIFT_JIS)),
             ("<meta http-equiv=Content-Type content='text/html; charset=windows-1251'>", Some(WINDOWS_1251)),
-            ("<meta content=\"text/html;charset=windows-1251\" http-equiv=\"content-type\"/>", Some(WINDOWS_1251)),
+            (
+                "<meta content=\"text/html;charset=windows-1251\" http-equiv=\"content-type\"/>",
+                Some(WINDOWS_1251),
+            ),
             ("<meta content='text/html; charset=windows-1251'>", None),
             ("<meta name=description content='charset=windows-1251' http-equiv=refresh>", None),
             ("<!-- <meta charset=shift_jis> --><meta charset=windows-1251>", Some(WINDOWS_1251)),

@@ -15,8 +15,8 @@ use std::time::SystemTime;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, SortingColumn};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::decoded::{ColumnType, DecodedColumn};
 use super::attached::HasField;
+use super::decoded::{ColumnType, DecodedColumn};
 use super::fields::{self, Ids, push_key, push_text};
 use super::fingerprint;
 use super::leaves::{Table, TypeTest};
@@ -334,7 +334,12 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let value = named(value.as_deref(), "--value-field", numbers, ColumnType::is_text_or_number)?;
     let stamp =
         named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", ColumnType::is_stamp)?;
-    let number = named(deciding.number(), deciding.number_option(), "numbers, times or strings", ColumnType::is_number)?;
+    let number = named(
+        deciding.number(),
+        deciding.number_option(),
+        "numbers, times or strings",
+        ColumnType::is_number,
+    )?;
     let values = "strings, whole numbers, times or booleans";
     let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
     let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
@@ -358,7 +363,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         url: url.map(place),
     };
     let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
-    let decoded = leaves.iter().map(|&leaf| DecodedColumn::new(leaf, stored.columns()[leaf].as_ref())).collect();
+    let decoded =
+        leaves.iter().map(|&leaf| DecodedColumn::new(leaf, stored.columns()[leaf].as_ref())).collect();
     let at_once = rows_at_once(&metadata);
     let batches =
         Batches { file: Arc::new(file), metadata, columns: decoded, at_once, groups: 0, left: 0, rows: 0 };
@@ -429,7 +435,16 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineP
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
         let (number, is_time) = (FieldNumber::default(), false);
-        return Some(LineParts { key, text: rest, value: &[], stamp: None, number, is_time, inside: &[], url: &[] });
+        return Some(LineParts {
+            key,
+            text: rest,
+            value: &[],
+            stamp: None,
+            number,
+            is_time,
+            inside: &[],
+            url: &[],
+        });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
@@ -683,7 +698,9 @@ mod tests {
             Ok::<_, String>(read)
         };
         assert_eq!(read(50), Ok(50));
-        for (stated, expected) in [(51, "fewer rows than its row group"), (49, "more rows than its row group")] {
+        for (stated, expected) in
+            [(51, "fewer rows than its row group"), (49, "more rows than its row group")]
+        {
             let message = read(stated).unwrap_err();
             assert!(message.ends_with(&format!("on after 0 rows: a column has {expected}")), "{message}");
         }
@@ -695,7 +712,8 @@ mod tests {
         let path = folder.path().join("in.parquet");
         let read = |types: [&str; 2], id: Vec<u8>, text: Vec<u8>| {
             let [of_id, of_text] = types;
-            let schema = format!("message root {{ required binary id {of_id}; optional binary text {of_text}; }}");
+            let schema =
+                format!("message root {{ required binary id {of_id}; optional binary text {of_text}; }}");
             let schema = Arc::new(parse_message_type(&schema).unwrap());
             let mut writer =
                 SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Arc::default()).unwrap();

@@ -21,7 +21,9 @@ impl OutputFile {
     pub(super) fn new(file: DurableFile, compression: Option<Compression>) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(file),
-            Some(Compression::Gzip) => Self::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default()))),
+            Some(Compression::Gzip) => {
+                Self::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default())))
+            }
             Some(Compression::Zstd) => Self::Zstd(Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
         })
     }

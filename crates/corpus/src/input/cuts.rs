@@ -39,6 +39,7 @@ pub(super) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>
 
 /// Like [`part_without`]; `None` if a range is not on character boundaries of the part.
 pub(super) fn checked_part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> Option<String> {
-    let is_sound = |range: &Range<usize>| part.is_char_boundary(range.start) && part.is_char_boundary(range.end);
+    let is_sound =
+        |range: &Range<usize>| part.is_char_boundary(range.start) && part.is_char_boundary(range.end);
     inside(cut, place).iter().all(is_sound).then(|| part_without(part, place, cut))
 }

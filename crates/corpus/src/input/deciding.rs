@@ -1,7 +1,6 @@
 //! The fields that affect, in addition to the texts, which documents are kept: a number or time that determines the order
 //! of documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
 
-
 use anyhow::{anyhow, ensure};
 
 use super::field_number::{FieldNumber, NUMBER_TYPE};
@@ -105,8 +104,10 @@ impl DecidingFields {
         let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
             let json = number.ok_or_else(|| missing(name, self.purpose()))?;
-            let read = FieldValue::of_json(json).map_or_else(|| Err(NUMBER_TYPE.to_owned()), |value| value.number());
-            (found.number, found.is_time) = read.map_err(|expected| wrong(name, &number_or_time(&expected), json))?;
+            let read =
+                FieldValue::of_json(json).map_or_else(|| Err(NUMBER_TYPE.to_owned()), |value| value.number());
+            (found.number, found.is_time) =
+                read.map_err(|expected| wrong(name, &number_or_time(&expected), json))?;
         }
         if let Some(name) = &self.inside {
             let json = inside.ok_or_else(|| missing(name, INSIDE))?;
@@ -167,11 +168,12 @@ impl DecidingFields {
     ) -> anyhow::Result<DecidingValues> {
         let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
-            let value = number.filter(|value| !matches!(value, FieldValue::Text(text) if text.trim().is_empty()));
+            let value =
+                number.filter(|value| !matches!(value, FieldValue::Text(text) if text.trim().is_empty()));
             let value = value.ok_or_else(|| missing(name, self.purpose()))?;
-            (found.number, found.is_time) = value
-                .number()
-                .map_err(|expected| wrong(name, &number_or_time(&expected), &format!("{:?}", value.to_string().trim())))?;
+            (found.number, found.is_time) = value.number().map_err(|expected| {
+                wrong(name, &number_or_time(&expected), &format!("{:?}", value.to_string().trim()))
+            })?;
         }
         if let Some(name) = &self.inside {
             found.inside = inside.unwrap_or_default().to_vec();
@@ -269,7 +271,8 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_finite_are_refused() {
-        for text in ["", "-", "+", "nan", "NaN", "inf", "-Infinity", "1e999", "1,5", "0x10", "1 2", "ü", "e"] {
+        for text in ["", "-", "+", "nan", "NaN", "inf", "-Infinity", "1e999", "1,5", "0x10", "1 2", "ü", "e"]
+        {
             assert!(FieldNumber::parse(text).is_err(), "{text}");
         }
         assert!(FieldNumber::parse("83076749736557242056487941267521536").unwrap_err().contains("2^116"));
@@ -309,11 +312,9 @@ mod tests {
             fields.of_text(Some(FieldValue::Text(score.into())), Some(lang.as_bytes()), None)
         };
         assert_eq!(of_text(" 2.5 ", "de").unwrap().number, FieldNumber::parse("2.5").unwrap());
-        for (score, lang, part) in [
-            ("", "de", "no field \"score\""),
-            ("NaN", "de", "found \"NaN\""),
-            ("1", "", "is empty"),
-        ] {
+        for (score, lang, part) in
+            [("", "de", "no field \"score\""), ("NaN", "de", "found \"NaN\""), ("1", "", "is empty")]
+        {
             let said = of_text(score, lang).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");
         }
@@ -323,7 +324,8 @@ mod tests {
     fn numbers_strings_times_and_extended_json_have_the_same_order_everywhere() {
         let fields = DecidingFields { number: Some("n".into()), ..Default::default() };
         let of_json = |json: &'static str| fields.of_json([Some(json), None, None]).unwrap();
-        let of_text = |text: &'static str| fields.of_text(Some(FieldValue::Text(text.into())), None, None).unwrap();
+        let of_text =
+            |text: &'static str| fields.of_text(Some(FieldValue::Text(text.into())), None, None).unwrap();
         for (json, text) in [
             ("9", "9"),
             ("\"9\"", "9"),
@@ -361,7 +363,11 @@ mod tests {
         assert_eq!(of("domain", None, key).unwrap(), "example.co.uk");
         assert_eq!(of("host", Some("\"https://a.b/\""), "7").unwrap(), "a.b");
         for (url, key, part) in [
-            (None, "page 7", "the key: expected a URL, http://host/..., for --inside host or domain, found \"page 7\""),
+            (
+                None,
+                "page 7",
+                "the key: expected a URL, http://host/..., for --inside host or domain, found \"page 7\"",
+            ),
             (Some("7"), "7", "field \"u\": expected a string with a URL, found 7"),
             (Some("\"x\""), "http://a.b/", "--url-field: expected a URL"),
             (Some("null"), "http://a.b/", "--url-field: expected a URL"),

@@ -34,17 +34,27 @@ pub(super) enum ColumnType {
     /// Byte arrays of any length, which need not be UTF-8.
     Bytes,
     Boolean,
-    Integer { bits: u32, is_signed: bool },
+    Integer {
+        bits: u32,
+        is_signed: bool,
+    },
     Float16,
     Float32,
     Float64,
     /// Decimal numbers with `scale` digits after the decimal point.
-    Decimal { scale: usize },
+    Decimal {
+        scale: usize,
+    },
     /// Days since 1970-01-01.
     Date,
-    Timestamp { unit: TimeUnit, is_utc: bool },
+    Timestamp {
+        unit: TimeUnit,
+        is_utc: bool,
+    },
     /// Byte arrays of the same length.
-    FixedBytes { is_uuid: bool },
+    FixedBytes {
+        is_uuid: bool,
+    },
     /// A struct: a group of columns, each with one value per row.
     Group,
     /// An unsupported type, with its name for error messages.
@@ -101,7 +111,9 @@ impl ColumnType {
             (PhysicalType::FLOAT, _) => Self::Float32,
             (PhysicalType::DOUBLE, _) => Self::Float64,
             (PhysicalType::INT96, _) => Self::Timestamp { unit: TimeUnit::MICROS, is_utc: false },
-            (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(_)) if usize::try_from(*type_length).map_or(true, |bytes| bytes > DECIMAL_BYTES_MAX) => {
+            (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(_))
+                if usize::try_from(*type_length).map_or(true, |bytes| bytes > DECIMAL_BYTES_MAX) =>
+            {
                 Self::Other("Decimal of more than 32 bytes")
             }
             (_, Some(Ok(scale))) => Self::Decimal { scale: scale.into() },
@@ -144,11 +156,19 @@ impl ColumnType {
             (Some(LogicalType::Integer(of)), _) if of.bit_width == 64 => {
                 Self::Integer { bits: 64, is_signed: of.is_signed }
             }
-            (Some(LogicalType::Timestamp(of)), _) => Self::Timestamp { unit: of.unit, is_utc: of.is_adjusted_to_u_t_c },
-            (None, ConvertedType::NONE | ConvertedType::INT_64) => Self::Integer { bits: 64, is_signed: true },
+            (Some(LogicalType::Timestamp(of)), _) => {
+                Self::Timestamp { unit: of.unit, is_utc: of.is_adjusted_to_u_t_c }
+            }
+            (None, ConvertedType::NONE | ConvertedType::INT_64) => {
+                Self::Integer { bits: 64, is_signed: true }
+            }
             (None, ConvertedType::UINT_64) => Self::Integer { bits: 64, is_signed: false },
-            (None, ConvertedType::TIMESTAMP_MILLIS) => Self::Timestamp { unit: TimeUnit::MILLIS, is_utc: true },
-            (None, ConvertedType::TIMESTAMP_MICROS) => Self::Timestamp { unit: TimeUnit::MICROS, is_utc: true },
+            (None, ConvertedType::TIMESTAMP_MILLIS) => {
+                Self::Timestamp { unit: TimeUnit::MILLIS, is_utc: true }
+            }
+            (None, ConvertedType::TIMESTAMP_MICROS) => {
+                Self::Timestamp { unit: TimeUnit::MICROS, is_utc: true }
+            }
             _ => Self::Other("Time64"),
         }
     }
@@ -196,7 +216,8 @@ impl ColumnType {
 
     /// Returns whether numbers or times can be read from columns of this type.
     pub(super) fn is_number(self) -> bool {
-        self.is_stamp() || matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Decimal { .. })
+        self.is_stamp()
+            || matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Decimal { .. })
     }
 
     /// Returns whether the values for `--inside` can be read from columns of this type.

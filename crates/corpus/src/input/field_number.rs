@@ -43,7 +43,8 @@ impl FieldNumber {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let integer = text.parse().ok().and_then(Self::integer);
-            return integer.ok_or_else(|| format!("an integer between -2^{INTEGER_BITS} and 2^{INTEGER_BITS}"));
+            return integer
+                .ok_or_else(|| format!("an integer between -2^{INTEGER_BITS} and 2^{INTEGER_BITS}"));
         }
         // Excludes the texts for infinity and not-a-number.
         let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));

@@ -67,7 +67,9 @@ impl<'v> FieldValue<'v> {
                 Some(time) => Ok((time.number(), true)),
                 None => FieldNumber::parse(text.trim()).map(|number| (number, false)),
             },
-            Self::TimeText(text) => Time::parse(text).map(|time| (time.number(), true)).ok_or_else(|| TIME.to_owned()),
+            Self::TimeText(text) => {
+                Time::parse(text).map(|time| (time.number(), true)).ok_or_else(|| TIME.to_owned())
+            }
             Self::Time(time) => Ok((time.number(), true)),
         }
     }

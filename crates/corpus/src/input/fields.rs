@@ -61,15 +61,10 @@ impl Fields {
     }
 
     /// Creates the names of the key and text fields.
-    pub(super) fn new(
-        id: &str,
-        text: &str,
-        ids: Ids,
-        features: bool,
-        attached: &AttachedFields,
-    ) -> Self {
+    pub(super) fn new(id: &str, text: &str, ids: Ids, features: bool, attached: &AttachedFields) -> Self {
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
-        let named = named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
+        let named =
+            named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
         let fields = Self { id, text, named, ids, features, attached: attached.clone(), ..Self::default() };
         if features { fields.with_single_text() } else { fields }
@@ -207,7 +202,9 @@ mod tests {
 
     #[test]
     fn empty_and_too_many_names_are_refused() {
-        let check = |names: &str, is_list| check_names("--text-field", names, is_list).map_err(|error| error.to_string());
+        let check = |names: &str, is_list| {
+            check_names("--text-field", names, is_list).map_err(|error| error.to_string())
+        };
         for names in ["a", "a,b", "a.b", "/a/b"] {
             assert_eq!(check(names, true), Ok(()), "{names}");
         }

@@ -107,7 +107,10 @@ impl FingerprintForm {
                         "{written:?} can be hexadecimal and decimal: say which with --fingerprint-form hex or decimal"
                     ));
                 }
-                hex(written).or_else(|| decimal(written)).or_else(|| signed(written)).or_else(|| bits(written))
+                hex(written)
+                    .or_else(|| decimal(written))
+                    .or_else(|| signed(written))
+                    .or_else(|| bits(written))
             }
         };
         found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
@@ -169,7 +172,8 @@ fn decimal(written: &str) -> Option<u64> {
 
 fn signed(written: &str) -> Option<u64> {
     let digits = written.strip_prefix('-').unwrap_or(written);
-    let number: Option<i64> = written.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let number: Option<i64> =
+        written.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
     number.map(i64::cast_unsigned)
 }
 
@@ -242,7 +246,11 @@ mod tests {
             ("hex", "1000000000000000", None),
             ("bits", "1", None),
         ] {
-            assert_eq!(FingerprintForm::named(form).unwrap().parse_number(digits).ok(), value, "{form} {digits}");
+            assert_eq!(
+                FingerprintForm::named(form).unwrap().parse_number(digits).ok(),
+                value,
+                "{form} {digits}"
+            );
         }
     }
 

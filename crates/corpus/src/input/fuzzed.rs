@@ -9,7 +9,7 @@ use std::io;
 
 use super::*;
 pub use made::seeds;
-use made::{HEAD, FuzzHeader, ExpectedRecord, Packing, FuzzInput, made_archive, patched_parquet};
+use made::{ExpectedRecord, FuzzHeader, FuzzInput, HEAD, Packing, made_archive, patched_parquet};
 
 /// Maximum length of a message in bytes for any input, without the path of the input.
 const MESSAGE_BYTES_MAX: usize = 1500;
@@ -285,11 +285,17 @@ impl<'w> ReadPlan<'w> {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
                 // The identities of lossy texts and of pages without text are longer than their texts.
-                let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
+                let is_shown =
+                    |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
                 let shown = outcome.documents.iter().filter(is_shown);
-                let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
+                let (shown, bytes) =
+                    shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
                 assert_eq!(counts.replaced_utf8 + counts.unseen_pages, documents - shown);
-                assert!(if shown == documents { counts.text_bytes == bytes } else { counts.text_bytes >= bytes });
+                assert!(if shown == documents {
+                    counts.text_bytes == bytes
+                } else {
+                    counts.text_bytes >= bytes
+                });
             }
         }
         assert!(counts.skipped_bad <= self.options.skip_bad);
@@ -316,10 +322,7 @@ impl<'w> ReadPlan<'w> {
         let line = record.line(parser)?.into_owned();
         if let Some((path, offset)) = record.origin() {
             let file = &self.files[&**path];
-            assert!(
-                file[offset as usize..].starts_with(&line),
-                "its file has other bytes at {offset}"
-            );
+            assert!(file[offset as usize..].starts_with(&line), "its file has other bytes at {offset}");
         }
         // Candidates are compared by their lines, which are stored or read again.
         let again = parser.identity_of_line(form, &line).expect("a line of a document is one");
@@ -345,7 +348,16 @@ impl<'w> ReadPlan<'w> {
             path if is_file => (self.nameless(path), Vec::new()),
             key => (key.to_owned(), line),
         };
-        Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form, ending: record.ending() })
+        Ok(Document {
+            key: key.into_bytes(),
+            identity,
+            features,
+            attached,
+            place,
+            line,
+            form,
+            ending: record.ending(),
+        })
     }
 
     /// Checks that no record that exceeds the size limit has become a document.
@@ -465,7 +477,8 @@ fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     }
     let way = ReadPlan::new(&head.options);
     let reference = way.read_stream(Pieces::whole(packed));
-    let from_pieces = ReadPlan::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
+    let from_pieces =
+        ReadPlan::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
     reference.assert_same(&from_pieces, "in pieces");
     reference.assert_same(&from_file, "from a file");
     let failing = way.read_stream(Pieces { fails: true, ..Pieces::of(packed, head.sizes) });
@@ -536,7 +549,9 @@ fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Optio
                 let id = match id {
                     serde_json::Value::String(id) => lossy::shown(id).unwrap_or_else(|| id.clone()),
                     // The digits as in the line, since a float may differ from them.
-                    serde_json::Value::Number(id) if id.is_f64() => String::from_utf8_lossy(&document.key).into_owned(),
+                    serde_json::Value::Number(id) if id.is_f64() => {
+                        String::from_utf8_lossy(&document.key).into_owned()
+                    }
                     id => id.to_string(),
                 };
                 assert_eq!(document.key, id.as_bytes());

@@ -46,7 +46,8 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
     // HTTP/2 and HTTP/3 have no status line, so archivers generate one with that version.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
-    if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
+    if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)])
+    {
         let again = [b"HTTP/1.1", &response[space..]].concat();
         return Ok(page(&again, bytes_max)?.map(|page| HttpPage {
             of_type: Cow::Owned(page.of_type.into_owned()),
@@ -104,7 +105,12 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
             }
             // These formats have no magic number. Content that cannot be decompressed but is text was decompressed by
             // the archiver.
-            b"deflate" => decompressed_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
+            b"deflate" => decompressed_or_text(
+                flate2::read::DeflateDecoder::new(&content[..]),
+                &content,
+                bytes_max,
+                "deflate",
+            )?,
             b"br" => {
                 let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
                 decompressed_or_text(decoder, &content, bytes_max, "brotli")?
@@ -300,7 +306,9 @@ mod tests {
         let mut damaged = zstd::encode_all(&[b"abc".repeat(9), b"xyz".repeat(9)].concat()[..], 3).unwrap();
         damaged.truncate(damaged.len() - 3);
         assert!(
-            text(&answer(head, &damaged)).unwrap_err().starts_with("its content cannot be decompressed by zstd")
+            text(&answer(head, &damaged))
+                .unwrap_err()
+                .starts_with("its content cannot be decompressed by zstd")
         );
         let head = "Content-Type: text/plain\r\nContent-Encoding: compress\r\n";
         assert!(text(&answer(head, b"x")).unwrap_err().contains("\"compress\""));

@@ -17,12 +17,12 @@ use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
 use super::fields::{FieldSelections, Fields, Ids, name_conflict, push_key, push_text};
-use super::selection::Selection;
 use super::fingerprint::FingerprintForm;
 use super::form::Ending;
 use super::nested::{self, invalid_json, select_error};
 use super::open::Reader;
 use super::scan::{self, Scanned, ScannedValue};
+use super::selection::Selection;
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
 /// Size of reads from the stream, and minimum size of a buffer, in bytes. It is small in fuzzing, so that short inputs
@@ -301,7 +301,11 @@ impl From<String> for LineError {
 }
 
 /// Parses a line that is valid UTF-8.
-fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<ParsedObject<'p>, LineError> {
+fn parse_utf8<'p>(
+    line: &'p str,
+    fields: &Fields,
+    values: &'p mut Values,
+) -> Result<ParsedObject<'p>, LineError> {
     let Values { key, text, features } = values;
     if fields.features {
         let (own, found) = parse_features(line, fields)?;
@@ -364,7 +368,8 @@ fn parse_lossy<'p>(
     } else if fields.features {
         let (own, found) = parse_features(marked, fields)?;
         if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
-            let reason = format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
+            let reason =
+                format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
             return Err(LineError::Reason(reason));
         }
         *features = found;
@@ -378,8 +383,10 @@ fn parse_lossy<'p>(
         None => None,
         // guard: no byte of a key of JSON is replaced
         Some(own) if lossy::is_lossy(&own) => {
-            let reason =
-                format!("field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not", fields.id);
+            let reason = format!(
+                "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
+                fields.id
+            );
             return Err(LineError::Reason(reason));
         }
         Some(own) => {
@@ -387,7 +394,8 @@ fn parse_lossy<'p>(
             Some(key.as_str().as_bytes())
         }
     };
-    let parsed = |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false, absent });
+    let parsed =
+        |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false, absent });
     let brought = brought.map_or(Content::Features(features), Content::Fingerprint);
     let Some(found) = found else { return parsed(brought, false) };
     let is_lossy = lossy::is_lossy(&found);
@@ -426,7 +434,9 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
         Scalar::String(text) => Ok(text),
         Scalar::Null => Ok(String::new()),
         Scalar::Integer(_) => Err(format!("field {field:?} is a number, not a string")),
-        Scalar::Fraction => Err(format!("field {field:?} is a number with a fraction or an exponent, not a string")),
+        Scalar::Fraction => {
+            Err(format!("field {field:?} is a number with a fraction or an exponent, not a string"))
+        }
         Scalar::Other(found) => Err(format!("field {field:?} is {found}, not a string")),
     }
 }
@@ -534,8 +544,12 @@ fn parse_fingerprint(
         Scalar::Fraction => {
             return Err(format!("field {field:?} is a number beyond 64 bits, or with a fraction").into());
         }
-        Scalar::Null => return Err(format!("field {field:?} is null, and a document needs a fingerprint").into()),
-        Scalar::Other(found) => return Err(format!("field {field:?} is {found}, not a string or a number").into()),
+        Scalar::Null => {
+            return Err(format!("field {field:?} is null, and a document needs a fingerprint").into());
+        }
+        Scalar::Other(found) => {
+            return Err(format!("field {field:?} is {found}, not a string or a number").into());
+        }
     };
     Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
@@ -593,7 +607,9 @@ fn key_part(value: Scalar, field: &str) -> Result<String, String> {
         Scalar::Null => "null",
         Scalar::Other(found) => found,
     };
-    Err(format!("field {field:?} is {found}, not a string or a number (--id-field FILE:ROW takes the line instead)"))
+    Err(format!(
+        "field {field:?} is {found}, not a string or a number (--id-field FILE:ROW takes the line instead)"
+    ))
 }
 
 /// Parses the whole of `line` with `seed`.
@@ -956,13 +972,28 @@ mod tests {
         let line = br#"{"meta":{"url":"u","n":1.0},"title":"T","body":"B","none":null}"#;
         for (id, text, key, said) in [
             ("meta.url", "body", "u", "B"),
-            ("/meta/n", "title,body", "1.0", "T
-B"),
-            ("meta.url,meta.n", "none,title", "u,1.0", "
-T"),
-            ("meta.url", "title,absent,body", "u", "T
+            (
+                "/meta/n",
+                "title,body",
+                "1.0",
+                "T
+B",
+            ),
+            (
+                "meta.url,meta.n",
+                "none,title",
+                "u,1.0",
+                "
+T",
+            ),
+            (
+                "meta.url",
+                "title,absent,body",
+                "u",
+                "T
 
-B"),
+B",
+            ),
         ] {
             let fields = Fields::new(id, text, Ids::Field, false, &AttachedFields::default());
             let wanted = (key.as_bytes().to_vec(), said.to_owned());
@@ -1033,7 +1064,10 @@ B"),
         line.push(0xff);
         line.extend(b"\"}");
         let reason = parse(&line, &fields()).unwrap_err();
-        assert!(reason.starts_with("not UTF-8: byte 0xff at offset 18 of the line (--encoding LABEL"), "{reason}");
+        assert!(
+            reason.starts_with("not UTF-8: byte 0xff at offset 18 of the line (--encoding LABEL"),
+            "{reason}"
+        );
     }
 
     #[test]
@@ -1043,7 +1077,9 @@ B"),
         let mut buffers = LineBuffers::default();
         let mut parse = |line: &[u8], invalid, charset| {
             let parsed = super::parse(line, &fields(), invalid, charset, &mut buffers)?;
-            let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
+            let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else {
+                panic!("no text")
+            };
             Ok((text.to_owned(), parsed.content.identity().into_owned(), parsed.is_lossy))
         };
         let (text, identity, is_lossy) = parse(&line, InvalidUtf8::Replace, None).unwrap();
@@ -1074,7 +1110,8 @@ B"),
             Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
         let mut buffers = LineBuffers::default();
         let mut of =
-            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, None, &mut buffers) {
+            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, None, &mut buffers)
+            {
                 Ok(ParsedObject { key, content: Content::Features(features), .. }) => {
                     Ok((key.unwrap().to_vec(), features.canonical()))
                 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::{Annotation, Compression};
 use super::arc;
 use super::compressed::OutputFile;
 use super::cuts::Cuts;
@@ -14,6 +13,7 @@ use super::headers::Headers;
 use super::kept_keys;
 use super::kept_names::{may_be_compressed, name};
 use super::rows_kept;
+use super::{Annotation, Compression};
 use twindex::sys::DurableFile;
 
 /// File name suffix of JSON Lines files.
@@ -192,7 +192,13 @@ impl<'n> KeptWriter<'n> {
         Ok(())
     }
 
-    fn write_run(&mut self, run: &Run, start: usize, block: &KeptBlock, keys: &[OtherKey]) -> anyhow::Result<()> {
+    fn write_run(
+        &mut self,
+        run: &Run,
+        start: usize,
+        block: &KeptBlock,
+        keys: &[OtherKey],
+    ) -> anyhow::Result<()> {
         let bytes = &block.bytes[start..run.end];
         let header = match run.form {
             Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
@@ -272,7 +278,9 @@ impl<'n> KeptWriter<'n> {
             if known.is_none() && suffix == ARC {
                 file.write_all(arc::PREAMBLE)?;
             }
-            if let Some((header, mut line)) = first.as_ref().and_then(|header| Some((header, header.line.clone()?))) {
+            if let Some((header, mut line)) =
+                first.as_ref().and_then(|header| Some((header, header.line.clone()?)))
+            {
                 if let Some(annotation) = annotation {
                     annotation.noted.add_names(&mut line, header.written());
                 }
@@ -288,7 +296,8 @@ impl<'n> KeptWriter<'n> {
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
             // The newline of the last line is counted when it is written.
-            let is_open = first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
+            let is_open =
+                first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
             // The first record of an ARC file is its description.
             let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
@@ -319,8 +328,12 @@ impl<'n> KeptWriter<'n> {
                     let file = self.headers.columns(number).context("a file of no columns")?;
                     self.columns.make(&file)?;
                 }
-                Form::Row(number) => drop(self.file(suffix(form, &self.headers), Some(number))?),
-                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => drop(self.file(suffix(form, &self.headers), None)?),
+                Form::Row(number) => {
+                    self.file(suffix(form, &self.headers), Some(number))?;
+                }
+                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => {
+                    self.file(suffix(form, &self.headers), None)?;
+                }
             }
         }
         let columns = self.columns.finish()?;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use super::{Place, Problem, TableLines};
-use twindex::sys::DurableFile;
 use crate::tsv;
+use twindex::sys::DurableFile;
 
 /// Suffix that is added to the name of the file of documents.
 pub const SUFFIX: &str = ".keys";
@@ -169,7 +169,10 @@ mod tests {
         let open = || KeptKeys::beside(&folder.path().join("kept.jsonl"));
         let mut keys = open().unwrap().unwrap();
         let found: Vec<_> = [1, 2, 3, 5, 900, 902].map(|number| keys.of(number).unwrap()).into();
-        assert_eq!(found, [None, Some(b"a\tb#2".to_vec()), Some(b"c\xff".to_vec()), None, Some(b"d".to_vec()), None]);
+        assert_eq!(
+            found,
+            [None, Some(b"a\tb#2".to_vec()), Some(b"c\xff".to_vec()), None, Some(b"d".to_vec()), None]
+        );
         assert!(KeptKeys::beside(&folder.path().join("kept-2.jsonl")).unwrap().is_none());
         assert!(KeptKeys::beside(&folder.path().join("mine.jsonl")).unwrap().is_none());
         std::fs::write(folder.path().join("kept.jsonl.keys"), "other\n").unwrap();

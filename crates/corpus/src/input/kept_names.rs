@@ -24,7 +24,11 @@ pub(super) fn may_be_compressed(suffix: &str) -> bool {
 /// among the files with this suffix.
 pub(super) fn name(stem: &str, suffix: &str, number: usize, compression: Option<Compression>) -> String {
     let packed = compression.map_or("", Compression::suffix);
-    if number == 0 { format!("{stem}.{suffix}{packed}") } else { format!("{stem}-{}.{suffix}{packed}", number + 1) }
+    if number == 0 {
+        format!("{stem}.{suffix}{packed}")
+    } else {
+        format!("{stem}-{}.{suffix}{packed}", number + 1)
+    }
 }
 
 /// Returns whether this is the name of a file with kept documents.

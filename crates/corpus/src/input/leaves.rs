@@ -52,7 +52,13 @@ impl<'t> Table<'t> {
     /// # Errors
     ///
     /// The column does not exist, or has another type.
-    pub(super) fn named(self, name: &str, options: &str, fits: TypeTest, expected: &str) -> Result<usize, String> {
+    pub(super) fn named(
+        self,
+        name: &str,
+        options: &str,
+        fits: TypeTest,
+        expected: &str,
+    ) -> Result<usize, String> {
         self.find(&FieldPath::of(name), options, fits, expected)
     }
 
@@ -76,7 +82,8 @@ impl<'t> Table<'t> {
         }
         let of_type = ColumnType::of(column);
         let leaf = self.0.columns().iter().position(|leaf| leaf.path().parts() == path);
-        leaf.filter(|_| fits(of_type))
-            .ok_or_else(|| format!("the column {:?} holds {of_type}, where {expected} are expected", part.name))
+        leaf.filter(|_| fits(of_type)).ok_or_else(|| {
+            format!("the column {:?} holds {of_type}, where {expected} are expected", part.name)
+        })
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn mark_json(line: &[u8]) -> String {
             rest = &rest[2 * ESCAPE..];
             continue;
         }
-        let byte = |rest: &str| half(rest).filter(|half| (0xdc80..0xdd00).contains(half)).map(|half| half as u8);
+        let byte =
+            |rest: &str| half(rest).filter(|half| (0xdc80..0xdd00).contains(half)).map(|half| half as u8);
         let mut bytes = Vec::new();
         while let Some(byte) = byte(rest) {
             bytes.push(byte);
@@ -107,10 +108,14 @@ pub(super) fn shown(marked: &str) -> Option<String> {
     if !marked.contains(MARK) {
         return None;
     }
-    Some(parts(marked).map(|part| match part {
-        TextPart::Text(text) => text.to_owned(),
-        TextPart::Lost => "\u{fffd}".to_owned(),
-    }).collect())
+    Some(
+        parts(marked)
+            .map(|part| match part {
+                TextPart::Text(text) => text.to_owned(),
+                TextPart::Lost => "\u{fffd}".to_owned(),
+            })
+            .collect(),
+    )
 }
 
 /// Returns whether a marked text has undecodable data.

@@ -5,20 +5,34 @@
 const LOOKED_AT: usize = 1445;
 /// The tags with which a page may begin, after white space. A space or `>` must follow the tag name.
 const TAGS: [&str; 16] = [
-    "<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1", "<DIV", "<FONT", "<TABLE", "<A", "<STYLE", "<TITLE",
-    "<B", "<BODY", "<BR", "<P",
+    "<!DOCTYPE HTML",
+    "<HTML",
+    "<HEAD",
+    "<SCRIPT",
+    "<IFRAME",
+    "<H1",
+    "<DIV",
+    "<FONT",
+    "<TABLE",
+    "<A",
+    "<STYLE",
+    "<TITLE",
+    "<B",
+    "<BODY",
+    "<BR",
+    "<P",
 ];
 /// The names of script and style types among the text types.
-const NOT_SHOWN: [&str; 8] = [
-    "css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript",
-];
+const NOT_SHOWN: [&str; 8] =
+    ["css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript"];
 
 /// Returns the content type of content that begins with these bytes; `None` if it is not text.
 pub(super) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
     let start = &content[..content.len().min(LOOKED_AT)];
     let text = start.trim_ascii_start();
     let is_page = text.starts_with(b"<!--") || TAGS.iter().any(|tag| begins_with(text, tag.as_bytes()));
-    let is_marked = [&b"\xef\xbb\xbf"[..], b"\xfe\xff", b"\xff\xfe"].iter().any(|mark| start.starts_with(mark));
+    let is_marked =
+        [&b"\xef\xbb\xbf"[..], b"\xfe\xff", b"\xff\xfe"].iter().any(|mark| start.starts_with(mark));
     let is_binary = |byte: &u8| matches!(*byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     match () {
         () if is_page => Some(b"text/html"),
@@ -34,7 +48,9 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
 
 /// Returns whether a text type is a type of scripts or styles, which are not documents.
 pub(super) fn is_not_shown(medium: &[u8]) -> bool {
-    medium.get(5..).is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
+    medium
+        .get(5..)
+        .is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ mod rows;
 mod rows_cut;
 mod rows_kept;
 mod scan;
-mod selection;
 mod seen;
+mod selection;
 mod sniff;
 mod thrift;
 mod times;
@@ -99,19 +99,19 @@ use twindex::sketch::cut::{Letters, letters};
 
 use crate::error::InvalidOptions;
 use crate::numbers::{count, counted};
-pub use annotate::{Annotation, DocumentNote, AnnotationOptions, AnnotatedFields};
-pub use attached::{AttachedFields, OwnAttached};
+pub use annotate::{AnnotatedFields, Annotation, AnnotationOptions, DocumentNote};
 use attached::HasField;
+pub use attached::{AttachedFields, OwnAttached};
 use batch::WholeFile;
-pub use batch::{BATCH_BYTES, Batch, Buffers, Record, ChunkTotals};
+pub use batch::{BATCH_BYTES, Batch, Buffers, ChunkTotals, Record};
 pub use charset::Charset;
 pub use content::Content;
 pub use cuts::Cuts;
 pub use deciding::{DecidingFields, DecidingValues, UrlPart, inside_of};
-pub use field_number::FieldNumber;
 use dialect::RowDialect;
 pub use dialect::{Dialect, Quote};
 pub use features::Features;
+pub use field_number::FieldNumber;
 pub use fields::Ids;
 pub use fingerprint::FingerprintForm;
 use folder::Contents;
@@ -660,7 +660,9 @@ impl Counts {
         if let Some(first) = &self.first_partial {
             let lack = if self.partial_texts == 1 { "lacks" } else { "lack" };
             let documents = counted(self.partial_texts, "document");
-            remarks.push(format!("{documents} {lack} some of the text fields, the first: {first} (--text-field)"));
+            remarks.push(format!(
+                "{documents} {lack} some of the text fields, the first: {first} (--text-field)"
+            ));
         }
         if self.keyed_by_line > 0 {
             let documents = counted(self.keyed_by_line, "document");

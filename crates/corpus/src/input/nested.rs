@@ -20,9 +20,9 @@ pub(super) fn select<'l>(
     selections: [&Selection; 2],
 ) -> serde_json::Result<[Selected<'l>; 2]> {
     let is_wanted = |name: &str| {
-        selections.iter().any(|selection| {
-            name == selection.whole || selection.parts.iter().any(|part| begins(part, name))
-        })
+        selections
+            .iter()
+            .any(|selection| name == selection.whole || selection.parts.iter().any(|part| begins(part, name)))
     };
     let members = members(line, &is_wanted)?;
     let [first, second] = selections;
@@ -195,9 +195,9 @@ pub(super) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
 /// are not valid JSON.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
-    ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
-        around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word))
-    })
+    ["NaN", "-Infinity", "Infinity"]
+        .into_iter()
+        .find(|word| around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word)))
 }
 
 /// Returns the last escape in the line that is half of a surrogate pair.
@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn field_with_the_exact_name_takes_precedence_over_a_path() {
-        let line = r#"{"meta":{"url":"inside"},"meta.url":"plain","a,b":"both","a":1,"b":2,"\u002fa":"slash"}"#;
+        let line =
+            r#"{"meta":{"url":"inside"},"meta.url":"plain","a,b":"both","a":1,"b":2,"\u002fa":"slash"}"#;
         for (names, wanted) in [("meta.url", "\"plain\""), ("a,b", "\"both\""), ("/a", "\"slash\"")] {
             assert_eq!(found(line, names).unwrap(), [Some(wanted.to_owned())], "{names}");
         }

@@ -10,7 +10,7 @@ use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::annotate::NoteField;
-use super::{Annotation, DocumentNote, AnnotationOptions};
+use super::{Annotation, AnnotationOptions, DocumentNote};
 
 /// Number of decisions that are in memory at a time.
 const TOGETHER: usize = 4096;
@@ -25,7 +25,11 @@ pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr,
             NoteField::Score => (PhysicalType::DOUBLE, None),
             NoteField::NearKey | NoteField::Spans => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let repetition = if matches!(field, NoteField::Kept | NoteField::Spans) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        let repetition = if matches!(field, NoteField::Kept | NoteField::Spans) {
+            Repetition::REQUIRED
+        } else {
+            Repetition::OPTIONAL
+        };
         let name = noted.name(field);
         let column = Type::primitive_type_builder(&name, of_type);
         fields.push(Arc::new(column.with_repetition(repetition).with_logical_type(logical).build()?));

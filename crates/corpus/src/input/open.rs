@@ -35,7 +35,9 @@ impl Compression {
     pub(super) fn promised(path: &Path) -> Option<Self> {
         match path.extension()? {
             suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
-            suffix if ["zst", "zstd"].iter().any(|name| suffix.eq_ignore_ascii_case(name)) => Some(Self::Zstd),
+            suffix if ["zst", "zstd"].iter().any(|name| suffix.eq_ignore_ascii_case(name)) => {
+                Some(Self::Zstd)
+            }
             _ => None,
         }
     }
@@ -69,7 +71,9 @@ impl Compression {
 /// Returns whether a stream with these first bytes is decompressed or rejected, not read unchanged.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
-    Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
+    Compression::found(start).is_some()
+        || packed::packed(start).is_some()
+        || start.starts_with(&header::MAGIC)
 }
 
 /// Returns `path` without its compression suffix, if it has one.
@@ -121,7 +125,9 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let [.., a, b, c, d] = head;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     if length > DICTIONARY_BYTES_MAX {
-        return Err(format!("its zstd dictionary has {length} bytes, and {DICTIONARY_BYTES_MAX} is the most"));
+        return Err(format!(
+            "its zstd dictionary has {length} bytes, and {DICTIONARY_BYTES_MAX} is the most"
+        ));
     }
     let mut bytes = Vec::new();
     stream.take(length as u64).read_to_end(&mut bytes).map_err(cannot)?;
@@ -141,7 +147,11 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
 }
 
 /// Like [`zstd_within`], with a dictionary if it is not empty.
-fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) -> Result<Decoder<'d, R>, String> {
+fn zstd_by<'d, R: BufRead>(
+    stream: R,
+    window_log_max: u32,
+    dictionary: &[u8],
+) -> Result<Decoder<'d, R>, String> {
     Decoder::with_dictionary(stream, dictionary)
         .and_then(|mut decoder| {
             decoder.window_log_max(window_log_max)?;
@@ -249,7 +259,11 @@ impl Reader {
             }
             Some(Compression::Zstd) => {
                 let mut whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
-                let dictionary = if start.starts_with(&DICTIONARY_FRAME) { dictionary(&mut whole) } else { Ok(Vec::new()) };
+                let dictionary = if start.starts_with(&DICTIONARY_FRAME) {
+                    dictionary(&mut whole)
+                } else {
+                    Ok(Vec::new())
+                };
                 // guard: zstd of an input has a window of 128 MiB at most
                 // without it: WINDOW_LOG_MAX -> 31
                 let decoder = dictionary.and_then(|dictionary| zstd_by(whole, WINDOW_LOG_MAX, &dictionary));
@@ -282,7 +296,16 @@ impl Reader {
         let consumed = Arc::clone(consumed);
         let consumed_before = consumed.load(Ordering::Relaxed);
         let (may_break, broke_off) = (false, None);
-        Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, consumed_before, file_bytes })
+        Ok(Self {
+            name,
+            inner,
+            compression: None,
+            may_break,
+            broke_off,
+            consumed,
+            consumed_before,
+            file_bytes,
+        })
     }
 
     /// Returns the name of the input for messages.
@@ -426,11 +449,13 @@ mod tests {
 
     #[test]
     fn zstd_is_decoded_with_the_dictionary_before_it() {
-        let samples: Vec<Vec<u8>> =
-            (0..400_u32).map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes()).collect();
+        let samples: Vec<Vec<u8>> = (0..400_u32)
+            .map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes())
+            .collect();
         let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
         let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
-        let frames: Vec<Vec<u8>> = samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
+        let frames: Vec<Vec<u8>> =
+            samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
         let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
         let wanted = samples[..3].concat();
         let read = |bytes: Vec<u8>| {

@@ -15,8 +15,8 @@ use super::fingerprint::FingerprintForm;
 use super::form::Form;
 use super::headers::Headers;
 use super::{
-    Dialect, ID_FIELD, arc, InputOptions, DocumentNote, AnnotationOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
-    warc,
+    AnnotationOptions, Dialect, DocumentNote, ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss,
+    OwnAttached, arc, columns, http, jsonl, lossy, page_text, rows, warc,
 };
 
 /// Parses records. Threads share it.
@@ -52,7 +52,9 @@ impl Parser {
     /// the content, or of its [normalized](super::Documents::compare_normalised) text.
     #[must_use]
     pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
-        let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else { return content.identity() };
+        let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else {
+            return content.identity();
+        };
         let mut units = Units::default();
         match cutter.normalised(text, &mut units) {
             // If nothing remains of a text, its own bytes are compared.
@@ -92,7 +94,13 @@ impl Parser {
     /// # Errors
     ///
     /// The errors of [`AnnotationOptions::line`].
-    pub fn annotated(&self, noted: &AnnotationOptions, form: Form, line: &[u8], note: &DocumentNote) -> Result<Vec<u8>, String> {
+    pub fn annotated(
+        &self,
+        noted: &AnnotationOptions,
+        form: Form,
+        line: &[u8],
+        note: &DocumentNote,
+    ) -> Result<Vec<u8>, String> {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
@@ -173,7 +181,8 @@ pub(super) fn understand<'l>(
             };
             let jsonl::ParsedObject { key, content, is_lossy, is_detected, absent } = parsed;
             let loss = if is_lossy { Loss::Bytes } else { Loss::None };
-            let document = |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected, absent });
+            let document =
+                |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected, absent });
             return match content {
                 Content::Text(markup) if form == Form::Html => {
                     let (shown, opaque) = http::shown_of_page(markup, None)?;
@@ -237,10 +246,7 @@ pub(super) fn understand<'l>(
     if let Some(said) = parser.fields.fingerprint {
         // The reader of Parquet files writes fingerprints in hexadecimal.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
-        // A fingerprint that is not UTF-8 is invalid, too.
-        let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
-        let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
-        let content = Content::Fingerprint(fingerprint);
+        let content = fingerprint_in(text, written_so, parser)?;
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
     }
     let (content, loss) = match (std::str::from_utf8(text), invalid) {
@@ -270,6 +276,13 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
         return None;
     }
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
+}
+
+/// The fingerprint that a field holds. One that is not UTF-8 is invalid, too.
+fn fingerprint_in<'t>(text: &[u8], form: FingerprintForm, parser: &Parser) -> Result<Content<'t>, String> {
+    let fingerprint = form.parse(&String::from_utf8_lossy(text));
+    let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
+    Ok(Content::Fingerprint(fingerprint))
 }
 
 /// Returns the text to compare. If decoding it was lossy, `buffer` receives the bytes to compare instead.
@@ -306,7 +319,9 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     std::str::from_utf8(key).map(drop).map_err(|error| {
         let offset = error.valid_up_to();
         let byte = key[offset];
-        format!("not UTF-8: byte 0x{byte:02x} at offset {offset} of the key, and bytes of keys are never replaced")
+        format!(
+            "not UTF-8: byte 0x{byte:02x} at offset {offset} of the key, and bytes of keys are never replaced"
+        )
     })
 }
 
@@ -375,7 +390,9 @@ pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     let parser = &parser;
     match understand(form, line, parser, &mut buffers) {
         Ok(ParsedLine::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
-        Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => Err(anyhow::anyhow!("no document any more")),
+        Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => {
+            Err(anyhow::anyhow!("no document any more"))
+        }
         Ok(ParsedLine::MissingField(reason)) | Err(reason) => Err(anyhow::anyhow!("{reason}")),
     }
 }

@@ -8,11 +8,11 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::field_value::FieldValue;
 use super::deciding::DecidingFields;
+use super::field_value::FieldValue;
 use super::fields::{FieldSelections, Fields, Ids, push_key};
-use super::selection::{FieldPath, Selection};
 use super::parser::Parser;
+use super::selection::{FieldPath, Selection};
 use super::{AttachedFields, OwnAttached, folder};
 
 /// The value that Hive writes for null.
@@ -263,7 +263,8 @@ mod tests {
     use super::*;
 
     fn parser(id: &str, number: Option<&str>) -> Parser {
-        let mut options = InputOptions { id_field: id.to_owned(), ids: Ids::Field, ..InputOptions::default() };
+        let mut options =
+            InputOptions { id_field: id.to_owned(), ids: Ids::Field, ..InputOptions::default() };
         options.attached.deciding.number = number.map(str::to_owned);
         Parser::new(&options)
     }

@@ -50,7 +50,11 @@ impl Set {
         let wrong = |error: globset::Error| format!("{option}: {error}");
         for pattern in patterns {
             let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?;
-            if pattern.contains('/') { paths.add(glob) } else { names.add(glob) };
+            if pattern.contains('/') {
+                paths.add(glob)
+            } else {
+                names.add(glob)
+            };
         }
         Ok(Self { names: names.build().map_err(wrong)?, paths: paths.build().map_err(wrong)? })
     }
@@ -74,7 +78,10 @@ mod tests {
     fn patterns_match_names_or_paths_below_the_folder() {
         let paths = ["a.jsonl", "en/a.jsonl", "en/b.txt", "en/old/c.jsonl", "de/a.jsonl"];
         assert_eq!(wanted(&[], &[], &paths), paths);
-        assert_eq!(wanted(&["*.jsonl"], &[], &paths), ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]);
+        assert_eq!(
+            wanted(&["*.jsonl"], &[], &paths),
+            ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]
+        );
         assert_eq!(wanted(&["en/*"], &[], &paths), ["en/a.jsonl", "en/b.txt"]);
         assert_eq!(wanted(&["{en,de}/**"], &["*.txt", "**/old/**"], &paths), ["en/a.jsonl", "de/a.jsonl"]);
         assert_eq!(wanted(&[], &["[ab].*"], &paths), ["en/old/c.jsonl"]);

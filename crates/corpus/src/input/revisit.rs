@@ -110,7 +110,8 @@ fn id(record: &[u8], kept: &[u8]) -> String {
 
 /// Encodes twenty bytes in Base32. This length needs no padding.
 fn base32(bytes: &[u8]) -> Vec<u8> {
-    let groups = bytes.chunks(5).map(|group| group.iter().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte)));
+    let groups =
+        bytes.chunks(5).map(|group| group.iter().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte)));
     groups.flat_map(|bits| (0..8).rev().map(move |at| BASE32[(bits >> (5 * at) & 31) as usize])).collect()
 }
 
@@ -175,7 +176,10 @@ mod tests {
             ("no date", response("http://b/", "", "", &same)),
             ("cut", response("http://b/", DATE, "WARC-Truncated: length\r\n", &same)),
             ("no head", response("http://b/", DATE, "", "words")),
-            ("no answer", String::from_utf8(kept.clone()).unwrap().replace("Type: response", "Type: resource").into()),
+            (
+                "no answer",
+                String::from_utf8(kept.clone()).unwrap().replace("Type: response", "Type: resource").into(),
+            ),
         ] {
             assert_eq!(revisit(&other, &kept), None, "{why}");
         }
@@ -188,7 +192,9 @@ mod tests {
             let kept = response("http://a/", DATE, &stated(one), &format!("{PAGE}words"));
             let copy = response("http://b/", DATE, &stated(other), &format!("{PAGE}words"));
             let made = String::from_utf8(revisit(&copy, &kept).unwrap()).unwrap();
-            made.lines().find_map(|line| line.strip_prefix("WARC-Payload-Digest: ").map(str::to_owned)).unwrap()
+            made.lines()
+                .find_map(|line| line.strip_prefix("WARC-Payload-Digest: ").map(str::to_owned))
+                .unwrap()
         };
         assert_eq!(digest("md5:x", "md5:x"), "md5:x");
         assert!(digest("md5:x", "md5:y").starts_with("sha1:"));

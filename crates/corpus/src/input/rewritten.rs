@@ -8,9 +8,9 @@ use super::content::Content;
 use super::cuts::part_without;
 pub use super::cuts::without;
 use super::fields::{Fields, push_text};
-use super::selection::Selection;
 use super::form::Form;
-use super::parser::{ParseBuffers, Parser, ParsedLine, understand};
+use super::parser::{ParseBuffers, ParsedLine, Parser, understand};
+use super::selection::Selection;
 use super::{InvalidUtf8, charset, nested, warc};
 
 /// Returns whether the line of a document contains its text unchanged, so that parts of the text can be removed from
@@ -173,8 +173,13 @@ mod tests {
         // The text is in several fields: a nested one, in another order than in the line, and a null one.
         let line = r#"{"meta":{"body":"xyz"},"title":"abc","other":null}"#;
         let text = "abc\n\nxyz";
-        let left =
-            line_without(Form::Json, line.as_bytes(), text, std::slice::from_ref(&(2..6)), &parser("title,other,meta.body"));
+        let left = line_without(
+            Form::Json,
+            line.as_bytes(),
+            text,
+            std::slice::from_ref(&(2..6)),
+            &parser("title,other,meta.body"),
+        );
         let expected = r#"{"meta":{"body":"yz"},"title":"ab","other":null}"#;
         assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
 

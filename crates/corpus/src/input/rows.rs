@@ -12,15 +12,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use csv_core::{ReadRecordResult, Reader};
 
+use super::attached::HasField;
 use super::charset::{self, Charset};
 use super::cuts::part_without;
 use super::dialect::RowDialect;
-use super::attached::HasField;
 use super::field_value::FieldValue;
 use super::fields::{self, Ids, push_key, push_text};
-use super::selection::{FieldPath, Selection};
 use super::form::Ending;
 use super::jsonl::FoundLine;
+use super::selection::{FieldPath, Selection};
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
@@ -76,7 +76,8 @@ impl TableHeader {
             let Self { id, value, stamp, number, inside, url, columns, .. } = header;
             (id.clone(), *value, *stamp, *number, *inside, *url, *columns)
         };
-        (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
+        (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text)
+            && said(self) == said(other)
     }
 
     /// Returns the header of an empty table, which has no column names.
@@ -118,9 +119,10 @@ impl TableHeader {
             match (found.next(), found.next()) {
                 (Some((at, _)), None) => Ok(at),
                 (Some(_), Some(_)) => Err(format!("two columns have the name {wanted:?}")),
-                (None, _) if !written.has_header => {
-                    Err(format!("no column {wanted:?}; without a header they are 1 to {}; see {options}", all.len()))
-                }
+                (None, _) if !written.has_header => Err(format!(
+                    "no column {wanted:?}; without a header they are 1 to {}; see {options}",
+                    all.len()
+                )),
                 (None, _) => Err(format!(
                     "no column {wanted:?} in its first row, which names {}, with {:?} between them{}; see {options}",
                     super::listed(all.iter().map(String::as_str)),
@@ -188,11 +190,14 @@ impl TableHeader {
 
     /// Returns a row without these byte ranges of its text, and the remaining text. The values of all other fields are
     /// unchanged.
-    pub(super) fn line_without(&self, line: &[u8], cut: &[Range<usize>]) -> anyhow::Result<(Vec<u8>, String)> {
+    pub(super) fn line_without(
+        &self,
+        line: &[u8],
+        cut: &[Range<usize>],
+    ) -> anyhow::Result<(Vec<u8>, String)> {
         let mut fields = RowFields::default();
         fields.parse(line, self.written);
-        let mut values: Vec<Vec<u8>> =
-            (0..fields.ends.len()).map(|at| fields.field(at).to_vec()).collect();
+        let mut values: Vec<Vec<u8>> = (0..fields.ends.len()).map(|at| fields.field(at).to_vec()).collect();
         let (mut left, mut start) = (Vec::new(), 0);
         for (number, &at) in self.text.iter().enumerate() {
             start += usize::from(number > 0);
@@ -207,7 +212,8 @@ impl TableHeader {
         let out = self.written.row(&values);
         let mut again = RowFields::default();
         again.parse(&out, self.written);
-        let same = again.ends.len() == values.len() && (0..values.len()).all(|at| again.field(at) == values[at]);
+        let same =
+            again.ends.len() == values.len() && (0..values.len()).all(|at| again.field(at) == values[at]);
         anyhow::ensure!(same, "cannot be written in its own form: a field would be read as another value");
         Ok((out, String::from_utf8(left)?))
     }
@@ -220,7 +226,8 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
         names.parse(line, RowDialect { delimiter: *delimiter, ..written });
         (0..names.ends.len()).any(|at| names.field(at) == wanted.as_bytes())
     };
-    let other = OTHER_DELIMITERS.iter().find(|delimiter| **delimiter != written.delimiter && names(delimiter));
+    let other =
+        OTHER_DELIMITERS.iter().find(|delimiter| **delimiter != written.delimiter && names(delimiter));
     other.map_or_else(String::new, |other| format!(" (--delimiter {:?} finds it)", char::from(*other)))
 }
 
@@ -501,7 +508,9 @@ impl TableRows {
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
         Ok(match self.window.bytes()[..taken].last().copied() {
             // The reader counts the newline as the start of the next row.
-            Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => Ending::Crlf,
+            Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => {
+                Ending::Crlf
+            }
             Some(b'\r' | b'\n') => Ending::Newline,
             _ => Ending::None,
         })
@@ -545,7 +554,8 @@ impl TableRows {
         }
         self.read_again = read_again;
         self.start_at(line + 1);
-        let problem = format!("{problem}; a quote makes {covered} lines of it, and only this one is passed over");
+        let problem =
+            format!("{problem}; a quote makes {covered} lines of it, and only this one is passed over");
         Some(Row { taken: end, line, problem: Some(problem) })
     }
 }
@@ -619,15 +629,16 @@ mod tests {
         };
         let dialect = Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() };
         let written = RowDialect::of(dialect, delimiter == b'\t');
-        let (mut rows, header) =
-            TableRows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string())?;
+        let (mut rows, header) = TableRows::open(window, written, false, None, &fields, max)
+            .map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
         let mut buffers = RowFields::default();
         while rows
             .next(|line, found| {
                 let picked = found.and_then(|found| {
                     let (key, text) = header.pick(found.line, &mut buffers)?;
-                    Ok([key.unwrap_or_default(), text].map(|field| String::from_utf8_lossy(field).into_owned()))
+                    Ok([key.unwrap_or_default(), text]
+                        .map(|field| String::from_utf8_lossy(field).into_owned()))
                 });
                 all.push((line, picked));
             })
@@ -667,7 +678,8 @@ mod tests {
         assert_eq!(found[1], (3, Err(too_long.clone())));
         // A line that is too long by itself is skipped. Each line after it is parsed as a row again, because a quote
         // may have joined the lines.
-        let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
+        let one_of =
+            |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
         assert_eq!(found[2], (4, Err(too_long)));
         let not_ended = "a field that begins with a quote is not ended by one".to_owned();
         assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
@@ -685,17 +697,20 @@ mod tests {
                 self.0.read(&mut buffer[..upper])
             }
         }
-        let table = b"id,text\n1,\"ab\ncd\"\n2,\"x\r\n\n\n3,z\"\r\n\n\n\n\n4,\"long long\n5,q\n6,r\n\"\r7,s\n";
+        let table =
+            b"id,text\n1,\"ab\ncd\"\n2,\"x\r\n\n\n3,z\"\r\n\n\n\n\n4,\"long long\n5,q\n6,r\n\"\r7,s\n";
         let read = |piece: usize, max: usize| {
             let reader = Box::new(Pieces(std::io::Cursor::new(table.to_vec()), piece));
             let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
             let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
             let fields = fields::Fields { id: "id".into(), text: "text".into(), ..Default::default() };
             let written = RowDialect::of(Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() }, false);
-            let (mut rows, _) =
-                TableRows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string()).unwrap();
+            let (mut rows, _) = TableRows::open(window, written, false, None, &fields, max)
+                .map_err(|problem| problem.to_string())
+                .unwrap();
             let mut all = Vec::new();
-            while rows.next(|line, found| all.push((line, found.map(|found| found.line.to_vec())))).unwrap() {}
+            while rows.next(|line, found| all.push((line, found.map(|found| found.line.to_vec())))).unwrap() {
+            }
             all
         };
         for max in 0..30 {
@@ -737,10 +752,14 @@ mod tests {
 
     #[test]
     fn rows_after_an_unbalanced_quote_are_read() {
-        let found = rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
+        let found =
+            rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
         assert_eq!(found[0].0, 2);
         assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, and only this one"), "{found:?}");
-        assert_eq!(found[1..], [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]);
+        assert_eq!(
+            found[1..],
+            [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]
+        );
         // Reading again is limited: a table with only such rows is read `READ_AGAIN` times. After that, all lines of a
         // bad row are discarded.
         let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));

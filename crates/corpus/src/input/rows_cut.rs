@@ -52,7 +52,10 @@ pub(super) fn text_columns(
 
 /// Returns the part of the sort order that remains valid when texts change: the sort columns before the first text
 /// column.
-pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usize]) -> Option<Vec<SortingColumn>> {
+pub(super) fn sorting_without(
+    sorting: Option<&Vec<SortingColumn>>,
+    text: &[usize],
+) -> Option<Vec<SortingColumn>> {
     let is_text = |column: &&SortingColumn| {
         usize::try_from(column.column_idx).is_ok_and(|column| text.contains(&column))
     };

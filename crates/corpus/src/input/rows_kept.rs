@@ -16,7 +16,8 @@ use parquet::basic::Encoding;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
-    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
+    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
+    Int96Type,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData, SortingColumn};
@@ -108,7 +109,13 @@ impl<'n> Writers<'n> {
     /// # Errors
     ///
     /// An input file cannot be read again, or an output file cannot be written.
-    pub(super) fn push(&mut self, file: &Arc<ParquetFile>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
+    pub(super) fn push(
+        &mut self,
+        file: &Arc<ParquetFile>,
+        line: &[u8],
+        document: u32,
+        key: Option<&[u8]>,
+    ) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
         let at = match &mut self.pending {
             Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
@@ -142,7 +149,13 @@ impl<'n> Writers<'n> {
     fn place(&mut self, file: &ParquetFile) -> usize {
         self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
             let columns = file.columns.clone();
-            self.files.push(ParquetOutput { columns, writer: None, rows: 0, keys: None, said: HashSet::new() });
+            self.files.push(ParquetOutput {
+                columns,
+                writer: None,
+                rows: 0,
+                keys: None,
+                said: HashSet::new(),
+            });
             self.files.len() - 1
         })
     }
@@ -174,7 +187,8 @@ impl<'n> Writers<'n> {
             Stamp::of(&input)? == file.stamp,
             "{shown}: changed since it was read; run again when nothing writes to the input"
         );
-        let input = guarded(|| ParquetInput::open(input)).map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        let input = guarded(|| ParquetInput::open(input))
+            .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
         let (name, annotation, cuts) = (self.name(at), self.annotation, self.cuts);
         let output = &mut self.files[at];
         let writer = match &mut output.writer {
@@ -210,7 +224,9 @@ impl<'n> Writers<'n> {
     pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
         self.flush()?;
         let mut names = Vec::new();
-        for (at, ParquetOutput { writer, keys, .. }) in std::mem::take(&mut self.files).into_iter().enumerate() {
+        for (at, ParquetOutput { writer, keys, .. }) in
+            std::mem::take(&mut self.files).into_iter().enumerate()
+        {
             let name = kept_names::name(self.stem, PARQUET, at, None);
             let finished = keys.map_or(Ok(()), kept_keys::KeyWriter::finish);
             finished.with_context(|| format!("{name}.keys: cannot write"))?;
@@ -317,7 +333,11 @@ fn copy(
         }
         first = end;
     }
-    if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len()))
+    }
 }
 
 /// Returns the spans to remove from the text columns in the rows of a row group; `None` if no text changes.
@@ -372,13 +392,27 @@ fn copy_column(
     at_once: usize,
 ) -> Result<(), String> {
     match from {
-        ColumnReader::BoolColumnReader(from) => copy_values(from, to.typed::<BoolType>(), runs, at_once, as_they_are),
-        ColumnReader::Int32ColumnReader(from) => copy_values(from, to.typed::<Int32Type>(), runs, at_once, as_they_are),
-        ColumnReader::Int64ColumnReader(from) => copy_values(from, to.typed::<Int64Type>(), runs, at_once, as_they_are),
-        ColumnReader::Int96ColumnReader(from) => copy_values(from, to.typed::<Int96Type>(), runs, at_once, as_they_are),
-        ColumnReader::FloatColumnReader(from) => copy_values(from, to.typed::<FloatType>(), runs, at_once, as_they_are),
-        ColumnReader::DoubleColumnReader(from) => copy_values(from, to.typed::<DoubleType>(), runs, at_once, as_they_are),
-        ColumnReader::ByteArrayColumnReader(from) => copy_values(from, to.typed::<ByteArrayType>(), runs, at_once, as_they_are),
+        ColumnReader::BoolColumnReader(from) => {
+            copy_values(from, to.typed::<BoolType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int32ColumnReader(from) => {
+            copy_values(from, to.typed::<Int32Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int64ColumnReader(from) => {
+            copy_values(from, to.typed::<Int64Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int96ColumnReader(from) => {
+            copy_values(from, to.typed::<Int96Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::FloatColumnReader(from) => {
+            copy_values(from, to.typed::<FloatType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::DoubleColumnReader(from) => {
+            copy_values(from, to.typed::<DoubleType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::ByteArrayColumnReader(from) => {
+            copy_values(from, to.typed::<ByteArrayType>(), runs, at_once, as_they_are)
+        }
         ColumnReader::FixedLenByteArrayColumnReader(from) => {
             copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once, as_they_are)
         }
@@ -408,7 +442,8 @@ fn copy_values<T: DataType>(
         written += held;
         // Columns with exactly one value in each row have no levels.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
-        let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
+        let (of_values, of_lists) =
+            (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
         to.write_batch(values, of_values, of_lists).map_err(failed)?;
         values.clear();
         defined.clear();

@@ -384,8 +384,9 @@ mod tests {
     fn agree(line: &str) -> Option<(String, String)> {
         let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
         let found = scan(line, &fields(), &mut key, &mut text);
-        let fast = found
-            .and_then(|Scanned { key: k, text: t }| Some((k?.of(line, &key).to_owned(), t.of(line, &text).to_owned())));
+        let fast = found.and_then(|Scanned { key: k, text: t }| {
+            Some((k?.of(line, &key).to_owned(), t.of(line, &text).to_owned()))
+        });
         if let Some((key, text)) = &fast {
             // The caller of either function rejects keys that are empty or too long.
             match parse_slowly(line, &fields()) {

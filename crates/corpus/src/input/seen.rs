@@ -97,7 +97,9 @@ impl FieldsSeen {
     /// are kept.
     pub(super) fn check_types(&self, fields: &Fields) -> anyhow::Result<()> {
         let deciding = &fields.attached.deciding;
-        if let (Some(number), Some(time), Some(name)) = (&self.first_number, &self.first_time, &deciding.number) {
+        if let (Some(number), Some(time), Some(name)) =
+            (&self.first_number, &self.first_time, &deciding.number)
+        {
             let option = deciding.number_option();
             bail!(
                 "field {name:?} ({option}): a number at {number}, and a time at {time}, which have no order; expected \
@@ -122,11 +124,20 @@ impl FieldsSeen {
         let mut absent: Vec<(&str, &str)> = Vec::new();
         let is_absent = |number: usize| self.texts > 0 && self.text >> number & 1 == 0;
         let names = fields.text_names().into_iter().enumerate();
-        absent.extend(names.filter(|(number, _)| is_absent(*number)).map(|(_, name)| (name, fields.text_option())));
+        absent.extend(
+            names.filter(|(number, _)| is_absent(*number)).map(|(_, name)| (name, fields.text_option())),
+        );
         // If only some documents are used, such as those of a shard, the fields of the others are not read.
         if self.attached >= self.documents {
             let url = &fields.attached.deciding.url;
-            absent.extend(fields.attached.value.as_deref().filter(|_| !self.has.value).map(|name| (name, "--value-field")));
+            absent.extend(
+                fields
+                    .attached
+                    .value
+                    .as_deref()
+                    .filter(|_| !self.has.value)
+                    .map(|name| (name, "--value-field")),
+            );
             absent.extend(url.as_deref().filter(|_| !self.has.url).map(|name| (name, "--url-field")));
         }
         let Some((name, option)) = absent.first() else { return Ok(()) };

@@ -25,7 +25,9 @@ impl Selection {
 impl FieldPath {
     pub(super) fn of(name: &str) -> Self {
         let path = match name.strip_prefix('/') {
-            Some(pointer) => pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect(),
+            Some(pointer) => {
+                pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+            }
             None => name.split('.').map(str::to_owned).collect(),
         };
         Self { name: name.to_owned(), path }

@@ -287,7 +287,8 @@ fn named_binary_file_is_a_bad_record() {
         (&binary, "not text: a zero byte at offset 4".to_owned()),
         (&latin, format!("not UTF-8: a bad byte at offset 1 ({LOSSY_ADVICE})")),
     ] {
-        let mut documents = SingleDocuments::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
+        let mut documents =
+            SingleDocuments::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert_eq!(message, format!("{}: {said}{SKIP}", path.display()));
     }
@@ -416,7 +417,8 @@ fn a_shard_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
 #[cfg(unix)]
 #[test]
 fn a_device_or_pipe_is_read_as_a_stream_of_lines() {
-    let mut documents = SingleDocuments::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
+    let mut documents =
+        SingleDocuments::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
     assert_eq!(documents.documents.total_bytes(), None);
     assert!(documents.next_document().unwrap().is_none());
 }
@@ -497,7 +499,9 @@ fn key_that_is_not_utf8_is_always_a_bad_record() {
         assert_eq!((keys(&all), counts.skipped_bad), (vec!["b"], 3));
         for bad in &counts.first_bad {
             assert!(
-                bad.ends_with(": not UTF-8: byte 0xfe at offset 1 of the key, and bytes of keys are never replaced"),
+                bad.ends_with(
+                    ": not UTF-8: byte 0xfe at offset 1 of the key, and bytes of keys are never replaced"
+                ),
                 "{bad}"
             );
         }
@@ -507,14 +511,15 @@ fn key_that_is_not_utf8_is_always_a_bad_record() {
 #[test]
 fn bad_records_are_skipped_and_counted_up_to_the_number_allowed() {
     let files = Files::new();
-    let path =
-        files.write("a.jsonl", [&b"x\n"[..], &records(1, 2), b"{\"id\":0}\n", &records(3, 1), b"y\n"].concat());
+    let path = files
+        .write("a.jsonl", [&b"x\n"[..], &records(1, 2), b"{\"id\":0}\n", &records(3, 1), b"y\n"].concat());
     let (all, counts) = read(std::slice::from_ref(&path), &options(InputFormat::Auto, 3));
     assert_eq!(keys(&all), ["1", "2", "3"]);
     assert_eq!((counts.documents, counts.skipped_bad, counts.first_bad.len()), (3, 3, 3));
     assert!(counts.first_bad[1].starts_with(&format!("{}:4: no field \"text\"", path.display())));
 
-    let mut documents = SingleDocuments::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
+    let mut documents =
+        SingleDocuments::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
     let message = drain(&mut documents).unwrap_err().to_string();
     assert!(message.starts_with(&format!("{}:6: invalid JSON", path.display())), "{message}");
     assert!(message.ends_with("; as many bad records as --skip-bad 2 allows came before it"), "{message}");

@@ -308,7 +308,8 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         // without it: has_schema || id == 1 -> true
         if has_schema || id == 1 { Ok(is_schema) } else { Err(ThriftError::Bad) }
     });
-    walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())?;
+    walked
+        .map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())?;
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
@@ -560,7 +561,11 @@ mod tests {
         assert_eq!(read(&large, 256 << 20), Ok(large.clone()));
         assert!(read(&large, 10).unwrap_err().ends_with(&format!("more than the limit of {PAGE_BYTES}")));
         let bomb = head((1 << 31) - 1, 1000, b"");
-        assert!(read(&bomb, usize::MAX).unwrap_err().contains("a page of 1000 bytes has 2147483647 by its header"));
+        assert!(
+            read(&bomb, usize::MAX)
+                .unwrap_err()
+                .contains("a page of 1000 bytes has 2147483647 by its header")
+        );
         // A statistics text that is longer than the file. arrow-rs would allocate memory for it.
         let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
         assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");

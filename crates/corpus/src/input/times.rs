@@ -206,9 +206,15 @@ mod tests {
             "9999-12-31",
         ];
         let times: Vec<Time> = ascending.iter().map(|text| Time::parse(text).unwrap()).collect();
-        assert!(times.windows(2).all(|two| two[0] < two[1] && two[0].number() < two[1].number()), "{times:?}");
+        assert!(
+            times.windows(2).all(|two| two[0] < two[1] && two[0].number() < two[1].number()),
+            "{times:?}"
+        );
         assert_eq!(Time::of_units(-1, 1_000), Time::parse("1969-12-31T23:59:59.999Z").unwrap());
-        assert_eq!(Time::of_units(1_000_000_001, 1_000_000_000).to_string(), "1970-01-01T00:00:01.000000001Z");
+        assert_eq!(
+            Time::of_units(1_000_000_001, 1_000_000_000).to_string(),
+            "1970-01-01T00:00:01.000000001Z"
+        );
         assert_eq!((Time::of_day(-1).stamp(), Time::of_day(1).stamp()), (None, Some(86_400)));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::archive::{self, BadRecord, ArchiveFormat, ArchiveStream};
+use super::archive::{self, ArchiveFormat, ArchiveStream, BadRecord};
 use super::charset::Charset;
 use super::fields::{Fields, Ids, name_conflict};
 use super::{OwnAttached, Problem, http};
@@ -96,14 +96,14 @@ impl ArchiveFormat for Warc {
         let next = next_record(&bytes[head - 1..]).map(|at| at.saturating_sub(1));
         let is_short = next.is_none() && !whole;
         let reason = match next {
-                Some(at) => {
-                    format!("its Content-Length is {length}, but the next record begins after {at} bytes{of}")
-                }
-                None if whole => {
-                    format!("no record begins after it, where its Content-Length of {length} ends{of}")
-                }
-                None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
-            };
+            Some(at) => {
+                format!("its Content-Length is {length}, but the next record begins after {at} bytes{of}")
+            }
+            None if whole => {
+                format!("no record begins after it, where its Content-Length of {length} ends{of}")
+            }
+            None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
+        };
         Ok(Err(BadRecord { reason, skip: head - 1, is_short }))
     }
 
@@ -123,7 +123,8 @@ fn begins(bytes: &[u8]) -> bool {
 
 /// Returns whether these bytes, at the end of the stream, can be the start of a record.
 fn can_begin(bytes: &[u8]) -> bool {
-    let is_one = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
+    let is_one =
+        |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
     bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
@@ -217,7 +218,8 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
         (_, Ids::Line) | (Err(_), Ids::FieldOrLine) => Ok(None),
         (Ok(key), _) => Ok(Some(key)),
         (Err(name), Ids::Field) => {
-            let remedy = if is_usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
+            let remedy =
+                if is_usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
             Err(format!("no {name} in its head{remedy}"))
         }
     }
@@ -349,12 +351,17 @@ mod tests {
         for (bytes, why) in [
             (archive.len() - 7, "the file ends after 4 of its 7 bytes, of c"),
             (archive.len() - 30, "its head is not ended by an empty line"),
-            (archive.len() - record("conversion", "c", "text/plain", "cut off").len() + 3, "expected a record"),
+            (
+                archive.len() - record("conversion", "c", "text/plain", "cut off").len() + 3,
+                "expected a record",
+            ),
         ] {
             let reader = Box::new(std::io::Cursor::new(archive.as_bytes()[..bytes].to_vec()));
             let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
-            let mut records =
-                ArchiveRecords::new(Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap()), 1000);
+            let mut records = ArchiveRecords::new(
+                Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap()),
+                1000,
+            );
             let mut all = 0;
             while records.next(|_, found| all += u64::from(found.is_ok())).unwrap() {}
             let cut = records.cut().unwrap();

@@ -50,7 +50,9 @@ const RULES: [Rule; 9] = [
             let has_quotes = |kind| RowDialect::of(options.dialect, kind == Kind::Tsv).quote.is_some();
             [Kind::Csv, Kind::Tsv].into_iter().any(|kind| kinds.has(kind) && has_quotes(kind))
         },
-        applies_to: Some("quoted fields of CSV and TSV files (a TSV file has none unless --quote sets the quote)"),
+        applies_to: Some(
+            "quoted fields of CSV and TSV files (a TSV file has none unless --quote sets the quote)",
+        ),
     },
     Rule {
         option: "--no-header",

@@ -243,7 +243,8 @@ impl ComparedPair {
              are, in bytes</caption>\n<tr><th scope=\"col\">passage</th><th scope=\"col\">left</th><th scope=\"col\">right</th>\
              <th scope=\"col\">words</th></tr>\n",
         );
-        for ([start, end, there, there_end, words], number) in self.passages.iter().zip(1..).take(LISTED_MAX) {
+        for ([start, end, there, there_end, words], number) in self.passages.iter().zip(1..).take(LISTED_MAX)
+        {
             let _ = writeln!(
                 page,
                 "<tr><td>{number}</td><td>{start} to {end}</td><td>{there} to {there_end}</td><td>{words}</td></tr>"
@@ -266,7 +267,10 @@ mod tests {
         let start = 800;
         let passage = start..start + "<b>shared</b>\nand & more".len();
         let Excerpt(html) = Excerpt::of(&text, std::slice::from_ref(&passage)).unwrap();
-        assert!(html.contains("<mark><sup>1</sup>&lt;b&gt;shared&lt;/b&gt;\nand &amp; more</mark>xxx"), "{html}");
+        assert!(
+            html.contains("<mark><sup>1</sup>&lt;b&gt;shared&lt;/b&gt;\nand &amp; more</mark>xxx"),
+            "{html}"
+        );
         assert_eq!((html.matches('é').count(), html.matches('x').count()), (150, 300));
         assert!(html.starts_with("<span class=\"gap\"> … 500 bytes … </span>é"), "{html}");
         assert!(html.ends_with("<span class=\"gap\"> … 700 bytes … </span>"), "{html}");

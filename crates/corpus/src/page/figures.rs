@@ -8,10 +8,10 @@ use twindex::params::FEATURE_BITS_MAX;
 use twindex::params::FeatureScheme;
 use twindex::{KeyBuf, Snapshot};
 use twindex_join::scores::{EqualSignatures, Scores};
-use twindex_join::{JoinResources, Forest, band_scores, block_scores, scored_pairs};
+use twindex_join::{Forest, JoinResources, band_scores, block_scores, scored_pairs};
 
 use super::groups::GroupSizes;
-use super::{VerifyOptions, Space};
+use super::{Space, VerifyOptions};
 use crate::dedup::Hosts;
 
 /// The smallest score, the number of equal bits of two fingerprints, in the table of collisions: 56 of 64 bits, a

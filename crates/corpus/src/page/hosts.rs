@@ -25,9 +25,18 @@ pub(super) fn hosts(page: &mut String, found: &Hosts) {
         ("of another domain", found.duplicates_across_domains),
     ];
     let rows = rows.map(|(what, number)| {
-        format!("<tr><td>{what}</td><td>{}</td><td>{:.1} %</td></tr>", count(number), share(number, found.duplicates))
+        format!(
+            "<tr><td>{what}</td><td>{}</td><td>{:.1} %</td></tr>",
+            count(number),
+            share(number, found.duplicates)
+        )
     });
-    table(page, "Duplicates within and across hosts", &["the page that represents it is", "pages", "share"], &rows);
+    table(
+        page,
+        "Duplicates within and across hosts",
+        &["the page that represents it is", "pages", "share"],
+        &rows,
+    );
     let rows: Vec<String> = found
         .aliases
         .iter()
@@ -35,12 +44,16 @@ pub(super) fn hosts(page: &mut String, found: &Hosts) {
         .map(|(alias, number)| format!("<tr><td>{alias}</td><td>{}</td></tr>", count(*number)))
         .collect();
     table(page, "Near pages that were found in both spellings of an alias", &["alias", "pages"], &rows);
-    let rows: Vec<String> = found.most_near.iter().map(|host| {
-        let numbers = [host.pages, host.near, host.near_inside, host.near_outside];
-        let numbers = numbers.map(|number| format!("<td>{}</td>", count(number))).concat();
-        let rate = share(host.near, host.pages);
-        format!("<tr><td class=\"left\">{}</td>{numbers}<td>{rate:.1} %</td></tr>", escaped(&host.host))
-    }).collect();
+    let rows: Vec<String> = found
+        .most_near
+        .iter()
+        .map(|host| {
+            let numbers = [host.pages, host.near, host.near_inside, host.near_outside];
+            let numbers = numbers.map(|number| format!("<td>{}</td>", count(number))).concat();
+            let rate = share(host.near, host.pages);
+            format!("<tr><td class=\"left\">{}</td>{numbers}<td>{rate:.1} %</td></tr>", escaped(&host.host))
+        })
+        .collect();
     let columns = ["host", "pages", "near another", "of this host", "of another host", "rate"];
     table(page, "The hosts with most near pages", &columns, &rows);
     let rows: Vec<String> = found.most_mirrored.iter().map(|one| {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::HEAD;
 use super::chart::{Chart, Scale, escaped};
+use super::figures::{BINS, BandFigures, ClusterFigures, CollisionFigures, Figures, SCORE_MIN};
 use super::hosts::hosts;
-use super::figures::{BINS, BandFigures, ClusterFigures, Figures, CollisionFigures, SCORE_MIN};
 use crate::numbers::{bytes, count};
 
 pub(super) const STYLE: &str = "\

@@ -16,7 +16,7 @@ use anyhow::{Context, ensure};
 use twindex::Snapshot;
 use twindex_join::JoinResources;
 
-pub use compared::{PassagePage, Excerpt, ComparedPair, TextSide};
+pub use compared::{ComparedPair, Excerpt, PassagePage, TextSide};
 pub use figures::{ClusterFigures, Figures, KEYS_SHOWN};
 pub use groups::GroupSizes;
 pub use html::html;
@@ -77,7 +77,11 @@ pub fn check<P: AsRef<Path>>(path: &Path, reads: impl IntoIterator<Item = P>) ->
     let shown = path.display();
     ensure!(!path.is_dir(), "{shown}: is a folder; give the page the name of a file");
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    ensure!(folder.is_dir(), "{shown}: there is no folder {} to write it in; make it first", folder.display());
+    ensure!(
+        folder.is_dir(),
+        "{shown}: there is no folder {} to write it in; make it first",
+        folder.display()
+    );
     output_path::check_file(path, reads)?;
     let is_replaced = path.symlink_metadata().is_ok();
     ensure!(

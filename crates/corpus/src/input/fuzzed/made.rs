@@ -126,7 +126,11 @@ impl FuzzHeader {
             skip_bad: [0, 1, 6, u64::MAX][usize::from(bits & 3)],
             invalid_utf8: if bit(2) { InvalidUtf8::Replace } else { InvalidUtf8::Error },
             features: bit(3) && what == FuzzInput::Records(Kind::Jsonl),
-            attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp"), ..Default::default() },
+            attached: AttachedFields {
+                value: named(4, "value"),
+                stamp: named(5, "stamp"),
+                ..Default::default()
+            },
             streaming: bit(6),
             record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
             // Keys by file and line would differ between a pipe and a file.
