@@ -309,7 +309,7 @@ def revisits(folder, warcio):
                 writer.write_record(record)
         if not states:
             path.write_bytes(re.sub(rb"WARC-(Payload|Block)-Digest: [^\r]*\r\n", b"", path.read_bytes()))
-        out = dedup(folder, [path], "--write-revisits")
+        out = dedup(folder, [path], "--also revisits")
         if out is None:
             continue
         before = {}

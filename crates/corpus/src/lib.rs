@@ -94,8 +94,8 @@ pub use passages::{
 };
 pub use repeated::RepeatedKeys;
 pub use settings::{
-    BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources, Results,
-    Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
+    Also, BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources,
+    Results, Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
 };
 pub use shard::part_of;
 pub use sharing::Sharing;

@@ -33,14 +33,14 @@ use crate::settings_args::Options;
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns; with --compress, kept.jsonl.zst\n\
-    OUT/annotated.*   with --annotate: all documents, in the same forms, with what was decided about each\n\
+    OUT/annotated.*   with --also annotated: all documents, in the same forms, with what was decided about each\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
     OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
                       in a later one that stays\n    \
     OUT/hosts.tsv     where keys, or the fields of --url-field, are URLs: pages of each host, and those near another page,\n    \
                       one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares\n    \
     OUT/boilerplate   with --without-boilerplate: the list of spans that did not count, for --against OUT, `stream`, `query`\n\
-    OUT/revisits.warc with --write-revisits: what of a web archive was the same as a kept page\n    \
+    OUT/revisits.warc with --also revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the settings, by which `twindex why OUT KEY` reads the documents again, and --job runs them again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --index none or --near equal)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\

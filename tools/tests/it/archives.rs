@@ -76,7 +76,7 @@ fn revisits_are_counted_and_responses_without_content_type_are_read() {
 }
 
 #[test]
-fn include_and_exclude_patterns_select_files_for_dedup_and_why() {
+fn patterns_select_files_for_dedup_and_why() {
     let bench = Bench::new();
     let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
     bench.write("data/README.md", "about the data");
@@ -86,18 +86,15 @@ fn include_and_exclude_patterns_select_files_for_dedup_and_why() {
     bench.write("data/en/old.jsonl", "no JSON\n");
     let count =
         |options: &str, out: &str| bench.json(&format!("dedup data -o {out} {options}"))["documents"].clone();
-    assert_eq!(count("--format jsonl --exclude old.*", "all"), 3);
-    assert_eq!(count("--format jsonl --include en/* --exclude */old.jsonl", "en"), 2);
+    assert_eq!(count("--format jsonl --glob !old.*", "all"), 3);
+    assert_eq!(count("--format jsonl --glob en/* --glob !*/old.jsonl", "en"), 2);
     says(&bench.ok("why en b"), &["a"]);
     // Without the files of records, the rest is read as texts.
-    assert_eq!(count("--exclude *.jsonl", "texts"), 1);
-    says(
-        &bench.refused("dedup data -o none --format jsonl --include *.json"),
-        &["no file named", "--include"],
-    );
-    let output = bench.command("dedup data -o none --include [").output().unwrap();
+    assert_eq!(count("--glob !*.jsonl", "texts"), 1);
+    says(&bench.refused("dedup data -o none --format jsonl --glob *.json"), &["no file named", "--glob"]);
+    let output = bench.command("dedup data -o none --glob [").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    says(&String::from_utf8(output.stderr).unwrap(), &["--include: "]);
+    says(&String::from_utf8(output.stderr).unwrap(), &["--glob: "]);
 }
 
 /// Returns a response record with this HTTP header and payload.
@@ -173,7 +170,7 @@ fn arc_files_are_read_and_kept_as_arc_files() {
     assert_eq!((&cut["documents"], &cut["cut_archives"]), (&2.into(), &1.into()));
     bench.write("two.arc", all.concat().replacen("1 0 Maker", "2 0 Maker", 1));
     says(&bench.refused("dedup two.arc -o two"), &["two.arc, record 1: an ARC file of version \"2\""]);
-    says(&bench.refused("dedup x.arc -o annotated --annotate"), &["cannot hold another"]);
+    says(&bench.refused("dedup x.arc -o annotated --also annotated"), &["cannot hold another"]);
 }
 
 #[test]
@@ -190,7 +187,7 @@ fn revisit_records_are_written_only_for_equal_payloads() {
             + &capture("http://s/c", &date(3), 3, "x", &page.replace("<p>", "<div>"))
             + &capture("http://s/d", &date(4), 4, "x", "<p>quite another text with words of its own</p>"),
     );
-    let report = bench.json("dedup in.warc -o out --write-revisits");
+    let report = bench.json("dedup in.warc -o out --also revisits");
     assert_eq!((&report["kept"], &report["removed"]), (&2.into(), &2.into()));
     assert_eq!(report["revisits_written"], serde_json::json!({ "records": 1, "left_out": 1 }));
     let revisits = bench.read("out/revisits.warc");
@@ -211,10 +208,10 @@ fn revisit_records_are_written_only_for_equal_payloads() {
     assert!(!revisits.contains("server-not-modified") && !revisits.contains("http://s/c"));
     // The revisit file can be read as input, and the same input gives the same bytes.
     assert_eq!(bench.json("dedup in.warc out/revisits.warc -o with")["revisits"], serde_json::json!(1));
-    bench.ok("dedup in.warc -o one --write-revisits --threads 1 --memory 64K -q");
+    bench.ok("dedup in.warc -o one --also revisits --threads 1 --memory 64K -q");
     assert_eq!(bench.read("one/revisits.warc"), revisits);
     says(
-        &bench.ok("dedup in.warc -o one --write-revisits --force"),
+        &bench.ok("dedup in.warc -o one --also revisits --force"),
         &["  revisits             1  records", "1 more that go have none"],
     );
 }

@@ -374,7 +374,7 @@ fn contradicting_options_are_refused_as_usage_errors() {
         ("--max-work 9 --near within:3", &["--max-work goes with a resemblance or containment in --near"]),
         ("--texts in.jsonl", &["--texts goes with --against"]),
         ("--texts in.jsonl --against x --near within:3", &["not with --near within:K"]),
-        ("--annotation-prefix x_", &["--annotation-prefix goes with --annotate or --cluster-size"]),
+        ("--annotation-prefix x_", &["--annotation-prefix goes with --also annotated or --also sizes"]),
     ] {
         let output = bench.command(&format!("dedup in.jsonl -o out {options}")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");

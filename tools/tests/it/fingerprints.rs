@@ -91,7 +91,7 @@ fn fingerprints_in_every_notation_and_format_give_equal_results() {
         ("unsigned.parquet", "decimal"),
     ] {
         let field = if file == "nested.jsonl" { "phash.x" } else { "phash" };
-        let say = format!("--fingerprint-field {field} --fingerprint-form {form}");
+        let say = format!("--fingerprint-field {form}:{field}");
         let found = bench.ok(&format!("pairs --fingerprints {file} {say} --within 3"));
         assert_eq!(found, pairs, "{file}");
         let by_itself =
@@ -187,7 +187,7 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     }
     bench.write("bad.csv", "id,phash\nx,1000000000000000\n");
     for (form, print) in [("hex", "1000000000000000"), ("decimal", "00038d7ea4c68000")] {
-        let say = format!("--fingerprint-field phash --fingerprint-form {form}");
+        let say = format!("--fingerprint-field {form}:phash");
         bench.ok(&format!("build {form}.twx bad.csv {say} -q"));
         assert_eq!(bench.json_lines(&format!("get {form}.twx x"))[0]["fingerprint"], print);
     }
@@ -236,7 +236,10 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     usage(&format!("{dedup} --words 3"), &["--words says how text is cut", "--fingerprint-field"]);
     usage(&format!("{dedup} --seed 3"), &["--seed"]);
     usage(&format!("{dedup} --text-field text"), &["--text-field and --fingerprint-field"]);
-    usage("dedup in.csv --fingerprint-form hex -o no", &["--fingerprint-field"]);
+    usage(
+        "dedup in.csv --fingerprint-field hex: -o no",
+        &["--fingerprint-field", "expected FIELD or FORM:FIELD"],
+    );
     usage("build i.twx in.csv --fingerprint-field phash --weights distinct", &["--weights weights shingles"]);
     usage("pairs i.twx --fingerprint-field phash", &["--fingerprints"]);
     // Texts and fingerprints cannot be in the same index.

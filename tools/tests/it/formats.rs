@@ -193,7 +193,7 @@ fn html_pages_are_refused_naming_the_missing_feature() {
 #[test]
 fn unclosed_quote_in_the_last_row_is_refused_with_its_line() {
     let bench = Bench::new();
-    for (name, delimiter, quote) in [("in.csv", ',', ""), ("in.tsv", '\t', "--quote \"")] {
+    for (name, delimiter, quote) in [("in.csv", ',', ""), ("in.tsv", '\t', "--dialect quote=\"")] {
         bench.write(
             name,
             "id,text\na,one two three\nb,\"four\nfive\nsix,\n".replace(',', &delimiter.to_string()),

@@ -133,7 +133,7 @@ fn kept_file_is_read_with_the_fields_of_its_run() {
     let bench = Bench::new();
     bench.write("day1.csv", format!("url;body\nhttp://a/;{FIRST}\nhttp://b/;{SECOND}\n"));
     bench.write("day2.jsonl", jsonl(&documents([("c", FIRST), ("http://b/", THIRD)])));
-    bench.ok("dedup day1.csv --id-field url --text-field body --delimiter ; -o out -q");
+    bench.ok("dedup day1.csv --id-field url --text-field body --dialect delimiter=; -o out -q");
     for history in ["out", "out/kept.csv", "./out/index/../kept.csv"] {
         bench.ok(&format!("dedup day2.jsonl -o new --against {history} --near equal -q --force"));
         assert_eq!(ids(&bench, "new/kept.jsonl"), ["http://b/"], "{history}");
@@ -154,7 +154,8 @@ fn annotate_with_an_index_writes_the_documents_that_it_removes() {
         [("have.twx", "index"), ("out", "index"), ("out/index", "index"), ("out/kept.jsonl", "texts")]
     {
         bench.ok(&format!("dedup day2.jsonl -o plain --against {against} -q --force"));
-        let report = bench.json(&format!("dedup day2.jsonl -o noted --against {against} --annotate --force"));
+        let report =
+            bench.json(&format!("dedup day2.jsonl -o noted --against {against} --also annotated --force"));
         assert_eq!(report["histories"][0]["kind"], kind, "{against}");
         assert_eq!(bench.read("plain/kept.jsonl"), bench.read("noted/kept.jsonl"), "{against}");
         assert_eq!(bench.read("plain/against.tsv"), bench.read("noted/against.tsv"), "{against}");
@@ -179,7 +180,7 @@ fn annotated_files_of_every_format_have_removed_documents_in_input_order() {
     bench.write("new.csv", format!("id,text\nx,{THIRD}\ny,{FIRST}\nx,{SECOND}\nz,{FOURTH}\n"));
     fs::write(bench.path("new.csv.gz"), crate::support::gzip(bench.read("new.csv").as_bytes())).unwrap();
     for input in ["new.csv", "new.csv.gz"] {
-        bench.ok(&format!("dedup {input} -o noted --against out --annotate -q --force"));
+        bench.ok(&format!("dedup {input} -o noted --against out --also annotated -q --force"));
         let table = bench.read("noted/annotated.csv");
         let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
         assert_eq!(rows[0][..2], ["id", "text"], "{input}");

@@ -47,13 +47,13 @@ fn job_file_gives_the_same_results_and_options_beside_it_replace_its_settings() 
 #[test]
 fn printed_job_is_read_as_it_was_given() {
     let bench = bench();
-    let options = format!("{READING} --threshold 0.6 --keep smallest-key --annotate --skip-bad 3");
+    let options = format!("{READING} --threshold 0.6 --keep smallest-key --also annotated --skip-bad 3");
     let printed = bench.ok(&format!("dedup in.jsonl -o direct {options} --print-job"));
     let file: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(
         file,
         json!({ "settings": {
-            "inputs": ["in.jsonl"], "out": "direct", "annotate": true, "text_field": "body", "id_field": "key",
+            "inputs": ["in.jsonl"], "out": "direct", "also": ["annotated"], "text_field": "body", "id_field": "key",
             "skip_bad": "3", "near": "0.6", "keep": "smallest-key",
         }})
     );
@@ -78,7 +78,7 @@ fn wrong_job_files_are_refused_with_the_setting_and_the_file() {
         (r#"{"settings": {"nothing_like_it_at_all": 1}}"#, &["no setting \"nothing_like_it_at_all\""]),
         (r#"{"settings": {"near": "1.5"}}"#, &["--near: expected 0.05 to 1", "found \"1.5\""]),
         (r#"{"settings": {"near": {"J": 0.8}}}"#, &["--near: expected a text or a number"]),
-        (r#"{"settings": {"annotate": "yes"}}"#, &["--annotate: expected true or false, found \"yes\""]),
+        (r#"{"settings": {"force": "yes"}}"#, &["--force: expected true or false, found \"yes\""]),
         (r#"{"near": "0.8"}"#, &["settings"]),
         ("{", &["EOF"]),
         (&moved, &["/elsewhere", "in.jsonl is relative to it"]),

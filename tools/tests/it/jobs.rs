@@ -39,14 +39,13 @@ fn values(name: &str) -> &'static [&'static str] {
         "text_field" => &["text", "title,text", "title,nope", "nope"],
         "id_field" => &["id", "FILE:ROW", "meta.rank"],
         "format" => &["jsonl", "csv"],
-        "include" | "exclude" => &["*.jsonl"],
+        "glob" => &["*.jsonl", "!*.csv"],
         "skip_bad" => &["1", "100"],
         "encoding" => &["windows-1251", "no-such"],
         "invalid_utf8" => &["replace", "skip"],
         "features_field" => &["feats"],
-        "fingerprint_field" => &["print"],
-        "fingerprint_form" => &["hex", "bits"],
-        "delimiter" | "quote" | "escape" => &["|"],
+        "fingerprint_field" => &["print", "hex:print", "bits:print"],
+        "dialect" => &["delimiter=|", "quote=none,no-header", "|"],
         "tokens" => &["characters", "unicode-words", "words-symbols", "sentences", "raw"],
         "words" => &["1", "3", "1+2", "17"],
         "normal_form" => &["nfkc"],
@@ -59,7 +58,7 @@ fn values(name: &str) -> &'static [&'static str] {
         "threads" => &["1"],
         "annotation_prefix" => &["x_"],
         "compress" => &["gzip", "zstd"],
-        "no_header" | "annotate" | "cluster_size" | "write_revisits" => &["true"],
+        "also" => &["annotated", "sizes", "revisits"],
         // What is read and written is the same for all jobs; journals, histories and tables have tests of their own.
         "inputs" | "out" | "force" | "resume" | "against" | "texts" | "idf" => &[],
         _ => panic!("the setting {name} has no values here"),
@@ -190,7 +189,7 @@ fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>
         match set.or_else(|| job.resources.set(name, &texts)) {
             Some(Ok(())) => {}
             Some(Err(error)) => return Some(Err(error.to_string())),
-            None if ["index", "annotate", "cluster_size", "compress"].contains(name) => {}
+            None if ["index", "compress"].contains(name) || *value != "revisits" && *name == "also" => {}
             None => return None,
         }
     }
@@ -236,7 +235,7 @@ fn by_stream(bench: &Bench, input: &str, drawn: &Drawn, name: &str) -> Option<Ve
             "words" | "tokens" | "normal_form" | "fold" | "stemming" | "seed" | "text_field" => {
                 write!(options, " {} {value}", settings::spelled(name)).unwrap();
             }
-            "annotate" | "cluster_size" | "index" => {}
+            "also" | "index" => {}
             _ => return None,
         }
     }

@@ -106,13 +106,10 @@ fn folder_mixing_record_files_and_other_files_is_refused() {
         }
         says(
             &bench.refused(verb),
-            &[
-                "several: its files are records of several formats, 1 file of jsonl, 1 file of csv",
-                "--include",
-            ],
+            &["several: its files are records of several formats, 1 file of jsonl, 1 file of csv", "--glob"],
         );
     }
-    assert_eq!(documents(&bench, "several --include *.csv"), 1);
+    assert_eq!(documents(&bench, "several --glob *.csv"), 1);
 }
 
 /// Returns a WARC record with a text or a page.

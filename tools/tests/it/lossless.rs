@@ -31,7 +31,7 @@ fn compressed_kept_documents_are_read_by_every_verb() {
     bench.write("in.jsonl", lines(&[("x", a), ("y", a), ("z", b)]));
     bench.ok("dedup in.jsonl -o plain -q");
     for (how, suffix) in [("zstd", "zst"), ("gzip", "gz")] {
-        let report = bench.json(&format!("dedup in.jsonl -o {how} --compress {how} --annotate"));
+        let report = bench.json(&format!("dedup in.jsonl -o {how} --compress {how} --also annotated"));
         let names = serde_json::json!([format!("kept.jsonl.{suffix}")]);
         assert_eq!((&report["kept_files"], &report["kept"]), (&names, &2.into()));
         assert!(bench.path(&format!("{how}/annotated.jsonl.{suffix}")).exists());
@@ -99,7 +99,7 @@ fn output_without_documents_has_the_format_of_the_input() {
     );
     write_kinds(&bench, "in.parquet", &[&[0, 1]]);
     let options =
-        |form: &str| if form == "bare.csv" { "--no-header --id-field 1 --text-field 2" } else { "" };
+        |form: &str| if form == "bare.csv" { "--dialect no-header --id-field 1 --text-field 2" } else { "" };
     for (input, kept) in [
         ("in.csv", "kept.csv"),
         ("in.jsonl", "kept.jsonl"),
@@ -274,7 +274,7 @@ fn annotation_only_adds_fields_to_documents() {
     let bench = Bench::new();
     let [a, b, _] = TEXTS;
     bench.write("in.jsonl", format!("{{\"id\":\"x\",\"text\":\"{a}\"}}\r\n{{\"id\":\"y\",\"text\":\"{a}\"}}\r\n{{\"id\":\"z\",\"text\":\"{b}\"}}"));
-    bench.ok("dedup in.jsonl -o out -q --annotate --cluster-size");
+    bench.ok("dedup in.jsonl -o out -q --also annotated --also sizes");
     assert_eq!(
         bench.read("out/annotated.jsonl"),
         format!(
@@ -291,7 +291,7 @@ fn annotation_only_adds_fields_to_documents() {
     );
     // Kept files can be used as a history. They are read in the format of their records, not the format of their current
     // names.
-    let report = bench.json("dedup in.jsonl --against out --annotate -o next");
+    let report = bench.json("dedup in.jsonl --against out --also annotated -o next");
     assert_eq!(
         (&report["kept"], &report["annotated_files"]),
         (&0.into(), &serde_json::json!(["annotated.jsonl"]))
@@ -302,17 +302,17 @@ fn annotation_only_adds_fields_to_documents() {
             .contains("\"cluster_id\":null,\"cluster_size\":null,\"kept\":false")
     );
     says(
-        &bench.refused("dedup out/annotated.jsonl --annotate -o twice"),
+        &bench.refused("dedup out/annotated.jsonl --also annotated -o twice"),
         &["\"cluster_id\" is there already", "--annotation-prefix"],
     );
-    bench.ok("dedup out/annotated.jsonl --annotate --annotation-prefix again_ -o twice -q");
+    bench.ok("dedup out/annotated.jsonl --also annotated --annotation-prefix again_ -o twice -q");
     assert!(bench.read("twice/annotated.jsonl").contains("\"again_near_key\":\"x\""));
     bench.ok("dedup twice/annotated.jsonl -o out --force -q");
     assert!(!bench.path("out/annotated.jsonl").exists(), "earlier results went as a whole");
 
     bench.write("in.csv", format!("id,text\nx,{a}\n\"y,\",{a}\n"));
     bench.write("more.csv", format!("id,text\nz,{b}\n"));
-    bench.ok("dedup in.csv more.csv --keep smallest-key -o rows -q --annotate");
+    bench.ok("dedup in.csv more.csv --keep smallest-key -o rows -q --also annotated");
     assert_eq!(
         bench.read("rows/annotated.csv"),
         format!(
@@ -320,12 +320,12 @@ fn annotation_only_adds_fields_to_documents() {
         )
     );
     says(
-        &bench.refused("dedup rows/annotated.csv --cluster-size -o no"),
+        &bench.refused("dedup rows/annotated.csv --also sizes -o no"),
         &["\"cluster_size\" is there already"],
     );
 
     write_kinds(&bench, "in.parquet", &[&[0, 1, 2], &[4, 3, 6]]);
-    bench.ok("dedup in.parquet -o columns -q --annotate");
+    bench.ok("dedup in.parquet -o columns -q --also annotated");
     let annotated = columns(&bench, "columns/annotated.parquet");
     let names: Vec<String> = annotated
         .metadata()
@@ -350,7 +350,7 @@ fn annotation_only_adds_fields_to_documents() {
         )
     };
     bench.write("in.wet", record("u", a) + &record("v", a));
-    bench.ok("dedup in.wet -o archive -q --annotate");
+    bench.ok("dedup in.wet -o archive -q --also annotated");
     assert!(bench.read("archive/annotated.wet").contains("near_key: u\r\n\r\n"));
     assert_eq!(bench.json("dedup archive/annotated.wet -o of-archive")["documents"], 2);
 }

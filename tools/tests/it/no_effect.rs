@@ -63,15 +63,15 @@ fn reading_option_is_refused_for_exactly_the_kinds_on_which_it_has_no_effect() {
     let lines = &["in.jsonl", "in.csv", "in.tsv", "in.txt", "in.html", "texts", "shards"][..];
     let but_parquet: Vec<&str> = ALL.into_iter().filter(|input| *input != "in.parquet").collect();
     for (options, name, effective) in [
-        ("--delimiter ;", "--delimiter", tables),
-        ("--quote '", "--quote", tables),
-        ("--quote none", "--quote", tables),
-        ("--escape \\", "--escape", &["in.csv"]),
-        ("--escape \\ --quote none", "", &[]),
-        ("--escape \\ --quote '", "", tables),
-        ("--no-header", "--no-header", tables),
-        ("--include *", "--include", folders),
-        ("--exclude none", "--exclude", folders),
+        ("--dialect delimiter=;", "--dialect", tables),
+        ("--dialect quote='", "--dialect", tables),
+        ("--dialect quote=none", "--dialect", tables),
+        ("--dialect escape=\\", "--dialect escape", &["in.csv"]),
+        ("--dialect escape=\\,quote=none", "--dialect escape", &[]),
+        ("--dialect escape=\\,quote='", "--dialect", tables),
+        ("--dialect no-header", "--dialect", tables),
+        ("--glob *", "--glob", folders),
+        ("--glob !none", "--glob", folders),
         ("--text-field body", "--text-field", fields),
         ("--id-field key", "--id-field", records),
         ("--id-field FILE:ROW", "--id-field", records),
@@ -79,7 +79,7 @@ fn reading_option_is_refused_for_exactly_the_kinds_on_which_it_has_no_effect() {
         ("--encoding windows-1252", "--encoding", &but_parquet),
         ("--invalid-utf8 replace", "--invalid-utf8", &ALL),
         ("--skip-bad 3", "--skip-bad", &ALL),
-        ("--write-revisits", "--write-revisits", warc),
+        ("--also revisits", "--also revisits", warc),
         ("--compress gzip", "--compress", lines),
         // The default, given explicitly.
         ("--text-field text --format auto --skip-bad 0", "", &ALL),
@@ -98,15 +98,15 @@ fn reading_option_is_refused_for_exactly_the_kinds_on_which_it_has_no_effect() {
         }
     }
     says(
-        &usage(&bench, "dedup in.jsonl in.parquet in.txt -o new --no-header"),
+        &usage(&bench, "dedup in.jsonl in.parquet in.txt -o new --dialect no-header"),
         &[
-            "--no-header has no effect in this run: it applies to CSV and TSV files, and the inputs are JSONL, Parquet and \
+            "--dialect has no effect in this run: it applies to CSV and TSV files, and the inputs are JSONL, Parquet and \
              text files; leave it out, or name the format of the inputs with --format",
         ],
     );
-    let said = usage(&bench, "dedup in.txt -o new --format jsonl --delimiter ;");
+    let said = usage(&bench, "dedup in.txt -o new --format jsonl --dialect delimiter=;");
     assert!(said.ends_with("the inputs are JSONL files; leave it out\n"), "{said}");
-    says(&usage(&bench, "dedup in.jsonl -o new --exclude *.jsonl"), &["no input is a folder"]);
+    says(&usage(&bench, "dedup in.jsonl -o new --glob !*.jsonl"), &["no input is a folder"]);
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
         "why out k in.jsonl",
     ] {
         says(
-            &usage(&bench, &format!("{line} --delimiter ;")),
-            &["--delimiter has no effect", "CSV and TSV files"],
+            &usage(&bench, &format!("{line} --dialect delimiter=;")),
+            &["--dialect has no effect", "CSV and TSV files"],
         );
     }
     bench.write("pairs", "a\tb\t0\n");
@@ -151,12 +151,12 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
         &usage(&bench, "clusters plain.twx --resembling 0.8 --keep longest --texts in.wet --text-field body"),
         &["--text-field has no effect"],
     );
-    let mut piped = bench.command("sketch - --tsv --delimiter ;");
+    let mut piped = bench.command("sketch - --tsv --dialect delimiter=;");
     let output = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(
         &String::from_utf8(output.stderr).unwrap(),
-        &["--delimiter has no effect", "the inputs are JSONL files"],
+        &["--dialect has no effect", "the inputs are JSONL files"],
     );
 }
 
@@ -165,7 +165,7 @@ fn option_with_an_effect_on_one_input_is_accepted_for_all() {
     let bench = inputs();
     bench.write("semi.csv", format!("key;body\nc;{TEXT} again\n"));
     bench.write("body.jsonl", format!("{{\"key\":\"j\",\"body\":\"{TEXT}\"}}\n"));
-    let options = "--delimiter ; --id-field key --text-field body -q";
+    let options = "--dialect delimiter=; --id-field key --text-field body -q";
     for line in [
         "dedup semi.csv body.jsonl texts -o out",
         "build i.twx semi.csv body.jsonl in.txt --sets none",
@@ -180,9 +180,10 @@ fn option_with_an_effect_on_one_input_is_accepted_for_all() {
         bench.ok(&format!("{line} {options}"));
     }
     std::fs::create_dir(bench.path("parts")).unwrap();
-    bench.ok("sketch semi.csv body.jsonl --into parts --delimiter ; --id-field key --text-field body");
-    bench.ok("dedup in.warc in.jsonl -o revisits --write-revisits --compress gzip -q");
+    bench
+        .ok("sketch semi.csv body.jsonl --into parts --dialect delimiter=; --id-field key --text-field body");
+    bench.ok("dedup in.warc in.jsonl -o revisits --also revisits --compress gzip -q");
     // An empty folder has no kind.
     std::fs::create_dir(bench.path("empty")).unwrap();
-    bench.ok("dedup empty -o none -q --delimiter ; --include *.csv");
+    bench.ok("dedup empty -o none -q --dialect delimiter=; --glob *.csv");
 }

@@ -131,7 +131,7 @@ fn force_refuses_a_folder_whose_files_no_run_recorded() {
 fn run_file_lists_all_files_of_every_kind_of_run() {
     let bench = Bench::new();
     bench.write("in.csv", format!("id,text,n\n1,{LONG},2\n1,{OTHER},3\n"));
-    for options in ["", "--index none", "--annotate", "--near equal", "--compress zstd", "--resume"] {
+    for options in ["", "--index none", "--also annotated", "--near equal", "--compress zstd", "--resume"] {
         bench.ok(&format!("dedup in.csv -o out -q --force {options}"));
         let run: serde_json::Value = serde_json::from_str(&bench.read("out/run.json")).unwrap();
         assert_eq!(run["written"]["names"], serde_json::json!(bench.names("out")), "{options}");

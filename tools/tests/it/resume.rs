@@ -103,7 +103,7 @@ fn resuming_with_another_option_names_it_and_both_values() {
         ("--words 3", "--words was not given in the stopped run, and is 3"),
         ("--tokens raw", "--tokens was not given in the stopped run, and is raw"),
         ("--inside lang", "--inside was not given in the stopped run, and is lang"),
-        ("--annotate", "--annotate was not given in the stopped run, and is true"),
+        ("--also annotated", "--also was not given in the stopped run, and is annotated"),
         ("--compress zstd", "--compress was not given in the stopped run, and is zstd"),
     ] {
         let message = bench.failed(&format!("dedup in.jsonl -o out --resume --skip-bad 1 {options}"));

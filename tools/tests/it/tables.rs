@@ -25,10 +25,10 @@ fn quote_in_tsv_is_an_ordinary_character() {
     assert_eq!(file, table);
     // Options can enable quotes in TSV and disable them in CSV.
     bench.write("quoted.tsv", format!("id\ttext\n1\t\"{ONE}\n{TWO}\"\n2\t\"a\tb\"\n"));
-    assert_eq!(kept(&bench, "quoted.tsv --quote \"", "kept.tsv").0, ["1", "2"]);
+    assert_eq!(kept(&bench, "quoted.tsv --dialect quote=\"", "kept.tsv").0, ["1", "2"]);
     says(&bench.refused("dedup quoted.tsv -o no"), &["quoted.tsv:3: 1 fields, where the first row names 2"]);
     bench.write("plain.csv", format!("id,text\n1,\"{ONE}\n2,{TWO}\n"));
-    assert_eq!(kept(&bench, "plain.csv --quote none", "kept.csv").0, ["1", "2"]);
+    assert_eq!(kept(&bench, "plain.csv --dialect quote=none", "kept.csv").0, ["1", "2"]);
 }
 
 #[test]
@@ -72,19 +72,19 @@ fn delimiter_is_taken_from_option_or_sep_line_or_suggested() {
     says(
         &bench.refused("dedup semi.csv -o no"),
         &[
-            "no column \"text\" in its first row, which names \"id;text\", with ',' between them (--delimiter ';' finds it)",
+            "no column \"text\" in its first row, which names \"id;text\", with ',' between them (--dialect 'delimiter=;' finds it)",
         ],
     );
-    for command in ["semi.csv --delimiter ;", "pipe.csv --delimiter |", "sep.csv"] {
+    for command in ["semi.csv --dialect delimiter=;", "pipe.csv --dialect delimiter=|", "sep.csv"] {
         assert_eq!(kept(&bench, command, "kept.csv").0, ["1", "2"], "{command}");
     }
     // The kept file can be read in the same way as the input.
     assert!(bench.read("out/kept.csv").starts_with("\u{feff}sep=;\r\nid;text"));
     assert_eq!(bench.json("dedup sep.csv --against out -o next")["kept"], 0);
     bench.write("tabs.csv", format!("id\ttext\n1\t{ONE}\n"));
-    assert_eq!(kept(&bench, "tabs.csv --delimiter tab", "kept.csv").0, ["1"]);
+    assert_eq!(kept(&bench, "tabs.csv --dialect delimiter=tab", "kept.csv").0, ["1"]);
     bench.write("escaped.csv", format!("id,text\n1,\"a \\\" b, {ONE}\"\n2,\"{TWO}\"\n"));
-    assert_eq!(kept(&bench, "escaped.csv --escape \\", "kept.csv").0, ["1", "2"]);
+    assert_eq!(kept(&bench, "escaped.csv --dialect escape=\\", "kept.csv").0, ["1", "2"]);
 }
 
 #[test]
@@ -93,16 +93,17 @@ fn columns_of_a_table_without_header_are_numbered() {
     let table = format!("1,{ONE},x\n2,{TWO},y\n3,{ONE},z\n");
     bench.write("in.csv", &table);
     says(
-        &bench.refused("dedup in.csv -o no --no-header"),
+        &bench.refused("dedup in.csv -o no --dialect no-header"),
         &["no column \"text\"; without a header they are 1 to 3", "--text-field"],
     );
-    let (keys, file) = kept(&bench, "in.csv --no-header --id-field 1 --text-field 2", "kept.csv");
+    let (keys, file) = kept(&bench, "in.csv --dialect no-header --id-field 1 --text-field 2", "kept.csv");
     assert_eq!((keys, file), (vec!["1".to_owned(), "2".to_owned()], format!("1,{ONE},x\n2,{TWO},y\n")));
     says(&bench.ok("why out 3"), &["goes for 1, which is kept", "in.csv:3"]);
-    let report = bench.json("dedup in.csv --no-header --id-field 1 --text-field 2 --against out -o next");
+    let report =
+        bench.json("dedup in.csv --dialect no-header --id-field 1 --text-field 2 --against out -o next");
     assert_eq!(report["kept"], 0);
     assert_eq!(
-        kept(&bench, "in.csv --no-header --text-field 2", "kept.csv.keys").1,
+        kept(&bench, "in.csv --dialect no-header --text-field 2", "kept.csv.keys").1,
         "number\tkey\n1\tin.csv:1\n2\tin.csv:2\n"
     );
 }

@@ -33,7 +33,7 @@ fn results_are_the_same_for_every_choice_of_indexed_documents() {
         "",
         "--keep longest --memory 1M",
         "--keep smallest-key --threshold 0.5",
-        "--annotate --compress gzip",
+        "--also annotated --compress gzip",
         "--near containment:0.8",
         "--weights tf",
         "--weights idf --idf table.idf",

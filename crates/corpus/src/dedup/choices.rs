@@ -16,7 +16,7 @@ use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
-use crate::settings::{IndexOf, Keep, Near, Rule, THRESHOLD, Weights};
+use crate::settings::{Also, IndexOf, Keep, Near, Rule, THRESHOLD, Weights};
 use crate::sharing;
 
 /// Records of up to this number of bytes are accepted with any memory budget.
@@ -97,8 +97,8 @@ const REFUSED: &[Refusal] = &[
         "--index goes with another --near than equal, which writes no index",
     ),
     (
-        |job| job.results.annotation_prefix.is_some() && !job.results.annotate && !job.results.cluster_size,
-        "--annotation-prefix goes with --annotate or --cluster-size",
+        |job| job.results.annotation_prefix.is_some() && job.annotated().is_none() && job.sized().is_none(),
+        "--annotation-prefix goes with --also annotated or --also sizes",
     ),
 ];
 
@@ -208,13 +208,15 @@ impl Dedup {
     /// Returns the fields to add to all documents; `None` if annotated documents are not requested.
     pub(super) fn annotated(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
-        self.results.annotate.then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
+        self.results
+            .adds(Also::Annotated)
+            .then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
     }
 
     /// Returns the fields to add to kept documents; `None` if none are requested.
     pub(super) fn sized(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
-        self.results.cluster_size.then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
+        self.results.adds(Also::Sizes).then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
     }
 
     /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or

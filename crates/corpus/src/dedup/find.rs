@@ -29,7 +29,7 @@ use super::{Dedup, KeepOrder, layout, out};
 use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, VerifyOptions};
-use crate::settings::{IndexOf, Near};
+use crate::settings::{Also, IndexOf, Near};
 use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
@@ -186,8 +186,10 @@ impl Dedup {
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
-                    let revisits =
-                        self.results.write_revisits.then(|| write_revisits(corpus, &clusters, half.folder));
+                    let revisits = self
+                        .results
+                        .adds(Also::Revisits)
+                        .then(|| write_revisits(corpus, &clusters, half.folder));
                     Ok((pairs, out::write_hosts(corpus, &clusters, &half)?, revisits.transpose()?))
                 });
                 (pairs, watch.cpu_seconds())
@@ -218,7 +220,7 @@ impl Dedup {
         limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Vec<String>> {
         // After this pass no line is read, unless `annotated` files or revisit records are written, too.
-        let last = !self.results.annotate && !self.results.write_revisits;
+        let last = !self.results.adds(Also::Annotated) && !self.results.adds(Also::Revisits);
         let write = || {
             write_kept(
                 corpus,

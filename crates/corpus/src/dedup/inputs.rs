@@ -3,6 +3,7 @@
 use super::Dedup;
 use super::layout::kept_files;
 use crate::input::{Documents, InputKinds};
+use crate::settings::Also;
 
 impl Dedup {
     /// Opens the input documents without reading them. Options for reading also apply to the texts of the history.
@@ -10,7 +11,7 @@ impl Dedup {
         let options = self.input_options()?;
         let documents = Documents::open_part(&self.reading.inputs, &options)?;
         let kinds = documents.kinds();
-        kinds.check_revisits(self.results.write_revisits)?;
+        kinds.check_revisits(self.results.adds(Also::Revisits))?;
         kinds.check_compression(self.results.compress.is_some(), false)?;
         let history = if self.scope.texts.is_empty() {
             // A folder that has no results is reported when the history is opened.

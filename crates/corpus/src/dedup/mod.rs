@@ -78,7 +78,7 @@ use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
-use crate::settings::{AnySettings, Fingerprints, Reading, Resources, Results, Rule, Scope};
+use crate::settings::{Also, AnySettings, Fingerprints, Reading, Resources, Results, Rule, Scope};
 use crate::sketching::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
@@ -508,7 +508,7 @@ impl Dedup {
         let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
         let sets = journal.map(Journal::sets);
         let corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
-        if self.results.annotate { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
+        if self.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
     }
 
     /// Returns whether the method compares sets of shingles.

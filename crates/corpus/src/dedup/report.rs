@@ -46,7 +46,7 @@ pub struct Report {
     /// Statistics of duplicates by host; `None` if documents have no URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Counts of the revisit records; `None` without `--write-revisits`.
+    /// Counts of the revisit records; `None` without `--also revisits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisits_written: Option<Revisits>,
     /// Number of removed documents.

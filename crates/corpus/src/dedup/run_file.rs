@@ -190,8 +190,8 @@ mod tests {
         let mut job = Dedup::new(["a.jsonl", "-"], "out");
         job.rule.near = Some(Near::Containment(0.9));
         job.rule.keep = Keep::Max("meta.score".into());
-        job.reading.no_header = true;
-        job.reading.include = vec!["*.a".into(), "*.b".into()];
+        job.reading.dialect.has_header = false;
+        job.reading.glob = vec!["*.a".into(), "!*.b".into()];
         let params = job.params(None).unwrap();
         RunFile::of(&job, &params, false).unwrap().write(dir.path()).unwrap();
         let run = RunFile::read(dir.path()).unwrap().unwrap();

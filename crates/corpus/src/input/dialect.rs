@@ -1,5 +1,8 @@
 //! The dialect of a table in text format: delimiter, quote, escape character and header.
 
+use std::fmt;
+use std::str::FromStr;
+
 use csv_core::{Reader, ReaderBuilder};
 
 /// Options for the tables of an input. By default, CSV has commas and quotes; TSV has tabs and, as registered with
@@ -33,6 +36,64 @@ impl Default for Dialect {
     fn default() -> Self {
         Self { delimiter: None, quote: Quote::Usual, escape: None, has_header: true }
     }
+}
+
+/// Parts such as `delimiter=;`, joined by commas.
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut dialect = Self::default();
+        for part in text.split(',') {
+            match part.split_once('=') {
+                Some(("delimiter", character)) => dialect.delimiter = Some(byte_named(character)?),
+                Some(("quote", "none")) => dialect.quote = Quote::None,
+                Some(("quote", character)) => dialect.quote = Quote::Byte(byte_named(character)?),
+                Some(("escape", character)) => dialect.escape = Some(byte_named(character)?),
+                None if part == "no-header" => dialect.has_header = false,
+                _ => {
+                    return Err(format!(
+                        "expected delimiter=CHAR, quote=CHAR, quote=none, escape=CHAR or no-header, or several of them \
+                         joined by commas, found {part:?}"
+                    ));
+                }
+            }
+        }
+        Ok(dialect)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delimiter, quote, escape, has_header } = *self;
+        let quote = match quote {
+            Quote::Usual => None,
+            Quote::None => Some("none".to_owned()),
+            Quote::Byte(byte) => Some(name_of(byte)),
+        };
+        let named =
+            [("delimiter", delimiter.map(name_of)), ("quote", quote), ("escape", escape.map(name_of))];
+        let named = named.into_iter().filter_map(|(part, value)| Some(format!("{part}={}", value?)));
+        let parts: Vec<String> = named.chain((!has_header).then(|| "no-header".to_owned())).collect();
+        f.write_str(&parts.join(","))
+    }
+}
+
+/// Characters that the text form of a dialect does not write as themselves.
+const NAMES_OF_BYTES: [(&str, u8); 3] = [("tab", b'\t'), ("comma", b','), ("space", b' ')];
+
+fn byte_named(text: &str) -> Result<u8, String> {
+    let named = NAMES_OF_BYTES.iter().find(|(name, _)| *name == text).map(|&(_, byte)| byte);
+    let byte = named.or(match *text.as_bytes() {
+        [byte] if byte.is_ascii() && !b"\r\n".contains(&byte) => Some(byte),
+        _ => None,
+    });
+    byte.ok_or_else(|| format!("expected one character of ASCII, or tab, comma or space, found {text:?}"))
+}
+
+fn name_of(byte: u8) -> String {
+    let named = NAMES_OF_BYTES.iter().find(|(_, named)| *named == byte);
+    named.map_or_else(|| char::from(byte).to_string(), |(name, _)| (*name).to_owned())
 }
 
 /// The dialect of one table.

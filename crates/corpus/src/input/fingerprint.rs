@@ -14,6 +14,7 @@
 //! other string is valid in at most one form, because hexadecimal digits without `0x` must be exactly 16.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The format of fingerprints in their field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,40 @@ pub enum FingerprintForm {
     Signed,
     /// 64 zeros and ones, the highest bit first.
     Bits,
+}
+
+/// A field of fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FingerprintField {
+    /// How they are written.
+    pub form: FingerprintForm,
+    /// The name of the field.
+    pub field: String,
+}
+
+/// `FIELD`, or `FORM:FIELD`.
+impl FromStr for FingerprintField {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form =
+            text.split_once(':').and_then(|(form, field)| Some((FingerprintForm::named(form)?, field)));
+        let (form, field) = form.unwrap_or((FingerprintForm::Auto, text));
+        if field.is_empty() {
+            return Err(format!("expected FIELD or FORM:FIELD, found {text:?}"));
+        }
+        Ok(Self { form, field: field.to_owned() })
+    }
+}
+
+impl fmt::Display for FingerprintField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the form, the beginning of the name could be taken for one.
+        if self.form != FingerprintForm::Auto || self.field.contains(':') {
+            write!(f, "{}:", self.form.name())?;
+        }
+        f.write_str(&self.field)
+    }
 }
 
 /// Maximum number of characters of an invalid fingerprint that a message shows.
@@ -104,7 +139,7 @@ impl FingerprintForm {
             Self::Auto => {
                 if written.len() == HEX_DIGITS && written.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(format!(
-                        "{written:?} can be hexadecimal and decimal: say which with --fingerprint-form hex or decimal"
+                        "{written:?} can be hexadecimal and decimal: say which with --fingerprint-field hex:FIELD or decimal:FIELD"
                     ));
                 }
                 hex(written)
@@ -133,7 +168,7 @@ impl FingerprintForm {
 
     fn refused(self, found: &str) -> String {
         let form = self.name();
-        format!("expected {}, found {found} (--fingerprint-form {form})", self.expected())
+        format!("expected {}, found {found} (--fingerprint-field {form}:FIELD)", self.expected())
     }
 }
 
@@ -230,7 +265,7 @@ mod tests {
             assert_eq!(found.clone().ok(), value, "{form} {written}: {found:?}");
         }
         let both = FingerprintForm::Auto.parse("1000000000000000").unwrap_err();
-        assert!(both.contains("--fingerprint-form hex or decimal"), "{both}");
+        assert!(both.contains("--fingerprint-field hex:FIELD or decimal:FIELD"), "{both}");
         let long = FingerprintForm::Hex.parse(&"g".repeat(1000)).unwrap_err();
         assert!(long.len() < 250 && long.contains("expected 16 hexadecimal digits"), "{long}");
     }

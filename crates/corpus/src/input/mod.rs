@@ -113,7 +113,7 @@ pub use dialect::{Dialect, Quote};
 pub use features::Features;
 pub use field_number::FieldNumber;
 pub use fields::Ids;
-pub use fingerprint::FingerprintForm;
+pub use fingerprint::{FingerprintField, FingerprintForm};
 use folder::Contents;
 pub use form::{Ending, Form};
 use headers::Headers;
@@ -274,11 +274,9 @@ pub struct InputOptions {
     pub reserved: Vec<String>,
     /// The format of the inputs, or the rule by which it is determined.
     pub format: InputFormat,
-    /// Patterns of the files in folders that are read; if empty, all files. A pattern is matched against the file name
-    /// or, if it contains `/`, against the path relative to the folder.
-    pub include: Vec<String>,
-    /// Patterns of the files in folders that are ignored.
-    pub exclude: Vec<String>,
+    /// Patterns of the files in folders that are read, or, after `!`, ignored; without the former, all files are read. A
+    /// pattern is matched against the file name or, if it contains `/`, against the path relative to the folder.
+    pub globs: Vec<String>,
     /// The dialect of CSV and TSV tables.
     pub dialect: Dialect,
     /// Maximum number of bad records that are skipped and counted. One more is an error.
@@ -347,8 +345,7 @@ impl Default for InputOptions {
             attached: AttachedFields::default(),
             reserved: Vec::new(),
             format: InputFormat::Auto,
-            include: Vec::new(),
-            exclude: Vec::new(),
+            globs: Vec::new(),
             dialect: Dialect::default(),
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Usual,
@@ -1165,7 +1162,7 @@ impl Documents {
             consumed: Arc::default(),
             total_bytes: Some(0),
             stopped: false,
-            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
+            patterns: Patterns::new(&options.globs).map_err(InvalidOptions::new)?,
             kinds: InputKinds::default(),
             asked: (Vec::new(), options.clone()),
         })
@@ -1379,8 +1376,7 @@ impl Documents {
                 _ => names.concat(),
             };
             let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
-            let fits =
-                if self.patterns.are_given() { ", and as --include and --exclude want it," } else { "" };
+            let fits = if self.patterns.are_given() { ", and as --glob wants it," } else { "" };
             bail!("{}: no file named {names}{compressed}{fits} below it", root.display());
         }
         self.counts.ignored += listing.ignored;
@@ -1736,8 +1732,8 @@ fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Opti
     if let [(kind, _)] = found[..] {
         let name = kind.suffixes()[0];
         bail!(
-            "{root}: {named}: --format {name} reads their records, and leaves out the others, --include PATTERN or \
-             --exclude PATTERN selects files, --format text takes each file as one document"
+            "{root}: {named}: --format {name} reads their records, and leaves out the others, --glob PATTERN \
+             selects files, --format text takes each file as one document"
         );
     }
     let formats: Vec<&str> = found.iter().map(|(kind, _)| kind.suffixes()[0]).collect();
@@ -1748,8 +1744,7 @@ fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Opti
         .collect();
     bail!(
         "{root}: {named}, {}: name the files one by one to read all records; --format {} reads those of one kind and \
-         leaves out the others, --include PATTERN or --exclude PATTERN selects files, --format text takes each file as \
-         one document",
+         leaves out the others, --glob PATTERN selects files, --format text takes each file as one document",
         kinds.join(", "),
         formats.join(" or ")
     )

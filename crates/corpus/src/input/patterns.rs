@@ -22,15 +22,18 @@ struct Set {
 }
 
 impl Patterns {
-    /// Compiles patterns. `*` and `?` match within a name, `**` matches any folders, `[ab]` and `{a,b}` are
+    /// Compiles patterns. Files of one that begins with `!` are ignored, and only those of the others are read. `*` and `?` match within a name, `**` matches any folders, `[ab]` and `{a,b}` are
     /// alternatives.
     ///
     /// # Errors
     ///
-    /// A pattern is invalid; the message names its option.
-    pub(super) fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
-        let include = if include.is_empty() { None } else { Some(Set::of(include, "--include")?) };
-        Ok(Self { include, exclude: Set::of(exclude, "--exclude")? })
+    /// A pattern is invalid; the message names the option.
+    pub(super) fn new(globs: &[String]) -> Result<Self, String> {
+        let (exclude, include): (Vec<&str>, Vec<&str>) =
+            globs.iter().map(String::as_str).partition(|glob| glob.starts_with('!'));
+        let exclude: Vec<&str> = exclude.into_iter().map(|glob| &glob[1..]).collect();
+        let include = if include.is_empty() { None } else { Some(Set::of(&include)?) };
+        Ok(Self { include, exclude: Set::of(&exclude)? })
     }
 
     /// Returns whether a file is read, given its path relative to the folder.
@@ -45,9 +48,9 @@ impl Patterns {
 }
 
 impl Set {
-    fn of(patterns: &[String], option: &str) -> Result<Self, String> {
+    fn of(patterns: &[&str]) -> Result<Self, String> {
         let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
-        let wrong = |error: globset::Error| format!("{option}: {error}");
+        let wrong = |error: globset::Error| format!("--glob: {error}");
         for pattern in patterns {
             let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?;
             if pattern.contains('/') {
@@ -68,24 +71,21 @@ impl Set {
 mod tests {
     use super::*;
 
-    fn wanted(include: &[&str], exclude: &[&str], paths: &[&'static str]) -> Vec<&'static str> {
-        let all = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
-        let patterns = Patterns::new(&all(include), &all(exclude)).unwrap();
+    fn wanted(globs: &[&str], paths: &[&'static str]) -> Vec<&'static str> {
+        let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+        let patterns = Patterns::new(&globs).unwrap();
         paths.iter().copied().filter(|path| patterns.want(Path::new(path))).collect()
     }
 
     #[test]
     fn patterns_match_names_or_paths_below_the_folder() {
         let paths = ["a.jsonl", "en/a.jsonl", "en/b.txt", "en/old/c.jsonl", "de/a.jsonl"];
-        assert_eq!(wanted(&[], &[], &paths), paths);
-        assert_eq!(
-            wanted(&["*.jsonl"], &[], &paths),
-            ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]
-        );
-        assert_eq!(wanted(&["en/*"], &[], &paths), ["en/a.jsonl", "en/b.txt"]);
-        assert_eq!(wanted(&["{en,de}/**"], &["*.txt", "**/old/**"], &paths), ["en/a.jsonl", "de/a.jsonl"]);
-        assert_eq!(wanted(&[], &["[ab].*"], &paths), ["en/old/c.jsonl"]);
-        let bad = Patterns::new(&["[".to_owned()], &[]).unwrap_err();
-        assert!(bad.starts_with("--include: "), "{bad}");
+        assert_eq!(wanted(&[], &paths), paths);
+        assert_eq!(wanted(&["*.jsonl"], &paths), ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&["en/*"], &paths), ["en/a.jsonl", "en/b.txt"]);
+        assert_eq!(wanted(&["!*.txt", "{en,de}/**", "!**/old/**"], &paths), ["en/a.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&["![ab].*"], &paths), ["en/old/c.jsonl"]);
+        let bad = Patterns::new(&["![".to_owned()]).unwrap_err();
+        assert!(bad.starts_with("--glob: "), "{bad}");
     }
 }

@@ -15,7 +15,7 @@ use csv_core::{ReadRecordResult, Reader};
 use super::attached::HasField;
 use super::charset::{self, Charset};
 use super::cuts::part_without;
-use super::dialect::RowDialect;
+use super::dialect::{Dialect, RowDialect};
 use super::field_value::FieldValue;
 use super::fields::{self, Ids, push_key, push_text};
 use super::form::Ending;
@@ -228,7 +228,10 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
     };
     let other =
         OTHER_DELIMITERS.iter().find(|delimiter| **delimiter != written.delimiter && names(delimiter));
-    other.map_or_else(String::new, |other| format!(" (--delimiter {:?} finds it)", char::from(*other)))
+    other.map_or_else(String::new, |&other| {
+        let dialect = Dialect { delimiter: Some(other), ..Dialect::default() };
+        format!(" (--dialect '{dialect}' finds it)")
+    })
 }
 
 impl TableHeader {

@@ -30,45 +30,27 @@ struct Rule {
 
 /// The options that have an effect only on some inputs. These have an effect on all: `--format`, `--skip-bad`, and
 /// `--invalid-utf8`, which also applies to binary columns of Parquet files.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 6] = [
     Rule {
-        option: "--delimiter",
-        is_given: |options| options.dialect.delimiter.is_some(),
-        has_effect: |kinds, _| kinds.have_tables(),
-        applies_to: Some("CSV and TSV files"),
-    },
-    Rule {
-        option: "--quote",
-        is_given: |options| options.dialect.quote != Dialect::default().quote,
-        has_effect: |kinds, _| kinds.have_tables(),
-        applies_to: Some("CSV and TSV files"),
-    },
-    Rule {
-        option: "--escape",
+        option: "--dialect escape",
         is_given: |options| options.dialect.escape.is_some(),
         has_effect: |kinds, options| {
             let has_quotes = |kind| RowDialect::of(options.dialect, kind == Kind::Tsv).quote.is_some();
             [Kind::Csv, Kind::Tsv].into_iter().any(|kind| kinds.has(kind) && has_quotes(kind))
         },
         applies_to: Some(
-            "quoted fields of CSV and TSV files (a TSV file has none unless --quote sets the quote)",
+            "quoted fields of CSV and TSV files (a TSV file has none unless --dialect quote sets the quote)",
         ),
     },
     Rule {
-        option: "--no-header",
-        is_given: |options| !options.dialect.has_header,
+        option: "--dialect",
+        is_given: |options| options.dialect != Dialect::default(),
         has_effect: |kinds, _| kinds.have_tables(),
         applies_to: Some("CSV and TSV files"),
     },
     Rule {
-        option: "--include",
-        is_given: |options| !options.include.is_empty(),
-        has_effect: |kinds, _| kinds.folders,
-        applies_to: None,
-    },
-    Rule {
-        option: "--exclude",
-        is_given: |options| !options.exclude.is_empty(),
+        option: "--glob",
+        is_given: |options| !options.globs.is_empty(),
         has_effect: |kinds, _| kinds.folders,
         applies_to: None,
     },
@@ -199,7 +181,7 @@ impl InputKinds {
         if !write_revisits || self.has(Kind::Warc) || !self.have_files() {
             return Ok(());
         }
-        Err(self.without_effect("--write-revisits", "pages of WARC files", "leave it out"))
+        Err(self.without_effect("--also revisits", "pages of WARC files", "leave it out"))
     }
 
     /// Returns an error if written documents are to be compressed, and all inputs are written in formats that are never

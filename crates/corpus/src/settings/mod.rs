@@ -25,9 +25,9 @@ use crate::error::InvalidOptions;
 
 pub use self::doors::{DIFFERS, Difference, Door};
 pub use self::near::{Near, THRESHOLD, THRESHOLD_MIN};
-pub use self::reading::{Byte, Fingerprints, Reading};
+pub use self::reading::{Fingerprints, Reading};
 pub use self::resources::{MEMORY, MEMORY_MIN, Resources};
-pub use self::results::{IndexOf, Results};
+pub use self::results::{Also, IndexOf, Results};
 pub use self::rule::{BoilerplateSpans, Keep, Rule, Weights};
 pub use self::scope::Scope;
 pub(crate) use self::value::choices;
@@ -419,12 +419,11 @@ mod tests {
         ]);
         values_round_trip::<Reading>(&[
             ("format", "parquet"),
-            ("delimiter", "tab"),
-            ("quote", "none"),
+            ("dialect", "delimiter=tab,quote=none,escape=\\,no-header"),
+            ("dialect", "delimiter=comma,quote='"),
             ("encoding", "windows-1251"),
             ("skip_bad", "7"),
-            ("no_header", "true"),
-            ("include", "*.jsonl"),
+            ("glob", "!*.jsonl"),
         ]);
         values_round_trip::<Resources>(&[("memory", "512M"), ("threads", "3")]);
     }

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 
 use super::{Value, choices, settings};
 use crate::error::InvalidOptions;
-use crate::input::{
-    Charset, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
-};
+use crate::input::{Charset, Dialect, FingerprintField, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
 
 settings! {
     /// What is read, and how.
     Reading, "What is read" {
-        /// Files of JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text, HTML; folders; - is JSONL on stdin
+        /// Files or folders: JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text, HTML; or -
         ///
         /// Files but Parquet may be compressed, .gz or .zst. `-` is JSONL on standard input.
         inputs: Vec<PathBuf> = Vec::new(), "INPUT";
@@ -32,12 +30,11 @@ settings! {
         /// jsonl, csv, tsv, parquet, wet, warc, arc or text. In folders, only files with such names are read. `text` makes
         /// each file a document. [default: auto, by file names]
         format: InputFormat = InputFormat::Auto, "FORMAT";
-        /// In folders, read only files that match; may be repeated
+        /// In folders, read only files that match, or skip !GLOB
         ///
-        /// For example *.jsonl, a file name, or en/**, a path below the folder.
-        include: Vec<String> = Vec::new(), "GLOB";
-        /// In folders, skip files that match; may be repeated
-        exclude: Vec<String> = Vec::new(), "GLOB";
+        /// For example *.jsonl, a file name, or en/**, a path below the folder; may be repeated. Files of a !GLOB are skipped,
+        /// whatever other patterns say.
+        glob: Vec<String> = Vec::new(), "GLOB";
         /// Skip and count up to N bad records
         skip_bad: u64 = 0, "N";
         /// Encoding of texts: a label such as gbk, or auto
@@ -57,22 +54,13 @@ settings! {
         /// simhash uses the weights. MinHash uses the set of features with a positive weight, which may be empty, unless
         /// features are weighted for MinHash as well.
         features_field: Option<String> = None, "FIELD";
-        /// Delimiter of CSV and TSV: a character, or tab
+        /// Dialect of CSV and TSV, such as delimiter=; or no-header
         ///
-        /// [default: a comma in CSV, or that of a first line sep=; a tab in TSV]
-        delimiter: Option<Byte> = None, "CHAR";
-        /// Quote of CSV and TSV: a character, or none
-        ///
-        /// With none, each line is a row. [default: the double quote in CSV, none in TSV]
-        quote: Quote = Quote::Usual, "CHAR", rare true;
-        /// Character that escapes a quote in a quoted field
-        ///
-        /// For files that do not double such quotes.
-        escape: Option<Byte> = None, "CHAR", rare true;
-        /// The first row of CSV or TSV is no header
-        ///
-        /// Columns are named 1, 2 and so on.
-        no_header: bool = false, "", rare true;
+        /// Parts are joined by commas. `delimiter=CHAR` [a comma in CSV, or that of a first line sep=; a tab in TSV];
+        /// `quote=CHAR`, or `quote=none`, so that each line is a row [the double quote in CSV, none in TSV];
+        /// `escape=CHAR`, for files that do not double quotes in quoted fields; `no-header`: columns are named 1, 2 and so
+        /// on. A character is itself, or tab, comma or space.
+        dialect: Dialect = Dialect::default(), "DIALECT";
     }
 }
 
@@ -81,14 +69,11 @@ settings! {
     Fingerprints, "What is read" {
         /// Field of a 64-bit fingerprint instead of a text
         ///
-        /// A string or an integer. Only fingerprints are kept, and compared by Hamming distance.
-        fingerprint_field: Option<String> = None, "FIELD";
-        /// How fingerprints are written: hex, decimal, signed, bits or auto
-        ///
-        /// `hex`: 16 digits, or 0x and up to 16. `decimal`: without a sign. `signed`: as databases store 64-bit integers.
-        /// `bits`: 64 zeros and ones, the highest bit first. `auto`: any of these; a string of 16 decimal digits is
-        /// refused because it could be hex or decimal. A number is decimal or signed. [default: auto]
-        fingerprint_form: Option<FingerprintForm> = None, "FORM", rare true;
+        /// A string or an integer. Only fingerprints are kept, and compared by Hamming distance. FORM:FIELD says how they
+        /// are written: `hex`, 16 digits, or 0x and up to 16; `decimal`, without a sign; `signed`, as databases store 64-bit
+        /// integers; `bits`, 64 zeros and ones, the highest bit first; `auto`, any of these, but a string of 16 decimal
+        /// digits is refused because it could be hex or decimal. A number is decimal or signed. [default form: auto]
+        fingerprint_field: Option<FingerprintField> = None, "FIELD";
     }
 }
 
@@ -103,40 +88,28 @@ impl Reading {
     /// Several settings name what is compared.
     pub fn options(&self, fingerprints: &Fingerprints) -> Result<InputOptions, InvalidOptions> {
         let usual = InputOptions::default();
+        let fingerprint = fingerprints.fingerprint_field.as_ref();
         let fields = [
-            ("--features-field", &self.features_field),
-            ("--text-field", &self.text_field),
-            ("--fingerprint-field", &fingerprints.fingerprint_field),
+            ("--features-field", self.features_field.as_ref()),
+            ("--text-field", self.text_field.as_ref()),
+            ("--fingerprint-field", fingerprint.map(|fingerprint| &fingerprint.field)),
         ];
-        let mut named = fields.into_iter().filter_map(|(option, field)| Some((option, field.as_ref()?)));
+        let mut named = fields.into_iter().filter_map(|(option, field)| Some((option, field?)));
         let compared = named.next();
         if let (Some((one, _)), Some((other, _))) = (compared, named.next()) {
             return Err(InvalidOptions::new(format!(
                 "{one} and {other} both name what is compared; leave one out"
             )));
         }
-        if fingerprints.fingerprint_form.is_some() && fingerprints.fingerprint_field.is_none() {
-            return Err(InvalidOptions::new("--fingerprint-form goes with --fingerprint-field"));
-        }
-        let fingerprint = fingerprints
-            .fingerprint_field
-            .as_ref()
-            .map(|_| fingerprints.fingerprint_form.unwrap_or_default());
         let is_by_row = self.id_field.as_deref() == Some(FILE_AND_ROW);
         Ok(InputOptions {
             text_field: compared.map_or(usual.text_field, |(_, field)| field.clone()),
             features: self.features_field.is_some(),
-            fingerprint,
+            fingerprint: fingerprint.map(|fingerprint| fingerprint.form),
             invalid_utf8: self.invalid_utf8,
             encoding: self.encoding,
-            include: self.include.clone(),
-            exclude: self.exclude.clone(),
-            dialect: Dialect {
-                delimiter: self.delimiter.map(|byte| byte.0),
-                quote: self.quote,
-                escape: self.escape.map(|byte| byte.0),
-                has_header: !self.no_header,
-            },
+            globs: self.glob.clone(),
+            dialect: self.dialect,
             ids: match &self.id_field {
                 _ if is_by_row => Ids::Line,
                 Some(_) => Ids::Field,
@@ -150,35 +123,13 @@ impl Reading {
     }
 }
 
-/// A character of ASCII in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Byte(pub u8);
-
-impl Value for Byte {
+impl Value for Dialect {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        match text.as_encoded_bytes() {
-            b"tab" | b"\\t" => Ok(Self(b'\t')),
-            [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(Self(*byte)),
-            _ => Err("expected one character of ASCII, or tab".into()),
-        }
+        super::value::utf8(text)?.parse()
     }
 
     fn write(&self) -> Vec<String> {
-        vec![if self.0 == b'\t' { "tab".to_owned() } else { char::from(self.0).to_string() }]
-    }
-}
-
-impl Value for Quote {
-    fn parse(text: &OsStr) -> Result<Self, String> {
-        if text == "none" { Ok(Self::None) } else { Byte::parse(text).map(|byte| Self::Byte(byte.0)) }
-    }
-
-    fn write(&self) -> Vec<String> {
-        match self {
-            Self::Usual => Vec::new(),
-            Self::None => vec!["none".to_owned()],
-            Self::Byte(byte) => Byte(*byte).write(),
-        }
+        if *self == Self::default() { Vec::new() } else { vec![self.to_string()] }
     }
 }
 
@@ -194,13 +145,13 @@ impl Value for Charset {
     }
 }
 
-impl Value for FingerprintForm {
+impl Value for FingerprintField {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        text.to_str().and_then(Self::named).ok_or_else(|| not_one_of(Self::ALL.map(Self::name), text))
+        super::value::utf8(text)?.parse()
     }
 
     fn write(&self) -> Vec<String> {
-        vec![self.name().to_owned()]
+        vec![self.to_string()]
     }
 }
 

@@ -24,27 +24,47 @@ settings! {
         ///
         /// `none` writes no index and no report.html, and saves their time and space.
         index: IndexOf = IndexOf::Kept, "WHICH";
-        /// Also write all documents with the decision about each
+        /// What to write in addition: annotated, sizes or revisits; may be repeated
         ///
-        /// The fields, columns or header lines are `cluster_id`, `cluster_size`, `kept`, `score` and `near_key`, the key
-        /// of the document that is kept in its place.
-        annotate: bool = false, "";
-        /// Add the size of its cluster to each kept document
-        ///
-        /// The field or column is `cluster_size`.
-        cluster_size: bool = false, "";
+        /// `annotated`: all documents with the decision about each, in annotated.* as they are in the inputs. The fields,
+        /// columns or header lines are `cluster_id`, `cluster_size`, `kept`, `score` and `near_key`, the key of the document
+        /// that is kept in its place. `sizes`: `cluster_size` in each kept document. `revisits`: revisits.warc, with a
+        /// record of WARC/1.1 for each page of a WARC file whose payload equals that of a kept page, byte for byte, by the
+        /// profile identical-payload-digest.
+        also: Vec<Also> = Vec::new(), "WHAT";
         /// Prefix of the names of added fields
         annotation_prefix: Option<String> = None, "PREFIX", rare true;
-        /// Also write revisit records for removed pages of WARC files
-        ///
-        /// One for each page whose payload equals that of a kept page, byte for byte.
-        ///
-        /// OUT/revisits.warc has records of WARC/1.1 with the profile identical-payload-digest. Near pages get none.
-        write_revisits: bool = false, "", rare true;
         /// Compress written JSON Lines, CSV and TSV: gzip or zstd
         ///
         /// File names then end in .gz or .zst. [default: not compressed]
         compress: Option<Compression> = None, "HOW";
+    }
+}
+
+/// What is written in addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Also {
+    /// All documents, with the decision about each.
+    Annotated,
+    /// The size of its cluster, in each kept document.
+    Sizes,
+    /// Revisit records for removed pages of WARC files.
+    Revisits,
+}
+
+impl Results {
+    /// Returns whether `what` is written in addition.
+    #[must_use]
+    pub fn adds(&self, what: Also) -> bool {
+        self.also.contains(&what)
+    }
+}
+
+choices! {
+    Also {
+        Also::Annotated => "annotated",
+        Also::Sizes => "sizes",
+        Also::Revisits => "revisits",
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use twindex_corpus::{Compression, Dedup, Passages};
+use twindex_corpus::{Also, Compression, Dedup, Passages};
 
 /// Writes four inputs that alternate between two formats, so that each output file is opened twice. Documents have no keys,
 /// so files of keys are written beside the documents.
@@ -47,7 +47,7 @@ fn compressed_results_have_the_same_content_and_are_read_by_against() {
     let paths = inputs(folder.path());
     let run = |name: &str, compression| {
         let mut dedup = Dedup::new(&paths, folder.path().join(name));
-        (dedup.results.annotate, dedup.results.compress) = (true, compression);
+        (dedup.results.also, dedup.results.compress) = (vec![Also::Annotated], compression);
         let report = dedup.run().unwrap();
         [report.kept_files, report.annotated_files].concat()
     };

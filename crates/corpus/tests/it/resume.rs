@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use twindex_corpus::{
-    Dedup, IndexOf, InvalidUtf8, Keep, Near, Observer, Progress, RepeatedKeys, Report, Weights,
+    Also, Dedup, IndexOf, InvalidUtf8, Keep, Near, Observer, Progress, RepeatedKeys, Report, Weights,
 };
 
 use crate::corpora::Random;
@@ -239,7 +239,10 @@ fn every_kind_of_job_is_resumed() {
     let jobs = [
         ("containment, longest", with(&|job| (job.rule.near, job.rule.keep) = (containment, Keep::Longest))),
         ("simhash", with(&|job| job.rule.near = Some(Near::Within(3)))),
-        ("equal, annotated", with(&|job| (job.rule.near, job.results.annotate) = (Some(Near::Equal), true))),
+        (
+            "equal, annotated",
+            with(&|job| (job.rule.near, job.results.also) = (Some(Near::Equal), vec![Also::Annotated])),
+        ),
         (
             "weights, in little memory",
             with(&|job| (job.rule.weights, job.resources.memory) = (Weights::Frequencies, 1 << 16)),
