@@ -38,7 +38,7 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 
-/// The largest radius of any design (docs/decisions.md D-09).
+/// The largest radius of any design.
 pub const WITHIN_MAX: u8 = 10;
 /// The number of bits of a pointer: a partial table stores the first bits of a fingerprint to locate it in table 1.
 pub const POINTER_BITS: u32 = 16;

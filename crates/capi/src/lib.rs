@@ -7,7 +7,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "a C interface exports symbols and receives addresses (D-199); each block states what its caller promised"
+    reason = "a C interface exports symbols and receives addresses; each block states what its caller promised"
 )]
 #![allow(
     clippy::missing_safety_doc,
