@@ -14,11 +14,13 @@ use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::page::Space;
+use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{SketchOptions, for_each_sketched, refused};
 use twindex_corpus::text::ExistingParams;
 
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
+use crate::differs::RepeatedInIndex;
 use crate::interrupt::RemovedOnSignal;
 use crate::options::{FingerprintArgs, InputArgs, Output, ResourceArgs, Usage, parse_value};
 use crate::param_args::{DocumentKind, ParamArgs};
@@ -26,6 +28,7 @@ use crate::progress::Progress;
 use crate::raw_column::RawColumn;
 use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::resume::{CommittedInputs, InputId};
+use crate::settings_args::Options;
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
 
@@ -33,10 +36,10 @@ use crate::sketch_file::{SketchFile, SketchFiles};
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex build pages.twx pages.jsonl\n  \
-    twindex build pages.twx --method simhash --within 3 more.jsonl.zst\n  \
+    twindex build pages.twx --method simhash --near within:3 more.jsonl.zst\n  \
     twindex build pages.twx pages.sketches\n  \
     twindex build hashes.twx --fingerprints hashes.u64\n  \
-    twindex build images.twx images.csv --fingerprint-field phash --within 4\n  \
+    twindex build images.twx images.csv --fingerprint-field phash --near within:4\n  \
     twindex build shard-2.twx parts/*.sketches --shard 2/4 --resume\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
     the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
@@ -56,9 +59,8 @@ pub(crate) struct BuildArgs {
     /// Keys of --fingerprints: a FILE of little-endian 64-bit numbers [default: positions]
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// What to do with a key that is repeated in the inputs: number, first, last or error
-    #[arg(long, value_name = "HOW", default_value = "last", value_parser = parse_value::<RepeatedKeys>)]
-    repeated_keys: RepeatedKeys,
+    #[command(flatten)]
+    repeated: Options<Scope, RepeatedInIndex>,
     /// Commit after one or more input files (see --commit-bytes), and skip files that an earlier run with --resume has
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
@@ -312,7 +314,7 @@ struct BuildCounts {
 impl BuildArgs {
     /// Returns an error if options for documents are given but none are read, or if they do not go together.
     fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
-        if self.repeated_keys != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
+        if self.repeated_keys() != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
                        and --fingerprints";
             return Err(Usage::new(why).into());
@@ -326,7 +328,7 @@ impl BuildArgs {
                 Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
             );
         }
-        let repeated = (self.repeated_keys != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
+        let repeated = (self.repeated_keys() != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
         let option = self.input.first_given().or(repeated).or_else(|| self.fingerprint.first_given());
         let option = option.or_else(|| without.map(|option| format!("--{option}")));
         if let Some(option) = option.filter(|_| sketches) {
@@ -337,6 +339,10 @@ impl BuildArgs {
             .into());
         }
         Ok(())
+    }
+
+    fn repeated_keys(&self) -> RepeatedKeys {
+        self.repeated.keys_or(RepeatedKeys::Last)
     }
 
     /// Returns the options for reading documents.
@@ -405,7 +411,7 @@ impl BuildArgs {
         added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
-        let repeated_keys = match self.repeated_keys {
+        let repeated_keys = match self.repeated_keys() {
             RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last one
             other => other,
         };
