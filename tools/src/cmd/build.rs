@@ -26,11 +26,15 @@ use crate::options::{FingerprintArgs, InputArgs, Output, ResourceArgs, Usage, pa
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
+use crate::refusals::{self, Refusal};
 use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::resume::{CommittedInputs, InputId};
 use crate::settings_args::Options;
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
+
+/// Default of `--commit-bytes`.
+const COMMIT_BYTES: usize = 32 << 20;
 
 /// Options of `build`.
 #[derive(Args)]
@@ -65,9 +69,9 @@ pub(crate) struct BuildArgs {
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
-    /// Number of input bytes after which --resume commits, at the end of the current file
-    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_value::<usize>, requires = "resume")]
-    commit_bytes: usize,
+    /// Number of input bytes after which --resume commits, at the end of the current file [default: 32M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_value::<usize>)]
+    commit_bytes: Option<usize>,
     #[command(flatten)]
     shard: ShardArgs,
     #[command(flatten)]
@@ -81,6 +85,28 @@ pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub(super) output: Output,
 }
+
+/// Options that have no effect in some runs.
+const REFUSALS: &[Refusal<BuildArgs>] = &[
+    Refusal {
+        when: |build| build.fingerprints.is_none(),
+        given: |build| refusals::first(&[("--ids", build.ids.is_some())]),
+        why: "goes with --fingerprints, whose keys it has",
+    },
+    Refusal {
+        when: |build| !build.resume,
+        given: |build| refusals::first(&[("--commit-bytes", build.commit_bytes.is_some())]),
+        why: "goes with --resume",
+    },
+    Refusal {
+        when: |build| build.fingerprints.is_some(),
+        given: |build| {
+            let boilerplate = build.boilerplate.option().map(|option| format!("--{option}"));
+            build.input.first_given().or_else(|| build.fingerprint.first_given()).or(boilerplate)
+        },
+        why: "says how documents are read, and --fingerprints has none; leave it out",
+    },
+];
 
 /// Fields of `--json`.
 #[derive(Serialize)]
@@ -319,15 +345,8 @@ impl BuildArgs {
                        and --fingerprints";
             return Err(Usage::new(why).into());
         }
-        if self.ids.is_some() && self.fingerprints.is_none() {
-            return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());
-        }
+        refusals::check(REFUSALS, self)?;
         let without = self.boilerplate.option();
-        if without.is_some() && self.fingerprints.is_some() {
-            return Err(
-                Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
-            );
-        }
         let repeated = (self.repeated_keys() != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
         let option = self.input.first_given().or(repeated).or_else(|| self.fingerprint.first_given());
         let option = option.or_else(|| without.map(|option| format!("--{option}")));
@@ -388,7 +407,7 @@ impl BuildArgs {
             };
             done.add(input)?;
             waiting = Some(waiting.unwrap_or(0) + bytes);
-            if waiting >= Some(self.commit_bytes as u64) {
+            if waiting >= Some(self.commit_bytes.unwrap_or(COMMIT_BYTES) as u64) {
                 writer.commit_with(&done.payload())?;
                 waiting = None;
             }

@@ -539,6 +539,9 @@ impl PairsArgs {
         if self.fingerprints.is_some() && self.within().is_none() {
             return Err(Usage::new("--fingerprints needs a distance: give --near within:K").into());
         }
+        if self.ids.is_some() && self.fingerprints.is_none() {
+            return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());
+        }
         if (self.samples || self.max_bucket.is_some()) && self.within().is_some() {
             let option = if self.samples { "--samples" } else { "--max-bucket" };
             let why = format!("{option} is about pairs by resemblance, --near J; leave it out");

@@ -166,23 +166,36 @@ impl ProbeArg {
 }
 
 /// Options that have no effect in some queries.
-const REFUSALS: &[Refusal<QueryArgs>] = &[Refusal {
-    when: |query| query.near.containment().is_some(),
-    given: |query| {
-        let named = query.fingerprint.first_given();
-        named.or_else(|| {
-            refusals::first(&[
-                ("--sharing or --feature-bits", query.features.options().are_given()),
-                ("--texts", !query.texts.is_empty()),
-                ("--verify", query.verify.is_some_and(|verify| verify != VerifiedBy::Exact)),
-                ("--first", query.first),
-                ("--visits", query.visits.is_some()),
-                ("--probe", query.probe.is_some()),
-            ])
-        })
+const REFUSALS: &[Refusal<QueryArgs>] = &[
+    Refusal {
+        when: |query| query.fingerprints.is_some(),
+        given: |query| {
+            let repeated = query.repeated.first_given();
+            let form = query.fingerprint.first_given();
+            let boilerplate = query.boilerplate.option().map(|option| format!("--{option}"));
+            query.input.first_given().or(repeated).or(form).or(boilerplate)
+        },
+        why: "says how documents are read, and --fingerprints has none; leave it out",
     },
-    why: "does not go with --near containment:J, which is counted on the sets of all documents; leave it out",
-}];
+    Refusal {
+        when: |query| query.near.containment().is_some(),
+        given: |query| {
+            let named = query.fingerprint.first_given();
+            named.or_else(|| {
+                refusals::first(&[
+                    ("--sharing or --feature-bits", query.features.options().are_given()),
+                    ("--texts", !query.texts.is_empty()),
+                    ("--containment", query.containment),
+                    ("--verify", query.verify.is_some_and(|verify| verify != VerifiedBy::Exact)),
+                    ("--first", query.first),
+                    ("--visits", query.visits.is_some()),
+                    ("--probe", query.probe.is_some()),
+                ])
+            })
+        },
+        why: "does not go with --near containment:J, which is counted on the sets of all documents; leave it out",
+    },
+];
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
@@ -425,9 +438,7 @@ impl QueryArgs {
             }
             () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
             () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
-            () if !by_texts && self.containment && self.near.containment().is_none() => {
-                "--containment goes with --texts"
-            }
+            () if !by_texts && self.containment => "--containment goes with --texts",
             () => return Ok(()),
         };
         Err(Usage::new(why).into())
