@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release --example many_fingerprints -- make FILE 1000000000
-//! cargo run --release -- build INDEX --fingerprints FILE --within 3 --memory 8G
+//! cargo run --release -- build INDEX --fingerprints FILE --near within:3 --memory 8G
 //! cargo run --release --example many_fingerprints -- ask INDEX 1000000000 1000000
 //! ```
 //!

@@ -111,7 +111,8 @@ def expected(documents, work):
     assert len(shards) == SHARDS, f"a segment for each shard, found {len(shards)}"
     (work / "right.segments").write_text("\n".join(sorted(shards)) + "\n")
     for name, value in NEAR.items():
-        near = [f"--{name}", str(value), "-q", *(["--verify", "signature"] if name == "resembling" else [])]
+        near = ["--near", f"within:{value}"] if name == "within" else ["--near", str(value), "--verify", "signature"]
+        near.append("-q")
         lines = subprocess.run([command, "pairs", index, *near], check=True, capture_output=True).stdout.splitlines(True)
         (right / f"{name}.pairs.tsv").write_bytes(b"".join(first_fields(line, 3) for line in lines))
         subprocess.run([command, "clusters", index, *near, "-o", right / f"{name}.clusters.tsv"], check=True)

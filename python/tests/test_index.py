@@ -600,7 +600,7 @@ def test_query_by_containment_returns_the_columns_of_the_command(path, tmp_path)
         pytest.skip("no command to compare with: name it in TWINDEX")
     with open(tmp_path / "asked.jsonl", "w") as out:
         out.writelines(json.dumps({"id": key, "text": text}) + "\n" for key, text in zip(asked, queries))
-    line = [command, "query", path, tmp_path / "asked.jsonl", "--near", "containment", "--threshold", "0.75"]
+    line = [command, "query", path, tmp_path / "asked.jsonl", "--near", "containment:0.75"]
     line += ["--out", tmp_path / "hits.tsv", "-q"]
     subprocess.run(line, check=True)
     names, *lines = (line.split("\t") for line in (tmp_path / "hits.tsv").read_text().splitlines())

@@ -3,6 +3,7 @@
 mod attached_args;
 mod boilerplate_args;
 mod cmd;
+mod differs;
 mod feature_args;
 mod in_order;
 mod interrupt;
@@ -14,6 +15,7 @@ mod param_args;
 mod progress;
 mod raw_column;
 mod recall;
+mod refusals;
 mod report;
 mod resume;
 mod settings_args;

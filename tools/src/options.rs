@@ -6,11 +6,12 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::{Access, MemoryBudget};
 use twindex_corpus::input::InputOptions;
-use twindex_corpus::settings::{Fingerprints, Reading, Resources, Rule, Value};
+use twindex_corpus::settings::{Fingerprints, Near, Reading, Resources, Rule, Scope, Value};
 use twindex_corpus::sketching::SketchOptions;
 use twindex_corpus::{RepeatedKeys, TextOptions};
 
-use crate::settings_args::{Options, pick};
+use crate::differs::Repeated;
+use crate::settings_args::{Options, Pick, pick};
 
 /// An error in the options that the command-line parser cannot detect. The exit code is 2, as for errors of the parser.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -98,7 +99,7 @@ pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
 /// Options of verbs that read documents.
 pub(crate) type InputArgs = Options<Reading>;
 
-impl InputArgs {
+impl<P: Pick> Options<Reading, P> {
     /// Returns whether records are read as features, not as texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()
@@ -134,28 +135,51 @@ pick!(KeepAlone: "keep");
 /// The option for the document that stays.
 pub(crate) type KeepArgs = Options<Rule, KeepAlone>;
 
-/// The `--repeated-keys` option of verbs that use every document by default.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct RepeatedArgs {
-    /// What to do with a key that is repeated in the inputs. By default every document is used, so an index keeps the
-    /// last one; otherwise later documents get a number after their key; or only the first, or only the last, is used;
-    /// or it is an error [default: use every document]
-    #[arg(long, value_name = "HOW", value_parser = parse_value::<RepeatedKeys>)]
-    repeated_keys: Option<RepeatedKeys>,
+/// The options of the rule that some verb has.
+impl<P: Pick> Options<Rule, P> {
+    /// Returns the resemblance of `--near J`.
+    pub(crate) fn resemblance(&self) -> Option<f64> {
+        match self.near {
+            Some(Near::Resemblance(threshold)) => Some(threshold),
+            _ => None,
+        }
+    }
+
+    /// Returns the share of `--near containment:J`.
+    pub(crate) fn containment(&self) -> Option<f64> {
+        match self.near {
+            Some(Near::Containment(share)) => Some(share),
+            _ => None,
+        }
+    }
+
+    /// Returns the distance of `--near within:K`.
+    pub(crate) fn within(&self) -> Option<u8> {
+        self.near.and_then(Near::within)
+    }
 }
+
+/// The `--repeated-keys` option of verbs that use every document by default.
+pub(crate) type RepeatedArgs = Options<Scope, Repeated>;
 
 impl RepeatedArgs {
     /// Returns the options for sketching documents. The set of seen keys uses `memory` bytes, and unnamed files beyond
     /// that.
     pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
-        let budget = self.is_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
-        let repeated_keys = self.repeated_keys.unwrap_or(RepeatedKeys::Any);
-        SketchOptions { repeated_keys, budget, ..SketchOptions::default() }
+        let budget = self.are_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
+        SketchOptions { repeated_keys: self.keys_or(RepeatedKeys::Any), budget, ..SketchOptions::default() }
+    }
+}
+
+impl<P: Pick> Options<Scope, P> {
+    /// Returns whether `--repeated-keys` was given.
+    pub(crate) fn are_given(&self) -> bool {
+        self.is_given("repeated_keys")
     }
 
-    /// Returns whether the option was given.
-    pub(crate) fn is_given(&self) -> bool {
-        self.repeated_keys.is_some()
+    /// Returns the treatment of repeated keys: what was given, or the default of the verb.
+    pub(crate) fn keys_or(&self, usual: RepeatedKeys) -> RepeatedKeys {
+        if self.are_given() { self.repeated_keys } else { usual }
     }
 }
 

@@ -21,8 +21,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use twindex::Params;
 use twindex::params::{KeyKind, Shingling};
+use twindex::{Key, Params};
 use twindex_corpus::tsv;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -124,6 +124,14 @@ impl KeyText {
         let key = tsv::unescape(field)?;
         ensure!(!key.is_empty(), "expected a key, found an empty field");
         Ok(key)
+    }
+
+    /// Returns the hash of a key by which `--keep key-hash` orders documents.
+    pub(crate) fn hash(self, key: &[u8]) -> u64 {
+        match <[u8; 8]>::try_from(key) {
+            Ok(number) if self.numbers => Key::U64(u64::from_be_bytes(number)).priority_hash(),
+            _ => Key::Bytes(key).priority_hash(),
+        }
     }
 
     /// Writes a key as a field.

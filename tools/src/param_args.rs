@@ -11,27 +11,27 @@ use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, ParamsBuilder, Preset,
     SIGNATURE_BITS, SimhashWeights, WeightUnit,
 };
-use twindex::planner::banding::{Banding, MINIMA, RECALL};
+use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
-use twindex_corpus::THRESHOLD_MIN;
 use twindex_corpus::contents;
 use twindex_corpus::idf;
+use twindex_corpus::settings::{Near as GivenValue, Rule, Weights};
 use twindex_corpus::sharing::bits_kept;
 use twindex_corpus::text::{ExistingParams, check_option};
 
-use crate::options::TextArgs;
-use crate::options::{Usage, parse_resemblance};
+use crate::differs::InBuild;
+use crate::options::{TextArgs, Usage};
+use crate::settings_args::{Options, Pick};
 
-/// Options for the content of a new index. For an existing index, given options must agree with its parameters.
+/// Options for the content of a new index. For an existing index, given options must agree with its parameters. `P` picks
+/// the options of the rule.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ParamArgs {
+pub(crate) struct ParamArgs<P: Pick = InBuild> {
     /// Methods for which the index keeps data [default: both; simhash alone for raw fingerprints]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
-    /// Hamming radius, 0 to 10: documents whose fingerprints are within it are near, and the tables are optimized for it.
-    /// Without this option the distance makes documents near only where no MinHash is kept [default: 3]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
-    within: Option<u8>,
+    #[command(flatten)]
+    rule: Options<Rule, P>,
     /// Design of the permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B,
     /// expansion; or a design that misses some documents: prefix-P, reversed-P, random-T-P-SEED. `twindex plan` compares
     /// them [default: auto]
@@ -52,11 +52,6 @@ pub(crate) struct ParamArgs {
     /// Bands and rows of a named scheme: broder-84, broder-200, small-8, lsh-20x6 and others
     #[arg(long, value_name = "NAME", value_parser = parse_preset, conflicts_with_all = ["bands", "rows"])]
     preset: Option<Preset>,
-    /// Smallest resemblance of near documents, 0.05 to 1; bands and rows are chosen to find 99.5 % of such pairs.
-    /// Without --within, only the resemblance decides; with --within, documents whose fingerprints are within that
-    /// radius are near as well [default: 0.8]
-    #[arg(long, value_name = "J", value_parser = parse_threshold, conflicts_with_all = ["bands", "rows", "preset"])]
-    threshold: Option<f64>,
     /// Number of bits of each minimum to keep for estimates of resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
@@ -67,20 +62,9 @@ pub(crate) struct ParamArgs {
     /// Family of hash functions whose minima are taken [default: one-permutation-filled]
     #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
     family: Option<Family>,
-    /// Weight of a shingle in the resemblance: `distinct`, every shingle weighs the same; `tf`, the number of
-    /// occurrences, or the weight of a feature, with --family darts or --weight-unit; `idf`, the `tf` weight multiplied
-    /// by the inverse document frequency from --idf, with --family darts or --weight-unit. Weighted resemblance is the
-    /// sum of the smaller weights divided by the sum of the larger weights [default: distinct]
-    #[arg(long, value_enum, value_name = "WEIGHTS")]
-    minhash_weights: Option<SetWeights>,
-    /// Round the weights of --minhash-weights to multiples of U, 1/256 to 2. Each unit is stored as a shingle, so that
-    /// the sets of the index count the rounded weights exactly. Rounding changes a resemblance by at most U / the mean
-    /// weight [default: weights are not rounded]
-    #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
-    weight_unit: Option<WeightUnit>,
     /// Weight of a shingle in the simhash: its number of occurrences, or 1 [default: occurrences]
     #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
-    weights: Option<Weights>,
+    simhash_weights: Option<OccurrenceWeights>,
     /// Keep the T smallest hashes of each document, to estimate how much of it another document contains, 0 to 4096
     /// [default: 0]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(..=i64::from(BOTTOM_MAX)))]
@@ -93,7 +77,7 @@ pub(crate) struct ParamArgs {
     /// counted exactly, and marks for duplicates [default: kept, if documents are near by resemblance]
     #[arg(long, value_enum, value_name = "WHETHER")]
     sets: Option<Sets>,
-    /// Weight the shingles of the simhash by this table from `twindex idf`, and with --minhash-weights idf also those of
+    /// Weight the shingles of the simhash by this table from `twindex idf`, and with --weights idf also those of
     /// MinHash; texts are tokenized as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
@@ -130,13 +114,14 @@ pub(crate) enum Sets {
     None,
 }
 
+/// How shingles are weighted in the simhash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Weights {
+enum OccurrenceWeights {
     Occurrences,
     Distinct,
 }
 
-impl Weights {
+impl OccurrenceWeights {
     fn name(self) -> &'static str {
         match self {
             Self::Occurrences => "occurrences",
@@ -145,34 +130,42 @@ impl Weights {
     }
 }
 
-/// How shingles are weighted in minima, samples and sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SetWeights {
-    Distinct,
-    Tf,
-    Idf,
+/// Returns the weights in minima, samples and sets as an index parameter. `table` is the table of `--idf`.
+fn minhash_weights(weights: Weights, table: Option<&IdfTable>) -> anyhow::Result<MinhashWeights> {
+    Ok(match weights {
+        Weights::Distinct => MinhashWeights::Distinct,
+        Weights::Frequencies => MinhashWeights::Frequencies,
+        Weights::Idf => {
+            let table = table.ok_or_else(|| Usage::new("--weights idf needs a table: --idf FILE"))?;
+            MinhashWeights::Idf { table: table.digest() }
+        }
+    })
 }
 
-impl SetWeights {
-    /// Returns the weights as an index parameter. `table` is the table of `--idf`.
-    fn of(self, table: Option<&IdfTable>) -> anyhow::Result<MinhashWeights> {
-        Ok(match self {
-            Self::Distinct => MinhashWeights::Distinct,
-            Self::Tf => MinhashWeights::Frequencies,
-            Self::Idf => {
-                let table =
-                    table.ok_or_else(|| Usage::new("--minhash-weights idf needs a table: --idf FILE"))?;
-                MinhashWeights::Idf { table: table.digest() }
-            }
-        })
+/// Returns whether the weights of an index are of this kind. Any IDF table is accepted.
+fn is_of(weights: Weights, kept: MinhashWeights) -> bool {
+    match weights {
+        Weights::Distinct => kept == MinhashWeights::Distinct,
+        Weights::Frequencies => kept == MinhashWeights::Frequencies,
+        Weights::Idf => matches!(kept, MinhashWeights::Idf { .. }),
     }
+}
 
-    /// Returns whether `weights` are of this kind. Any IDF table is accepted.
-    fn is_of(self, weights: MinhashWeights) -> bool {
-        match self {
-            Self::Distinct => weights == MinhashWeights::Distinct,
-            Self::Tf => weights == MinhashWeights::Frequencies,
-            Self::Idf => matches!(weights, MinhashWeights::Idf { .. }),
+/// The values of `--near`.
+#[derive(Clone, Copy, Debug, Default)]
+struct GivenNear {
+    /// The resemblance, or the share of `containment:J`, for which bands are made, too.
+    threshold: Option<f64>,
+    within: Option<u8>,
+    containment: Option<f64>,
+}
+
+impl GivenNear {
+    /// Returns the option for the resemblance, as it was given.
+    fn share(self) -> Option<String> {
+        match (self.containment, self.threshold) {
+            (Some(share), _) => Some(format!("--near containment:{share}")),
+            (None, threshold) => threshold.map(|threshold| format!("--near {threshold}")),
         }
     }
 }
@@ -182,7 +175,7 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
         .map(|name| Family::named(&name).expect("a name from the list"))
 }
 
-impl ParamArgs {
+impl<P: Pick> ParamArgs<P> {
     /// Reads the table of `--idf`, and checks that it matches the kind of documents and the text options.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
         self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
@@ -230,7 +223,11 @@ impl ParamArgs {
 
     /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
     pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
-        let weighting = [("--idf", self.idf.is_some()), ("--weights", self.weights.is_some())];
+        let weighting = [
+            ("--idf", self.idf.is_some()),
+            ("--simhash-weights", self.simhash_weights.is_some()),
+            ("--weights", self.weights().is_some()),
+        ];
         if let Some((option, _)) = weighting.iter().find(|(_, given)| fingerprints && *given) {
             let why = format!(
                 "{option} weights shingles of texts, and --fingerprint-field reads no texts: leave it out"
@@ -246,7 +243,7 @@ impl ParamArgs {
         // Fingerprints that are read from records use the parameters of features, so that texts are never compared with
         // them.
         let features = matches!(brought, DocumentKind::Features | DocumentKind::Fingerprints);
-        let (bands, rows) = self.banding();
+        let (bands, rows) = self.banding()?;
         let wanted = |method| {
             if self.method.is_empty() {
                 !raw || method == Method::Simhash
@@ -254,35 +251,35 @@ impl ParamArgs {
                 self.method.contains(&method)
             }
         };
-        if self.within.is_some() && !wanted(Method::Simhash) {
-            return Err(Usage::new("--within goes with --method simhash").into());
+        let near = self.given_near()?;
+        if near.within.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage::new("--near within:K goes with --method simhash").into());
         }
         if (self.design.is_some() || self.codec.is_some()) && !wanted(Method::Simhash) {
             return Err(Usage::new("--design and --codec go with --method simhash").into());
         }
-        if self.weights.is_some() && !wanted(Method::Simhash) {
-            return Err(Usage::new("--weights goes with --method simhash").into());
+        if self.simhash_weights.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage::new("--simhash-weights goes with --method simhash").into());
         }
         if (self.bands.is_some()
             || self.rows.is_some()
             || self.signature_bits.is_some()
             || self.feature_bits.is_some()
             || self.family.is_some()
-            || self.minhash_weights.is_some()
-            || self.weight_unit.is_some())
+            || self.weights().is_some()
+            || self.rule.weight_unit.is_some())
             && !wanted(Method::Minhash)
         {
             return Err(Usage::new(
-                "--bands, --rows, --signature-bits, --feature-bits, --family, --minhash-weights and --weight-unit go with \
-                 --method minhash",
+                "--bands, --rows, --signature-bits, --feature-bits, --family, --weights and --weight-unit go with --method \
+                 minhash",
             )
             .into());
         }
         if raw && (self.bottom.unwrap_or(0) > 0 || self.modulus.unwrap_or(0) > 0) {
             return Err(Usage::new("--bottom and --modulus need documents, not raw fingerprints").into());
         }
-        if let Some((option, _)) = self.named_banding().filter(|_| !wanted(Method::Minhash)) {
-            let option = option.split(' ').next().unwrap_or_default();
+        if let Some((option, _)) = self.named_banding()?.filter(|_| !wanted(Method::Minhash)) {
             return Err(Usage::new(format!("{option} goes with --method minhash")).into());
         }
         let mut builder = Params::builder().shingling(contents::shingling(&self.text, features, table)?);
@@ -290,16 +287,16 @@ impl ParamArgs {
         if brought == DocumentKind::RawFingerprints {
             builder = builder.u64_keys();
         }
-        if table.is_some() && !wanted(Method::Simhash) && self.minhash_weights != Some(SetWeights::Idf) {
-            return Err(Usage::new("--idf goes with --method simhash, or with --minhash-weights idf").into());
+        if table.is_some() && !wanted(Method::Simhash) && self.weights() != Some(Weights::Idf) {
+            return Err(Usage::new("--idf goes with --method simhash, or with --weights idf").into());
         }
         if wanted(Method::Simhash) {
-            let weights = match (table, self.weights) {
+            let weights = match (table, self.simhash_weights) {
                 (Some(table), _) => table.weights(),
-                (None, Some(Weights::Distinct)) => SimhashWeights::Distinct,
+                (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
                 (None, _) => SimhashWeights::Occurrences,
             };
-            builder = builder.simhash_weighted(self.within.unwrap_or(3), weights);
+            builder = builder.simhash_weighted(near.within.unwrap_or(3), weights);
             builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());
         }
         if wanted(Method::Minhash) {
@@ -307,16 +304,23 @@ impl ParamArgs {
             builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
             builder = builder.feature_bits(self.feature_bits.unwrap_or_else(|| bits_kept(self.preset)));
             builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
-            builder =
-                builder.minhash_weights(self.minhash_weights.unwrap_or(SetWeights::Distinct).of(table)?);
-            builder = match self.weight_unit {
+            builder = builder.minhash_weights(minhash_weights(self.rule.weights, table)?);
+            builder = match self.rule.weight_unit {
                 Some(unit) => builder.weight_unit(unit),
                 None => builder,
             };
         }
+        let near = self.given_near()?;
+        let is_by_distance = near.within.is_some() && near.threshold.is_none();
         match self.sets {
             Some(Sets::None) => {}
-            None if raw || !wanted(Method::Minhash) || self.weighs_fractions(features) => {}
+            None if raw || !wanted(Method::Minhash) || is_by_distance || self.weighs_fractions(features) => {}
+            Some(Sets::Kept) if is_by_distance => {
+                return Err(Usage::new(
+                    "--sets kept goes with a resemblance in --near: sets count it, and within:K compares fingerprints",
+                )
+                .into());
+            }
             Some(Sets::Kept) if raw || !wanted(Method::Minhash) => {
                 return Err(Usage::new("--sets kept goes with documents and --method minhash").into());
             }
@@ -333,38 +337,82 @@ impl ParamArgs {
 
     /// Returns whether weights may be fractions, which sets cannot store.
     fn weighs_fractions(&self, features: bool) -> bool {
-        match self.minhash_weights {
-            _ if self.weight_unit.is_some() => false,
-            Some(SetWeights::Idf) => true,
-            Some(SetWeights::Tf) => features && self.family == Some(Family::Darts),
-            _ => false,
+        match self.rule.weights {
+            _ if self.rule.weight_unit.is_some() => false,
+            Weights::Idf => true,
+            Weights::Frequencies => features && self.family == Some(Family::Darts),
+            Weights::Distinct => false,
         }
+    }
+
+    /// Returns the weights of shingles in the resemblance, if they were given.
+    fn weights(&self) -> Option<Weights> {
+        self.rule.is_given("weights").then_some(self.rule.weights)
+    }
+
+    /// Returns the values of `--near`: at most one resemblance or containment, and one distance.
+    fn given_near(&self) -> Result<GivenNear, Usage> {
+        let mut given = GivenNear::default();
+        for near in self.rule.values("near") {
+            let is_twice = match near {
+                GivenValue::Within(within) => given.within.replace(within).is_some(),
+                GivenValue::Containment(share) => {
+                    given.containment = Some(share);
+                    given.threshold.replace(share).is_some()
+                }
+                GivenValue::Resemblance(threshold) => given.threshold.replace(threshold).is_some(),
+                GivenValue::Equal => false, // refused by the parser
+            };
+            if is_twice {
+                return Err(Usage::new("--near: give one resemblance, one distance, or one of each"));
+            }
+        }
+        if given.containment.is_some() && given.within.is_some() {
+            return Err(Usage::new(
+                "--near containment:J goes alone: containment is counted, without distances",
+            ));
+        }
+        let by_number = [("--bands", self.bands.is_some()), ("--rows", self.rows.is_some())];
+        let mut bands = by_number.into_iter().chain([("--preset", self.preset.is_some())]);
+        match (given.share(), bands.find(|(_, given)| *given)) {
+            (Some(near), Some((option, _))) => {
+                Err(Usage::new(format!("{near} and {option} both say which bands are made; leave one out")))
+            }
+            _ => Ok(given),
+        }
+    }
+
+    /// Returns the share of `--near containment:J`.
+    pub(crate) fn containment(&self) -> Result<Option<f64>, Usage> {
+        Ok(self.given_near()?.containment)
     }
 
     /// Returns bands and rows, each `None` if neither given by number nor implied by another option.
-    fn banding(&self) -> (Option<u16>, Option<u16>) {
-        match self.named_banding() {
-            Some((_, (bands, rows))) => (Some(bands), Some(rows)),
+    fn banding(&self) -> Result<(Option<u16>, Option<u16>), Usage> {
+        Ok(match self.named_banding()? {
+            Some((_, Banding { bands, rows })) => (Some(bands), Some(rows)),
             None => (self.bands, self.rows),
-        }
+        })
     }
 
-    /// Returns bands and rows if `--threshold` or `--preset` implies them, with the text of that option.
-    fn named_banding(&self) -> Option<(String, (u16, u16))> {
-        if let Some(threshold) = self.threshold {
-            let Banding { bands, rows } = Banding::for_threshold(threshold);
-            return Some((format!("--threshold {threshold}"), (bands, rows)));
+    /// Returns bands and rows if `--near J` or `--preset` implies them, with the text of that option.
+    fn named_banding(&self) -> Result<Option<(String, Banding)>, Usage> {
+        let near = self.given_near()?;
+        if let (Some(threshold), Some(option)) = (near.threshold, near.share()) {
+            return Ok(Some((option, Banding::for_threshold(threshold))));
         }
-        let Preset { name, scheme, .. } = self.preset?;
-        Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
+        Ok(self.preset.map(|Preset { name, scheme, .. }| {
+            (format!("--preset {name}"), Banding { bands: scheme.groups, rows: scheme.group_size })
+        }))
     }
 
     /// Returns the near relation in the options, which replaces the near relation of the index; `None` if no such option was
     /// given.
     pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
-        Ok(match (self.threshold, self.within) {
+        let given = self.given_near()?;
+        Ok(match (given.threshold, given.within) {
             (None, None) => None,
-            (None, Some(within)) => Some(params.near().or_within(within)),
+            (None, Some(within)) => Some(Near::within(within)),
             (Some(threshold), within) => Some(named(threshold, within)?),
         })
     }
@@ -374,41 +422,48 @@ impl ParamArgs {
         self.check_kept(made)?;
         let ExistingParams { path, params, noun } = made;
         let near = params.near();
-        if let Some(threshold) = self.threshold {
+        let given = self.given_near()?;
+        if let Some(threshold) = given.threshold {
             self.check_banding(made)?;
             ensure!(
                 near.threshold == named(threshold, None)?.threshold,
-                "{}: documents are near by {near} in this {noun}, --threshold {threshold} was given; leave it out, or \
-                 make another {noun}",
+                "{}: documents are near by {near} in this {noun}, --near {threshold} was given; leave it out, or make \
+                 another {noun}",
                 path.display()
             );
         }
-        if let Some(within) = self.within {
-            check_option(made, "within", "within", Some(&within.to_string()))?;
+        if let Some(within) = given.within {
+            let kept = params.simhash.map(|simhash| simhash.within);
             ensure!(
-                near.within == self.within,
-                "{}: documents are near by {near} in this {noun}, --within {within} was given; leave it out, or make \
-                 another {noun}",
+                kept == Some(within),
+                "{}: within is {} in this {noun}, --near within:{within} was given; leave it out, or make another {noun}",
+                path.display(),
+                kept.map_or_else(|| "none".to_owned(), |kept| kept.to_string())
+            );
+            ensure!(
+                near.within == Some(within),
+                "{}: documents are near by {near} in this {noun}, --near within:{within} was given; leave it out, or \
+                 make another {noun}",
                 path.display()
             );
         }
         Ok(())
     }
 
-    /// Returns an error if `--threshold` or `--preset` implies other bands than `params`.
+    /// Returns an error if `--near J` or `--preset` implies other bands than `params`.
     fn check_banding(
         &self,
         ExistingParams { path, params, noun }: &ExistingParams<'_>,
     ) -> anyhow::Result<()> {
-        if let Some((option, asked)) = self.named_banding() {
+        if let Some((option, asked)) = self.named_banding()? {
             let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
             ensure!(
-                kept == Some(asked),
+                kept == Some((asked.bands, asked.rows)),
                 "{}: bands x rows are {} in this {noun}, {option} has {} x {}; leave it out, or make another {noun}",
                 path.display(),
                 kept.map_or_else(|| "none".to_owned(), |(bands, rows)| format!("{bands} x {rows}")),
-                asked.0,
-                asked.1
+                asked.bands,
+                asked.rows
             );
         }
         Ok(())
@@ -440,26 +495,26 @@ impl ParamArgs {
             self.feature_bits.unwrap_or(0)
         );
         for (option, field, given) in [
-            ("weights", "simhash", self.weights.map(Weights::name)),
+            ("simhash-weights", "simhash", self.simhash_weights.map(OccurrenceWeights::name)),
             ("family", "minhash", self.family.map(Family::name)),
         ] {
             check_option(made, option, field, given)?;
         }
-        if let Some(weights) = self.minhash_weights {
+        if let Some(weights) = self.weights() {
             ensure!(
-                weights.is_of(params.sketch().minhash_weights()),
-                "{}: shingles weigh otherwise in this {noun} than --minhash-weights says; leave it out, or make another \
+                is_of(weights, params.sketch().minhash_weights()),
+                "{}: shingles weigh otherwise in this {noun} than --weights says; leave it out, or make another \
                  {noun}",
                 path.display()
             );
         }
         let unit = params.minhash.and_then(|minhash| minhash.unit);
         ensure!(
-            self.weight_unit.is_none() || self.weight_unit == unit,
+            self.rule.weight_unit.is_none() || self.rule.weight_unit == unit,
             "{}: weights are {} in this {noun}, --weight-unit {} was given; leave it out, or make another {noun}",
             path.display(),
             unit.map_or_else(|| "not rounded".to_owned(), |unit| format!("rounded to units of {unit}")),
-            self.weight_unit.unwrap_or(WeightUnit::ONE)
+            self.rule.weight_unit.unwrap_or(WeightUnit::ONE)
         );
         let says = |kept| if kept { "kept" } else { "not kept" };
         if let Some(sets) = self.sets {
@@ -499,18 +554,6 @@ fn named(threshold: f64, within: Option<u8>) -> anyhow::Result<Near> {
     Ok(within.map_or(near, |within| near.or_within(within)))
 }
 
-/// Parses a resemblance that is large enough for bands.
-pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
-    match parse_resemblance(text)? {
-        value if value >= THRESHOLD_MIN => Ok(value),
-        _ => Err(format!(
-            "expected a resemblance of {THRESHOLD_MIN} to 1; below, bands cannot find the {} % of near pairs \
-             that they promise",
-            RECALL * 100.0
-        )),
-    }
-}
-
 /// Returns the parser for the number of minima from which bands are built: at least the default of `dedup`.
 pub(crate) fn parse_minima() -> impl clap::builder::TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(i64::from(MINIMA)..=i64::from(BANDS_MAX))
@@ -527,11 +570,6 @@ fn parse_codec(name: &str) -> Result<CodecChoice, String> {
 pub(crate) fn parse_signature_bits(text: &str) -> Result<u8, String> {
     let bits = text.parse().ok().filter(|bits| SIGNATURE_BITS.contains(bits));
     bits.ok_or_else(|| format!("expected one of {}", SIGNATURE_BITS.map(|bits| bits.to_string()).join(", ")))
-}
-
-/// Parses a unit of weights.
-pub(crate) fn parse_weight_unit(text: &str) -> Result<WeightUnit, String> {
-    text.parse::<WeightUnit>().map_err(|error| error.to_string())
 }
 
 /// Parses the name of a preset.

@@ -1,6 +1,5 @@
 //! Prints notes on the recall of an index's bands.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use twindex::Params;
@@ -21,18 +20,15 @@ pub(crate) fn note(path: &Path, params: &Params, resembling: f64, asked: &str) {
         return;
     }
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let mut note = format!(
-        "{}: its {} bands of {} minima find {} of the documents {asked}",
+    let better = Banding::for_threshold(resembling);
+    let share = percent(better.recall(resembling));
+    let Banding { bands, rows } = better;
+    report::note(&format!(
+        "{}: its {} bands of {} minima find {} of the documents {asked}; an index built with --bands {bands} --rows {rows} \
+         finds {share}",
         path.display(),
         kept.bands,
         kept.rows,
         percent(recall)
-    );
-    let better = Banding::for_threshold(resembling);
-    if better.recall(resembling) > recall {
-        let share = percent(better.recall(resembling));
-        let Banding { bands, rows } = better;
-        let _ = write!(note, "; an index built with --bands {bands} --rows {rows} finds {share}");
-    }
-    report::note(&note);
+    ));
 }

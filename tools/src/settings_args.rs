@@ -5,12 +5,18 @@ use std::marker::PhantomData;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use twindex_corpus::settings::{Kind, Setting, Settings};
+use twindex_corpus::settings::{AnySettings, Kind, Setting, Settings, Value};
+
+use crate::differs::Difference;
 
 /// The settings of a struct that are options of a verb.
-pub(crate) trait Pick {
+pub(crate) trait Pick: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Their names; `None` for all.
     const NAMES: Option<&'static [&'static str]>;
+    /// The names of settings that are not options, if others are not named.
+    const OMITTED: &'static [&'static str] = &[];
+    /// Those that the verb takes otherwise than `dedup`.
+    const DIFFERS: &'static [Difference] = &[];
 }
 
 /// All settings of a struct.
@@ -21,14 +27,24 @@ impl Pick for All {
     const NAMES: Option<&'static [&'static str]> = None;
 }
 
-/// Declares a type that picks some settings.
+/// Declares a type that picks some settings, and may name the differences from `dedup`.
 macro_rules! pick {
-    ($name:ident: $($setting:literal),+) => {
+    ($name:ident: all but $($setting:literal),+) => {
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct $name;
+
+        impl $crate::settings_args::Pick for $name {
+            const NAMES: Option<&'static [&'static str]> = None;
+            const OMITTED: &'static [&'static str] = &[$($setting),+];
+        }
+    };
+    ($name:ident: $($setting:literal),+ $(; $differs:expr)?) => {
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct $name;
 
         impl $crate::settings_args::Pick for $name {
             const NAMES: Option<&'static [&'static str]> = Some(&[$($setting),+]);
+            $(const DIFFERS: &'static [$crate::differs::Difference] = $differs;)?
         }
     };
 }
@@ -63,7 +79,9 @@ impl<S, P> std::ops::Deref for Options<S, P> {
 }
 
 fn picked<S: Settings, P: Pick>() -> impl Iterator<Item = &'static Setting<S>> {
-    S::TABLE.iter().filter(|setting| P::NAMES.is_none_or(|names| names.contains(&setting.name)))
+    let is_picked =
+        |name: &&str| P::NAMES.is_none_or(|names| names.contains(name)) && !P::OMITTED.contains(name);
+    S::TABLE.iter().filter(move |setting| is_picked(&setting.name))
 }
 
 impl<S: Settings, P: Pick> Options<S, P> {
@@ -72,8 +90,19 @@ impl<S: Settings, P: Pick> Options<S, P> {
         for (name, texts) in &self.given {
             let texts: Vec<&OsStr> = texts.iter().map(OsString::as_os_str).collect();
             // The values were parsed before.
-            let _ = twindex_corpus::settings::AnySettings::set(settings, name, &texts);
+            let _ = AnySettings::set(settings, name, &texts);
         }
+    }
+
+    /// Returns whether a setting was given.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|(given, _)| *given == name)
+    }
+
+    /// Returns the values that were given for a setting, in their order.
+    pub(crate) fn values<T: Value>(&self, name: &str) -> Vec<T> {
+        let texts = self.given.iter().filter(|(given, _)| *given == name).flat_map(|(_, texts)| texts);
+        texts.filter_map(|text| T::parse(text).ok()).collect()
     }
 
     /// Returns the first option that was given, as it is spelled; `None` if there is none.
@@ -84,9 +113,14 @@ impl<S: Settings, P: Pick> Options<S, P> {
 }
 
 /// Returns the option of a setting.
-fn argument<S: Settings>(setting: &'static Setting<S>) -> Arg {
-    let mut arg = Arg::new(setting.name).help(setting.short_help());
-    arg = arg.long_help(with_default(setting, setting.long_help()));
+fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
+    let differs = P::DIFFERS.iter().find(|one| one.setting == setting.name);
+    let help = differs.map(|one| one.help).filter(|help| !help.is_empty());
+    let (short, long) = match help {
+        Some(help) => (help.lines().next().unwrap_or_default().to_owned(), help.to_owned()),
+        None => (setting.short_help(), setting.long_help()),
+    };
+    let mut arg = Arg::new(setting.name).help(short).long_help(with_default(setting, long));
     if setting.name == POSITIONAL {
         arg = arg.value_name(setting.form).num_args(0..).action(ArgAction::Append);
     } else {
@@ -100,13 +134,15 @@ fn argument<S: Settings>(setting: &'static Setting<S>) -> Arg {
         }
         arg = match setting.kind {
             Kind::Flag => return arg.action(ArgAction::SetTrue),
-            Kind::One => arg.value_name(setting.form).action(ArgAction::Set),
-            Kind::Many => arg.value_name(setting.form).action(ArgAction::Append),
+            Kind::One if differs.is_none_or(|one| !one.repeats) => arg.action(ArgAction::Set),
+            Kind::One | Kind::Many => arg.action(ArgAction::Append),
         };
+        arg = arg.value_name(setting.form);
     }
-    arg.value_parser(OsStringValueParser::new().try_map(|text| {
+    arg.value_parser(OsStringValueParser::new().try_map(move |text| {
         let mut settings = S::default();
-        setting.read(&mut settings, &text).map(|()| text)
+        setting.read(&mut settings, &text)?;
+        differs.map_or(Ok(()), |one| one.check(&text)).map(|()| text)
     }))
 }
 
@@ -123,7 +159,7 @@ fn with_default<S: Settings>(setting: &Setting<S>, text: String) -> String {
 
 impl<S: Settings, P: Pick> Args for Options<S, P> {
     fn augment_args(command: Command) -> Command {
-        picked::<S, P>().fold(command, |command, setting| command.arg(argument(setting)))
+        picked::<S, P>().fold(command, |command, setting| command.arg(argument::<S, P>(setting)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -22,15 +22,6 @@ pub(crate) enum VerifiedBy {
     None,
 }
 
-/// How the similarity of two documents is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NearQueryArg {
-    /// The size of the intersection divided by the size of the union
-    Resemblance,
-    /// The size of the intersection divided by the size of the document; other documents must be at least as large
-    Containment,
-}
-
 /// Returns the method that verifies resemblance: exact counts, unless another method is requested. `None` if resemblance
 /// does not decide which documents are near.
 ///
@@ -70,7 +61,7 @@ pub(crate) fn counted(
                 ),
                 Some(least) if threshold < least => bail!(
                     "{path}: this index finds all documents that resemble by {least} or more, and {threshold} is asked \
-                     for; take estimates with --verify signature, or make another index with --threshold {threshold}"
+                     for; take estimates with --verify signature, or make another index with --near {threshold}"
                 ),
                 Some(_) => Ok(Some(VerifiedBy::Exact)),
             }

@@ -14,29 +14,36 @@ use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::page::Space;
+use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{SketchOptions, for_each_sketched, refused};
 use twindex_corpus::text::ExistingParams;
 
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
+use crate::differs::RepeatedInIndex;
 use crate::interrupt::RemovedOnSignal;
 use crate::options::{FingerprintArgs, InputArgs, Output, ResourceArgs, Usage, parse_value};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
+use crate::refusals::{self, Refusal};
 use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::resume::{CommittedInputs, InputId};
+use crate::settings_args::Options;
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
+
+/// Default of `--commit-bytes`.
+const COMMIT_BYTES: usize = 32 << 20;
 
 /// Options of `build`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex build pages.twx pages.jsonl\n  \
-    twindex build pages.twx --method simhash --within 3 more.jsonl.zst\n  \
+    twindex build pages.twx --method simhash --near within:3 more.jsonl.zst\n  \
     twindex build pages.twx pages.sketches\n  \
     twindex build hashes.twx --fingerprints hashes.u64\n  \
-    twindex build images.twx images.csv --fingerprint-field phash --within 4\n  \
+    twindex build images.twx images.csv --fingerprint-field phash --near within:4\n  \
     twindex build shard-2.twx parts/*.sketches --shard 2/4 --resume\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
     the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
@@ -56,16 +63,15 @@ pub(crate) struct BuildArgs {
     /// Keys of --fingerprints: a FILE of little-endian 64-bit numbers [default: positions]
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// What to do with a key that is repeated in the inputs: number, first, last or error
-    #[arg(long, value_name = "HOW", default_value = "last", value_parser = parse_value::<RepeatedKeys>)]
-    repeated_keys: RepeatedKeys,
+    #[command(flatten)]
+    repeated: Options<Scope, RepeatedInIndex>,
     /// Commit after one or more input files (see --commit-bytes), and skip files that an earlier run with --resume has
     /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
-    /// Number of input bytes after which --resume commits, at the end of the current file
-    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_value::<usize>, requires = "resume")]
-    commit_bytes: usize,
+    /// Number of input bytes after which --resume commits, at the end of the current file [default: 32M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_value::<usize>)]
+    commit_bytes: Option<usize>,
     #[command(flatten)]
     shard: ShardArgs,
     #[command(flatten)]
@@ -79,6 +85,28 @@ pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub(super) output: Output,
 }
+
+/// Options that have no effect in some runs.
+const REFUSALS: &[Refusal<BuildArgs>] = &[
+    Refusal {
+        when: |build| build.fingerprints.is_none(),
+        given: |build| refusals::first(&[("--ids", build.ids.is_some())]),
+        why: "goes with --fingerprints, whose keys it has",
+    },
+    Refusal {
+        when: |build| !build.resume,
+        given: |build| refusals::first(&[("--commit-bytes", build.commit_bytes.is_some())]),
+        why: "goes with --resume",
+    },
+    Refusal {
+        when: |build| build.fingerprints.is_some(),
+        given: |build| {
+            let boilerplate = build.boilerplate.option().map(|option| format!("--{option}"));
+            build.input.first_given().or_else(|| build.fingerprint.first_given()).or(boilerplate)
+        },
+        why: "says how documents are read, and --fingerprints has none; leave it out",
+    },
+];
 
 /// Fields of `--json`.
 #[derive(Serialize)]
@@ -312,21 +340,14 @@ struct BuildCounts {
 impl BuildArgs {
     /// Returns an error if options for documents are given but none are read, or if they do not go together.
     fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
-        if self.repeated_keys != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
+        if self.repeated_keys() != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
                        and --fingerprints";
             return Err(Usage::new(why).into());
         }
-        if self.ids.is_some() && self.fingerprints.is_none() {
-            return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());
-        }
+        refusals::check(REFUSALS, self)?;
         let without = self.boilerplate.option();
-        if without.is_some() && self.fingerprints.is_some() {
-            return Err(
-                Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
-            );
-        }
-        let repeated = (self.repeated_keys != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
+        let repeated = (self.repeated_keys() != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
         let option = self.input.first_given().or(repeated).or_else(|| self.fingerprint.first_given());
         let option = option.or_else(|| without.map(|option| format!("--{option}")));
         if let Some(option) = option.filter(|_| sketches) {
@@ -337,6 +358,10 @@ impl BuildArgs {
             .into());
         }
         Ok(())
+    }
+
+    fn repeated_keys(&self) -> RepeatedKeys {
+        self.repeated.keys_or(RepeatedKeys::Last)
     }
 
     /// Returns the options for reading documents.
@@ -382,7 +407,7 @@ impl BuildArgs {
             };
             done.add(input)?;
             waiting = Some(waiting.unwrap_or(0) + bytes);
-            if waiting >= Some(self.commit_bytes as u64) {
+            if waiting >= Some(self.commit_bytes.unwrap_or(COMMIT_BYTES) as u64) {
                 writer.commit_with(&done.payload())?;
                 waiting = None;
             }
@@ -405,7 +430,7 @@ impl BuildArgs {
         added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
-        let repeated_keys = match self.repeated_keys {
+        let repeated_keys = match self.repeated_keys() {
             RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last one
             other => other,
         };

@@ -7,22 +7,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser};
 use serde::Serialize;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, Units};
 use twindex::sys::Spill;
 use twindex::{Index, Key};
-use twindex_corpus::input::{Content, Documents, InputOptions, Record};
+use twindex_corpus::Keep;
+use twindex_corpus::input::{Content, Documents, Record};
+use twindex_corpus::settings::{Reading, Rule};
 use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::PairsArgs;
-use crate::options::{Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
+use crate::differs::{NearAndKeep, ReadingTexts};
+use crate::options::{Output, ResourceArgs, Usage, VerifyChoice};
 use crate::pair_file::{KeyText, PairFiles, PairLine};
 use crate::progress::Progress;
 use crate::report::{self, Costs, Stages, Stopwatch, counted};
+use crate::settings_args::Options;
 use crate::stage::{ResultKind, StageArgs};
 
 /// The header line of the table.
@@ -38,8 +42,8 @@ const SCORE_BYTES: usize = 8;
 /// Options of `clusters`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    twindex clusters pages.twx --within 3\n  \
-    twindex clusters pages.twx --resembling 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
+    twindex clusters pages.twx --near within:3\n  \
+    twindex clusters pages.twx --near 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
     twindex clusters all.forest --scores pairs -o clusters.tsv\n\n\
     Prints a line for each document of each cluster of two or more: key, cluster (numbered from 1 in the order of their \
     smallest keys), the key of the document that is kept, and the distance or resemblance of the pair of both: = for \
@@ -49,32 +53,20 @@ pub(crate) struct ClustersArgs {
     /// An index, files of pairs or forests, or folders of files named *.pairs and *.forest
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Cluster the pairs of an index within this Hamming radius, 0 to 10 [default: the index's]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
-    within: Option<u32>,
-    /// Cluster the pairs of an index whose resemblance is J or more, as found by `pairs`, instead of comparing
-    /// fingerprints
-    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
-    resembling: Option<f64>,
+    #[command(flatten)]
+    rule: Options<Rule, NearAndKeep>,
     /// How to verify the resemblance of documents in an index, as in `pairs`
     #[arg(long, value_enum, value_name = "HOW")]
-    verify: Option<VerifyChoice>,
+    pub(super) verify: Option<VerifyChoice>,
     /// Files of pairs, or folders of such files, that hold the scores if INPUT has only forests
     #[arg(long, value_name = "FILE", num_args = 1..)]
     scores: Vec<PathBuf>,
-    /// Which document of a cluster to keep; `first` and `longest` need --texts
-    #[arg(long, value_enum, value_name = "WHICH", default_value = "smallest-key")]
-    keep: KeepArg,
     /// The documents in the same order as they were given to `build` or `sketch`. If a key is repeated, the last
     /// document is used, as in an index
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
-    /// Field of a JSONL object that holds the text [default: text]
-    #[arg(long, value_name = "NAME", requires = "texts")]
-    text_field: Option<String>,
-    /// Field of a JSONL object that holds the document's key [default: id]
-    #[arg(long, value_name = "NAME", requires = "texts")]
-    id_field: Option<String>,
+    #[command(flatten)]
+    reading: Options<Reading, ReadingTexts>,
     /// Split components of more than N documents. Their documents are taken in the order of keys: one that is in no
     /// cluster yet begins one, with up to N - 1 free documents that it forms pairs with. So one document of each of these
     /// clusters is near all others. Needs the pairs: forests alone do not have them
@@ -92,18 +84,6 @@ pub(crate) struct ClustersArgs {
     /// Whether another verb runs this one as a step and has already started the threads.
     #[arg(skip)]
     pub(super) is_a_step: bool,
-}
-
-/// Which document of a cluster to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KeepArg {
-    /// The first in the order of --texts
-    First,
-    /// The one whose text has the most tokens, as in `dedup`; the first one if several have the same number. Tokens are
-    /// those of the index or of the files of pairs; of tables without parameters, words
-    Longest,
-    /// The one with the smallest key
-    SmallestKey,
 }
 
 /// Fields of `--json`.
@@ -201,7 +181,7 @@ impl ClustersArgs {
         };
         let cut_components = self.max_cluster.map(|_| cut.as_ref().map_or(0, |cut| cut.components));
         let roots = cut.as_ref().map_or(&whole, |cut| &cut.roots);
-        let kept = self.kept(&stars, roots, tokens.as_ref(), destination)?;
+        let kept = self.kept(&stars, roots, (tokens.as_ref(), files.keys()), destination)?;
         stages.add("representatives", step);
 
         let step = Stopwatch::start();
@@ -227,17 +207,26 @@ impl ClustersArgs {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Returns which document of a cluster is kept.
+    fn keep(&self) -> &Keep {
+        if self.rule.is_given("keep") { &self.rule.keep } else { &Keep::SmallestKey }
+    }
+
     /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS, self.inputs.iter().chain(&self.scores).chain(&self.texts))?;
-        let ordered = self.keep != KeepArg::SmallestKey;
-        let why = match () {
-            () if ordered && self.texts.is_empty() => {
+        let ordered = matches!(self.keep(), Keep::First | Keep::Longest);
+        let why = match self.reading.first_given() {
+            _ if ordered && self.texts.is_empty() => {
                 "--keep first and --keep longest go by the documents, which are not in an index or a file of \
                  pairs: name them with --texts INPUT"
+                    .to_owned()
             }
-            () if !ordered && !self.texts.is_empty() => "--texts goes with --keep first or --keep longest",
-            () => return Documents::check_options(&self.texts, &self.text_options()),
+            _ if !ordered && !self.texts.is_empty() => {
+                "--texts goes with --keep first or --keep longest".to_owned()
+            }
+            Some(option) if self.texts.is_empty() => format!("{option} goes with --texts INPUT"),
+            _ => return Documents::check_options(&self.texts, &self.reading.options()?),
         };
         Err(Usage::new(why).into())
     }
@@ -253,24 +242,10 @@ impl ClustersArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Returns the options for reading the documents of `--texts`.
-    fn text_options(&self) -> InputOptions {
-        let usual = InputOptions::default();
-        InputOptions {
-            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
-            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
-            ..usual
-        }
-    }
-
     /// Returns an error if options for an index are given but the input is not an index.
     fn check_files(&self) -> anyhow::Result<()> {
-        let given = [
-            ("within", self.within.is_some()),
-            ("resembling", self.resembling.is_some()),
-            ("all", self.all),
-            ("verify", self.verify.is_some()),
-        ];
+        let given =
+            [("near", self.rule.near.is_some()), ("all", self.all), ("verify", self.verify.is_some())];
         match given.into_iter().find(|(_, given)| *given) {
             // The input should be an index: if it cannot be opened, returns that error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
@@ -289,8 +264,7 @@ impl ClustersArgs {
     fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<PairsArgs> {
         let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
         line.extend(["--out".into(), out.as_os_str().to_owned()]);
-        line.extend(self.within.map(|within| format!("--within={within}").into()));
-        line.extend(self.resembling.map(|threshold| format!("--resembling={threshold}").into()));
+        line.extend(self.rule.near.map(|near| format!("--near={near}").into()));
         let mut pairs = PairsLine::try_parse_from(line)?.pairs;
         pairs.verify = self.verify;
         (pairs.work, pairs.output, pairs.is_a_step) = (self.work.clone(), self.output.clone(), true);
@@ -302,13 +276,17 @@ impl ClustersArgs {
         &self,
         stars: &Stars,
         roots: &RankNumbers,
-        tokens: Option<&Cutter>,
+        (tokens, keys): (Option<&Cutter>, KeyText),
         destination: NumberSpill<'_>,
     ) -> anyhow::Result<RankNumbers> {
-        if self.keep == KeepArg::SmallestKey {
-            return RankNumbers::of(stars.keys(), destination, |sorter| {
-                (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
-            });
+        match self.keep() {
+            Keep::First | Keep::Longest => {}
+            Keep::KeyHash => return kept_by_hash(stars, roots, keys, destination),
+            _ => {
+                return RankNumbers::of(stars.keys(), destination, |sorter| {
+                    (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
+                });
+            }
         }
         // Sorted by rank, then by position in the input. If a key is repeated, the last document is used, as in an
         // index.
@@ -338,7 +316,7 @@ impl ClustersArgs {
         // first entry of each root is the document to keep.
         let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
-            let longest = if self.keep == KeepArg::Longest { u32::MAX - length } else { 0 };
+            let longest = if *self.keep() == Keep::Longest { u32::MAX - length } else { 0 };
             let sorted = [roots.get(rank)?, longest, number, rank];
             Ok(best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?)
         };
@@ -351,19 +329,12 @@ impl ClustersArgs {
             }
         })?;
         held.map_or(Ok(()), &mut push)?;
-        let best = best.finish()?;
-        RankNumbers::of(stars.keys(), destination, |sorter| {
-            let mut last = None;
-            best.for_each(|one| {
-                let (root, rank) = ((one >> 96) as u32, one as u32);
-                if last.replace(root) == Some(root) { Ok(()) } else { sorter.push(place(root, rank)) }
-            })
-        })
+        firsts(stars, &best.finish()?, destination)
     }
 
     /// Returns how texts are split into tokens, if the number of tokens decides which document is kept.
     fn tokens(&self, files: &PairFiles) -> anyhow::Result<Option<Cutter>> {
-        if self.keep != KeepArg::Longest {
+        if *self.keep() != Keep::Longest {
             return Ok(None);
         }
         let shingling = files.fields().shingling()?.unwrap_or_else(|| Shingling::words(1, 0));
@@ -384,7 +355,7 @@ impl ClustersArgs {
         tokens: Option<&Cutter>,
         mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut documents = Documents::open(&self.texts, &self.text_options())?;
+        let mut documents = Documents::open(&self.texts, &self.reading.options()?)?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let job = Job {
             state: Units::default,
@@ -530,6 +501,35 @@ impl ClustersArgs {
 }
 
 const CANNOT_WRITE: &str = "cannot write the results";
+
+/// Returns the rank of the document whose key has the smallest hash, of each cluster, indexed by the rank of its root.
+fn kept_by_hash(
+    stars: &Stars,
+    roots: &RankNumbers,
+    keys: KeyText,
+    destination: NumberSpill<'_>,
+) -> anyhow::Result<RankNumbers> {
+    // Sorted by root, then by hash and rank. The first entry of each root is the document to keep.
+    let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
+    let mut key = Vec::new();
+    for rank in 0..stars.keys() {
+        stars.key(rank, &mut key)?;
+        let hash = keys.hash(&key);
+        best.push(u128::from(roots.get(rank)?) << 96 | u128::from(hash) << 32 | u128::from(rank))?;
+    }
+    firsts(stars, &best.finish()?, destination)
+}
+
+/// Returns the rank in the first entry of each root, indexed by the rank of the root.
+fn firsts(stars: &Stars, best: &Sorted<u128>, destination: NumberSpill<'_>) -> anyhow::Result<RankNumbers> {
+    RankNumbers::of(stars.keys(), destination, |sorter| {
+        let mut last = None;
+        best.for_each(|one| {
+            let (root, rank) = ((one >> 96) as u32, one as u32);
+            if last.replace(root) == Some(root) { Ok(()) } else { sorter.push(place(root, rank)) }
+        })
+    })
+}
 
 /// Packs a cluster member into one sortable number. `score` is `u64::MAX` if the score is unknown.
 fn member(root: u32, rank: u32, score: u64) -> u128 {

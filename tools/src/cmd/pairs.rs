@@ -16,16 +16,18 @@ use twindex::params::{KeyKind, ParamDifference, Threshold};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 use twindex_corpus::input::{Documents, InputOptions};
-use twindex_corpus::settings::Reading;
+use twindex_corpus::settings::{Reading, Rule};
 use twindex_corpus::tsv;
 use twindex_join::{JoinResources, NearFingerprints, near_fingerprints_within, pairs_within};
 
 use super::query::{key_number, write_key};
+use crate::differs::{NearAlone, ReadingTexts};
 use crate::feature_args::FeatureArgs;
 use crate::in_order::in_order;
-use crate::options::{FingerprintArgs, Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
+use crate::options::{FingerprintArgs, Output, ResourceArgs, Usage, VerifyChoice};
 use crate::pair_file::{PAIRS, PairFields, PairWriter};
 use crate::report::{self, Stopwatch, mix};
+use crate::settings_args::Options;
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, WrittenFile};
 
@@ -35,17 +37,17 @@ const MAX_BUCKET: u32 = 10_000;
 /// Options of `pairs`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    twindex pairs pages.twx --within 3\n  \
+    twindex pairs pages.twx --near within:3\n  \
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
-    twindex pairs --fingerprints hashes.u64 --within 3 --threads 2\n  \
-    twindex pairs --fingerprints images.csv --fingerprint-field phash --within 4\n  \
-    twindex pairs pages.twx --resembling 0.8\n  \
-    twindex pairs without-sets.twx --resembling 0.8 --texts pages.jsonl\n  \
-    twindex pairs sampled.twx --samples --resembling 0.5 -o sampled.pairs\n  \
+    twindex pairs --fingerprints hashes.u64 --near within:3 --threads 2\n  \
+    twindex pairs --fingerprints images.csv --fingerprint-field phash --near within:4\n  \
+    twindex pairs pages.twx --near 0.8\n  \
+    twindex pairs without-sets.twx --near 0.8 --texts pages.jsonl\n  \
+    twindex pairs sampled.twx --samples --near 0.5 -o sampled.pairs\n  \
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
-    b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --resembling: a, b, resemblance, \
+    b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --near J: a, b, resemblance, \
     and its standard error or, counted, intersection and union. Files (--out, --into) are for `forest` and \
     `clusters`, and name the parameters that those must agree in.")]
 pub(crate) struct PairsArgs {
@@ -56,26 +58,20 @@ pub(crate) struct PairsArgs {
     /// positions. They need about 50 bytes of memory each, in addition to --memory; an index does not. With
     /// --fingerprint-field, a JSONL, CSV, TSV or Parquet file of fingerprints with keys, which are added to a scratch
     /// index
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
+    #[arg(long, value_name = "FILE", conflicts_with = "index")]
     fingerprints: Option<PathBuf>,
     #[command(flatten)]
     fingerprint: FingerprintArgs,
     /// File with the keys of --fingerprints: one little-endian 64-bit number for each fingerprint, all different
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "fingerprint_field")]
     ids: Option<PathBuf>,
-    /// Hamming radius, 0 to 10 [default: the index's, unless its documents are near by resemblance alone]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
-    within: Option<u32>,
-    /// Find pairs with a resemblance of J or more, instead of comparing fingerprints: all such pairs if the index keeps
-    /// sets, otherwise those among documents that share a band [default: the index's threshold, if its documents are not
-    /// near by distance]
-    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
-    resembling: Option<f64>,
+    #[command(flatten)]
+    near: Options<Rule, NearAlone>,
     /// Find pairs by the samples that the index stores (`build --bottom T` or `--modulus M`; those of --bottom if it
     /// stores both): all pairs with a common sampled hash whose estimated resemblance is J or more. With --verify exact,
     /// pairs whose estimate is within three standard errors of J are counted. A document without a sampled hash is in
     /// no pair
-    #[arg(long, conflicts_with_all = ["within", "fingerprints"])]
+    #[arg(long, conflicts_with = "fingerprints")]
     samples: bool,
     #[command(flatten)]
     features: FeatureArgs,
@@ -83,14 +79,14 @@ pub(crate) struct PairsArgs {
     /// each is paired only with the first one and the previous one. If that would not limit the work, N is reduced. The
     /// number of such bands and shingles is reported [default: 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..),
-        conflicts_with_all = ["within", "fingerprints"])]
+        conflicts_with = "fingerprints")]
     max_bucket: Option<u32>,
     /// Find pairs of a document of INDEX and a document of this index, whose fingerprints, sets or signatures must have been
     /// made with the same options.
     /// With --fingerprints, pairs of a row of its file and a row of this file of fingerprints; keys are positions
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
-    /// How --resembling is verified: by exact counts, with the sets in the index (the default, except with --samples) or
+    /// How --near J is verified: by exact counts, with the sets in the index (the default, except with --samples) or
     /// on --texts; or by the signatures in the index, an estimate
     #[arg(long, value_enum, value_name = "HOW")]
     pub(super) verify: Option<VerifyChoice>,
@@ -100,13 +96,8 @@ pub(crate) struct PairsArgs {
     /// The texts of OTHER [default: those of --texts]
     #[arg(long, value_name = "INPUT", num_args = 1.., requires = "with")]
     with_texts: Vec<PathBuf>,
-    /// Field of a JSONL object that holds the text [default: text]
-    #[arg(long, value_name = "NAME", requires = "texts")]
-    text_field: Option<String>,
-    /// Field of a JSONL object, or with --fingerprint-field column of a table, that holds the document's key [default:
-    /// id]
-    #[arg(long, value_name = "NAME")]
-    id_field: Option<String>,
+    #[command(flatten)]
+    reading: Options<Reading, ReadingTexts>,
     /// Print only the number of pairs
     #[arg(long)]
     count: bool,
@@ -118,6 +109,9 @@ pub(crate) struct PairsArgs {
     pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
+    /// The resemblance of the pairs: that of --near, or that of the index.
+    #[arg(skip)]
+    resembling: Option<f64>,
     /// Whether another verb runs this one as a step; that verb reports the file itself.
     #[arg(skip)]
     pub(super) is_a_step: bool,
@@ -141,10 +135,10 @@ struct PairsReport {
 /// Statistics of the search for pairs by resemblance.
 #[derive(Default, Serialize)]
 struct SearchReport {
-    /// Number of candidate pairs that were compared. Absent without --resembling.
+    /// Number of candidate pairs that were compared. Absent without --near J.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
-    /// Number of buckets with too many members to compare all pairs. Absent without --resembling, and with --samples.
+    /// Number of buckets with too many members to compare all pairs. Absent without --near J, and with --samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped_buckets: Option<u64>,
     /// Absent without --samples.
@@ -230,6 +224,7 @@ impl PairsArgs {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         self.work.apply_threads()?;
         self.check()?;
+        self.resembling = self.near.resemblance();
         if let Some(path) = &self.fingerprints {
             return if self.fingerprint.are_read() { self.brought(path) } else { self.raw(path) };
         }
@@ -240,12 +235,12 @@ impl PairsArgs {
         let other = other.as_ref().map(|(path, index)| (path.as_path(), index, index.snapshot()));
         let watch = Stopwatch::start();
         let near = snapshot.params().near();
-        if self.samples || (self.within.is_none() && near.within.is_none()) {
+        if self.samples || (self.within().is_none() && near.within.is_none()) {
             self.resembling = self.resembling.or(near.threshold.map(Threshold::value));
         }
         if self.samples && self.resembling.is_none() {
             bail!(
-                "{}: documents of this index are near by distance; name a resemblance for --samples with --resembling J",
+                "{}: documents of this index are near by distance; give a resemblance for --samples with --near J",
                 self.index()?.display()
             );
         }
@@ -259,17 +254,17 @@ impl PairsArgs {
         }
         if self.max_bucket.is_some() {
             return Err(Usage::new(
-                "--max-bucket goes with --resembling J or --samples: all pairs within a distance are found",
+                "--max-bucket goes with --near J or --samples: all pairs within a distance are found",
             )
             .into());
         }
         let Some(simhash) = snapshot.params().simhash else {
             bail!(
-                "{}: this index keeps no simhash fingerprints; --resembling J finds pairs by its bands",
+                "{}: this index keeps no simhash fingerprints; --near J finds pairs by its bands",
                 self.index()?.display()
             );
         };
-        let within = self.within.unwrap_or(simhash.near.unwrap_or(simhash.within).into());
+        let within = self.within().unwrap_or(simhash.near.unwrap_or(simhash.within).into());
         if let Some((path, _, other)) = &other {
             let (mine, theirs) = (snapshot.params(), other.params());
             self.explain(mine.check_same_fingerprints(theirs), mine, (path, theirs))?;
@@ -340,6 +335,11 @@ impl PairsArgs {
         Ok((states.into_iter().sum(), None))
     }
 
+    /// Returns the distance of `--near within:K`.
+    fn within(&self) -> Option<u32> {
+        self.near.within().map(u32::from)
+    }
+
     fn prints(&self) -> bool {
         self.stage.is_file() || !self.count
     }
@@ -348,7 +348,7 @@ impl PairsArgs {
     fn lines(&self, params: &Params, verify: VerifyChoice) -> anyhow::Result<PairLines> {
         let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
-                let within = self.within.or_else(|| params.near().within.map(u32::from));
+                let within = self.within().or_else(|| params.near().within.map(u32::from));
                 (format!("within {}", within.unwrap_or_default()), "a\tb\tdistance")
             }
             (Some(threshold), VerifyChoice::Exact) => {
@@ -411,10 +411,7 @@ impl PairsArgs {
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
         let Some(minhash) = snapshot.params().minhash else {
-            bail!(
-                "{}: this index keeps no MinHash, so --resembling cannot be answered",
-                self.index()?.display()
-            );
+            bail!("{}: this index keeps no MinHash, so --near J cannot be answered", self.index()?.display());
         };
         let mut sides =
             std::iter::once((self.index()?, snapshot)).chain(right.map(|(path, _, of)| (path, of)));
@@ -539,6 +536,17 @@ impl PairsArgs {
     fn check(&self) -> anyhow::Result<()> {
         let files = self.index.iter().chain(&self.fingerprints).chain(&self.ids).chain(&self.with);
         self.stage.check(PAIRS, files.chain(&self.texts).chain(&self.with_texts))?;
+        if self.fingerprints.is_some() && self.within().is_none() {
+            return Err(Usage::new("--fingerprints needs a distance: give --near within:K").into());
+        }
+        if self.ids.is_some() && self.fingerprints.is_none() {
+            return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());
+        }
+        if (self.samples || self.max_bucket.is_some()) && self.within().is_some() {
+            let option = if self.samples { "--samples" } else { "--max-bucket" };
+            let why = format!("{option} is about pairs by resemblance, --near J; leave it out");
+            return Err(Usage::new(why).into());
+        }
         if self.samples {
             if self.features.options().are_given() {
                 return Err(
@@ -553,10 +561,10 @@ impl PairsArgs {
                 .into());
             }
         }
-        if self.features.options().are_given() && self.resembling.is_none() {
-            return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
+        if self.features.options().are_given() && self.near.resemblance().is_none() {
+            return Err(Usage::new("--sharing and --feature-bits go with --near J").into());
         }
-        if self.verify.is_some() && self.within.is_some() {
+        if self.verify.is_some() && self.within().is_some() {
             return Err(
                 Usage::new("--verify is about resemblance, and distances are exact; leave it out").into()
             );
@@ -567,11 +575,13 @@ impl PairsArgs {
             )
             .into());
         }
-        if self.id_field.is_some() && self.texts.is_empty() && !self.fingerprint.are_read() {
-            return Err(Usage::new("--id-field goes with --texts INPUT or --fingerprint-field NAME").into());
+        let reads = !self.texts.is_empty() || self.fingerprint.are_read();
+        if let Some(option) = self.reading.first_given().filter(|_| !reads) {
+            let why = format!("{option} goes with --texts INPUT or --fingerprint-field NAME");
+            return Err(Usage::new(why).into());
         }
-        if !self.texts.is_empty() && self.resembling.is_none() && !self.samples {
-            return Err(Usage::new("--texts goes with --resembling J").into());
+        if !self.texts.is_empty() && self.near.resemblance().is_none() && !self.samples {
+            return Err(Usage::new("--texts goes with --near J").into());
         }
         if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
@@ -581,8 +591,6 @@ impl PairsArgs {
 
     /// Returns the options for reading texts.
     fn text_options(&self) -> Result<InputOptions, Usage> {
-        let (text_field, id_field) = (self.text_field.clone(), self.id_field.clone());
-        let reading = Reading { text_field, id_field, ..Reading::default() };
-        reading.options(&self.fingerprint)
+        self.reading.options_with(&self.fingerprint)
     }
 }

@@ -629,7 +629,7 @@ impl Curve {
         let banding = Banding { bands: self.bands, rows: self.rows };
         let below = self.threshold / 2.0;
         lines.push(format!(
-            "Choose `build --threshold {}` if that is the lowest resemblance you will ask for: it finds {:.2} % of the \
+            "Choose `build --near {}` if that is the lowest resemblance you will ask for: it finds {:.2} % of the \
              pairs there, and more of nearer ones. Of pairs at {below:.2}, {:.2} % are checked in vain. A lower \
              threshold costs more bands: more bytes, and more pairs to look at.",
             self.threshold,

@@ -19,6 +19,7 @@ use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
+use twindex_corpus::settings::Rule;
 use twindex_corpus::sharing;
 use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
 use twindex_corpus::texts::Texts;
@@ -27,17 +28,18 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boilerplate_args::BoilerplateArgs;
+use crate::differs::NearOfQuery;
 use crate::feature_args::FeatureArgs;
-use crate::options::{
-    AccessArgs, FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage, parse_resemblance,
-};
+use crate::options::{AccessArgs, FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
+use crate::refusals::{self, Refusal};
 use crate::report::{self, Stopwatch, mix};
+use crate::settings_args::Options;
 use crate::shard::ShardArgs;
 use crate::stage::{ResultKind, StageArgs, StageFile, WrittenFile};
-use crate::verifying::{NearQueryArg, VerifiedBy, counted};
+use crate::verifying::{VerifiedBy, counted};
 
 /// The kind of result written by `--out` and `--into`.
 const HITS: ResultKind =
@@ -54,18 +56,18 @@ const BATCH_MAX: usize = 1 << 18;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex query pages.twx new.jsonl\n  \
-    twindex query pages.twx new.jsonl --within 3\n  \
-    twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
-    twindex query pages.twx new.jsonl --near containment --threshold 0.9\n  \
+    twindex query pages.twx new.jsonl --near within:3\n  \
+    twindex query pages.twx new.jsonl --near 0.9 --limit 1\n  \
+    twindex query pages.twx new.jsonl --near containment:0.9\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
-    twindex query images.twx new.jsonl --fingerprint-field phash --within 4\n  \
-    twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
+    twindex query images.twx new.jsonl --fingerprint-field phash --near within:4\n  \
+    twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --near within:3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
     counted where the index keeps sets, and then nothing near is missed, or by --texts, and two fields more have the counts, \
     intersection and union; otherwise it is an estimate from stored signatures, which has to be asked for. From an index built with --bottom or --modulus, two fields more: how much of the \
-    query is contained in the hit, and of the hit in the query; with --near containment these are counted, and the greater one \
-    decides and orders the hits. Without --within and --resembling, what is near by \
+    query is contained in the hit, and of the hit in the query; with --near containment:J these are counted, and the greater one \
+    decides and orders the hits. Without --near, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
 pub(crate) struct QueryArgs {
     /// Directory of the index
@@ -81,8 +83,7 @@ pub(crate) struct QueryArgs {
     boilerplate: BoilerplateArgs,
     /// File of raw fingerprints to search instead of an index: little-endian 64-bit numbers, whose keys are their
     /// positions; read in pieces of 64 MB
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
-        requires_all = ["fingerprints", "within"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"], requires = "fingerprints")]
     against_fingerprints: Option<PathBuf>,
     /// Strategy for raw fingerprints: probe the tables of the index; join, which reads the whole index; compare all
     /// queries with all fingerprints; or use the strategy that a cost model estimates to be fastest. Answers do not
@@ -93,25 +94,12 @@ pub(crate) struct QueryArgs {
     /// positions
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
-    /// Find exactly the documents within this Hamming radius, 0 to 10 [default with --fingerprints: the index's]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
-    within: Option<u32>,
-    /// Find documents whose resemblance is J or more
-    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
-    resembling: Option<f64>,
-    /// How the similarity of two documents is measured. Containment finds documents that are at least as large as the
-    /// query and contain at least --threshold of it, and documents that are contained in the query by at least this share. It
-    /// needs an index with sets, and reads the sets of all documents once for as many queries as fit in half of --memory
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
-    near: NearQueryArg,
-    /// With --near containment, smallest share of one document that another must contain [default: the index's
-    /// threshold]
-    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
-    threshold: Option<f64>,
+    #[command(flatten)]
+    near: Options<Rule, NearOfQuery>,
     #[command(flatten)]
     features: FeatureArgs,
     /// How resemblance is verified: by exact counts, with the sets in the index (the default) or on --texts with
-    /// --resembling; by the signatures in the index, an estimate; or not at all
+    /// --near J; by the signatures in the index, an estimate; or not at all
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifiedBy>,
     /// The texts of an index without sets, as they were given to `build`
@@ -176,6 +164,38 @@ impl ProbeArg {
         }
     }
 }
+
+/// Options that have no effect in some queries.
+const REFUSALS: &[Refusal<QueryArgs>] = &[
+    Refusal {
+        when: |query| query.fingerprints.is_some(),
+        given: |query| {
+            let repeated = query.repeated.first_given();
+            let form = query.fingerprint.first_given();
+            let boilerplate = query.boilerplate.option().map(|option| format!("--{option}"));
+            query.input.first_given().or(repeated).or(form).or(boilerplate)
+        },
+        why: "says how documents are read, and --fingerprints has none; leave it out",
+    },
+    Refusal {
+        when: |query| query.near.containment().is_some(),
+        given: |query| {
+            let named = query.fingerprint.first_given();
+            named.or_else(|| {
+                refusals::first(&[
+                    ("--sharing or --feature-bits", query.features.options().are_given()),
+                    ("--texts", !query.texts.is_empty()),
+                    ("--containment", query.containment),
+                    ("--verify", query.verify.is_some_and(|verify| verify != VerifiedBy::Exact)),
+                    ("--first", query.first),
+                    ("--visits", query.visits.is_some()),
+                    ("--probe", query.probe.is_some()),
+                ])
+            })
+        },
+        why: "does not go with --near containment:J, which is counted on the sets of all documents; leave it out",
+    },
+];
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
@@ -285,31 +305,31 @@ impl QueryArgs {
         }
         let index = Index::options().access(self.access.access()).open(self.index())?;
         let snapshot = index.snapshot();
-        if self.near == NearQueryArg::Containment {
-            return self.answer_containment(&index, &snapshot);
+        if let Some(share) = self.near.containment() {
+            return self.answer_containment(share, &index, &snapshot);
         }
-        if self.within.is_some() && snapshot.params().simhash.is_none() {
+        if self.within().is_some() && snapshot.params().simhash.is_none() {
             bail!(
-                "{}: this index keeps no simhash fingerprints, so --within cannot be answered: ask by --resembling J, or \
+                "{}: this index keeps no simhash fingerprints, so --near within:K cannot be answered: ask by --near J, or \
                  build one with them (as `build` does, unless --method says otherwise)",
                 self.index().display()
             );
         }
-        if self.resembling.is_some() && snapshot.params().minhash.is_none() {
+        if self.near.resemblance().is_some() && snapshot.params().minhash.is_none() {
             bail!(
-                "{}: this index keeps no MinHash, so --resembling cannot be answered: ask by --within K, or build one \
-                 with it (as `build` does, unless --method says otherwise)",
+                "{}: this index keeps no MinHash, so --near J cannot be answered: ask by --near within:K, or build \
+                 one with it (as `build` does, unless --method says otherwise)",
                 self.index().display()
             );
         }
         let (threshold, verify) = self.check_known(snapshot.params())?;
         let in_one = Agreement::in_one(snapshot.params());
-        let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
+        let agreement = match snapshot.params().minhash.filter(|_| self.near.resemblance().is_some()) {
             Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
             None => in_one,
         };
         let by_bands = verify != Some(VerifiedBy::Exact) || !self.texts.is_empty();
-        let expected_recall = self.resembling.filter(|_| by_bands).and_then(|resembling| {
+        let expected_recall = self.near.resemblance().filter(|_| by_bands).and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
             Some(sharing::recall(minhash, agreement, resembling))
         });
@@ -317,8 +337,8 @@ impl QueryArgs {
         if let Some(threshold) =
             threshold.filter(|_| is_estimated && agreement == in_one && !self.output.quiet)
         {
-            let asked = match self.resembling {
-                Some(resembling) => format!("at --resembling {resembling}"),
+            let asked = match self.near.resemblance() {
+                Some(resembling) => format!("at --near {resembling}"),
                 None => format!("that resemble by {threshold}"),
             };
             recall::note(self.index(), snapshot.params(), threshold, &asked);
@@ -333,7 +353,7 @@ impl QueryArgs {
             self.raw(
                 &snapshot,
                 queries,
-                self.within.unwrap_or(simhash.near.unwrap_or(simhash.within).into()),
+                self.within().unwrap_or(simhash.near.unwrap_or(simhash.within).into()),
                 &mut out,
             )?
         } else {
@@ -387,50 +407,38 @@ impl QueryArgs {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Returns the distance of `--near within:K`.
+    fn within(&self) -> Option<u32> {
+        self.near.within().map(u32::from)
+    }
+
     /// Returns an error if options are given that the chosen near relation does not use.
     fn check_near(&self) -> anyhow::Result<()> {
-        if self.near == NearQueryArg::Resemblance {
-            let why = "--threshold goes with --near containment; for a resemblance name --resembling J";
-            return if self.threshold.is_none() { Ok(()) } else { Err(Usage::new(why).into()) };
+        let raw = self.fingerprints.is_some();
+        if raw && self.near.near.is_some() && self.within().is_none() {
+            let why = "--fingerprints brings fingerprints without texts, which are near by distance: give --near within:K";
+            return Err(Usage::new(why).into());
         }
-        let others = [
-            ("--within", self.within.is_some()),
-            ("--resembling", self.resembling.is_some()),
-            ("--fingerprints", self.fingerprints.is_some()),
-            ("--against-fingerprints", self.against_fingerprints.is_some()),
-            ("--fingerprint-field", self.fingerprint.are_read()),
-            ("--sharing or --feature-bits", self.features.options().are_given()),
-            ("--texts", !self.texts.is_empty()),
-            ("--verify", self.verify.is_some_and(|verify| verify != VerifiedBy::Exact)),
-            ("--first", self.first),
-            ("--visits", self.visits.is_some()),
-            ("--probe", self.probe.is_some()),
-        ];
-        match others.iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((option, _)) => Err(Usage::new(format!(
-                "{option} does not go with --near containment, which is counted on the sets of all documents; leave it out"
-            ))
-            .into()),
+        if self.against_fingerprints.is_some() && self.within().is_none() {
+            return Err(Usage::new("--against-fingerprints needs a distance: give --near within:K").into());
         }
+        Ok(refusals::check(REFUSALS, self)?)
     }
 
     /// Returns an error if verification options have no effect.
     fn check_verify(&self) -> anyhow::Result<()> {
         let (exact, by_texts) = (self.verify == Some(VerifiedBy::Exact), !self.texts.is_empty());
         let why = match () {
-            () if self.features.options().are_given() && self.resembling.is_none() => {
-                "--sharing and --feature-bits go with --resembling J"
+            () if self.features.options().are_given() && self.near.resemblance().is_none() => {
+                "--sharing and --feature-bits go with --near J"
             }
-            () if by_texts && self.resembling.is_none() => "--texts goes with --resembling J",
-            () if self.verify.is_some() && (self.within.is_some() || self.fingerprints.is_some()) => {
+            () if by_texts && self.near.resemblance().is_none() => "--texts goes with --near J",
+            () if self.verify.is_some() && (self.within().is_some() || self.fingerprints.is_some()) => {
                 "--verify is about resemblance, and distances are exact; leave it out"
             }
             () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
             () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
-            () if !by_texts && self.containment && self.near == NearQueryArg::Resemblance => {
-                "--containment goes with --texts"
-            }
+            () if !by_texts && self.containment => "--containment goes with --texts",
             () => return Ok(()),
         };
         Err(Usage::new(why).into())
@@ -439,14 +447,13 @@ impl QueryArgs {
     /// Returns the smallest resemblance of hits (`None` if hits are not found by verified resemblance), and the method that
     /// verifies resemblance. Returns an error if the index does not store the required data.
     fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
-        let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
+        let near = match (self.within(), self.fingerprints.is_some(), self.near.resemblance()) {
             (None, false, None) => params.near(),
-            (.., Some(0.0)) => return Ok((Some(0.0), self.verify)),
             (.., Some(resembling)) => Near::resembling(resembling)?,
             (.., None) => return Ok((None, None)),
         };
         if !self.texts.is_empty() {
-            return Ok((self.resembling, Some(VerifiedBy::Exact)));
+            return Ok((self.near.resemblance(), Some(VerifiedBy::Exact)));
         }
         let verify = counted(self.index(), params, near, self.verify)?;
         if verify == Some(VerifiedBy::None) {
@@ -672,7 +679,7 @@ impl QueryArgs {
         sketch: &Sketch,
         (agreement, verify): (Agreement, Option<VerifiedBy>),
     ) -> Option<twindex::Query> {
-        let query = match (self.within, self.resembling) {
+        let query = match (self.within(), self.near.resemblance()) {
             _ if sketch.is_empty() && sketch.set().is_empty() => None,
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
             (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold), agreement)),
@@ -699,7 +706,9 @@ impl QueryArgs {
         texts: &Texts,
     ) -> anyhow::Result<twindex::Answers> {
         let mut answers = twindex::Answers::default();
-        let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
+        let Some(threshold) = self.near.resemblance().filter(|_| !sketch.is_empty()) else {
+            return Ok(answers);
+        };
         let mut read = Vec::new();
         // Takes candidates of any estimated resemblance; the exact resemblance is computed below.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {

@@ -8,13 +8,16 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use twindex::{Index, Key, Resources, Snapshot};
 use twindex_corpus::page::{self, ClusterSource, GroupSizes, html};
+use twindex_corpus::settings::{Near, Rule, THRESHOLD};
 use twindex_corpus::urls;
 use twindex_join::JoinResources;
 
 use super::urls::clusters_of;
+use crate::differs::NearOfReport;
 use crate::interrupt::RemovedOnSignal;
-use crate::options::{Output, ResourceArgs, parse_resemblance};
+use crate::options::{Output, ResourceArgs, VerifyChoice};
 use crate::report;
+use crate::settings_args::Options;
 
 /// Options of `report`.
 #[derive(Args)]
@@ -43,11 +46,10 @@ pub(crate) struct ReportArgs {
 }
 
 /// How the pairs of documents are verified.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 struct VerifyOptions {
-    /// Smallest estimated resemblance of documents in a cluster [default: 0.8]
-    #[arg(long, value_name = "J", default_value = "0.8", hide_default_value = true, value_parser = parse_resemblance)]
-    threshold: f64,
+    #[command(flatten)]
+    rule: Options<Rule, NearOfReport>,
     /// In buckets with more than N distinct members, compare only neighbours
     #[arg(long, value_name = "N", default_value = "10000")]
     max_bucket: usize,
@@ -70,7 +72,8 @@ impl ReportArgs {
         let half_done = RemovedOnSignal::new(scratch.path());
         let threads = rayon::current_num_threads();
         let join_resources = JoinResources { dir: scratch.path(), memory: self.work.memory, threads };
-        let look = page::VerifyOptions { threshold: self.look.threshold, max_bucket: self.look.max_bucket };
+        let threshold = self.look.rule.resemblance().unwrap_or(THRESHOLD);
+        let look = page::VerifyOptions { threshold, max_bucket: self.look.max_bucket };
         let snapshot = index.snapshot();
         let mut figures =
             page::look(&snapshot, &self.index, look, join_resources, ClusterSource::BySignatures)?;
@@ -82,8 +85,8 @@ impl ReportArgs {
         let has_signatures = index.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if has_signatures && has_url(&snapshot)? {
             let table = scratch.path().join("clusters.tsv");
-            let near = [format!("--resembling={}", self.look.threshold), "--verify=signature".to_owned()];
-            clusters_of(&self.index, &table, &near, &self.work, &self.output)?;
+            let near = Some(Near::Resemblance(threshold));
+            clusters_of(&self.index, &table, near, Some(VerifyChoice::Signature), &self.work, &self.output)?;
             figures = figures.with_hosts(urls::count_hosts(&table, scratch.path(), self.work.memory)?);
         }
         drop(half_done);

@@ -118,7 +118,7 @@ impl SketchArgs {
         };
         let out = self.out.as_deref().filter(|out| out.as_os_str() != "-");
         let wanted = self.repeated.wanted(self.work.memory / 4);
-        if self.into.is_some() && self.repeated.is_given() {
+        if self.into.is_some() && self.repeated.are_given() {
             let why =
                 "--repeated-keys needs all keys in one file: leave out --into, and name one with --out OUT";
             return Err(Usage::new(why).into());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use twindex::params::{KeyKind, Near, Threshold};
+use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::admitting::AdmitOptions;
@@ -26,13 +26,14 @@ use twindex_corpus::tsv;
 use self::deciding::{Outcome, StreamCriteria, StreamDecider, StreamDecision};
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
+use crate::differs::InStream;
 use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Costs, Stopwatch, count};
-use crate::verifying::{NearQueryArg, VerifiedBy, counted};
+use crate::verifying::{VerifiedBy, counted};
 
 /// The columns of a line, which are also the fields of the objects printed with `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
@@ -50,8 +51,8 @@ const BATCH_MAX: usize = 10_000;
     key was there, and is replaced) or `expired` (too old by its stamp, and not added), and the nearest other document, \
     if one is near, their distance, and their resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
     does, and then no duplicate is missed; otherwise it is an estimate from signatures, which has to be asked for. \
-    Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --threshold and --within say otherwise for \
-    this run. With --near containment a document is a duplicate if enough of it is contained in one that is at least as large, and \
+    Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --near says otherwise for \
+    this run. With --near containment:J a document is a duplicate if enough of it is contained in one that is at least as large, and \
     the last column has how much; a larger document that comes later is new, and each earlier one that it contains gets a line \
     with `contained`, the larger one, and how much of it does. A line is printed only when what it says is durable. What comes by a pipe is \
     taken as it comes, and committed at the latest when --commit-ms is over and nothing more has come. The index is made if \
@@ -79,11 +80,6 @@ pub(crate) struct StreamArgs {
     /// index, an estimate; or not at all, so that every document that shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifiedBy>,
-    /// How the similarity of two documents is measured. Containment, with --threshold as the smallest share, needs an
-    /// index of all shingles, which each run builds from the sets in the index, in half of --memory: about 5 KB for a
-    /// document of 300 words. This option must be repeated in each run, and needs an index with sets and without stamps
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
-    near: NearQueryArg,
     /// Compare documents only if they have the same value in this field, column, or header field of a record, so that
     /// the duplicates of each value are found separately. `host` and `domain` are those of the URL; `field:NAME` is a
     /// field with any name. The index keeps this value as the document's value. This option must be repeated in each
@@ -95,7 +91,7 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     boilerplate: BoilerplateArgs,
     #[command(flatten)]
-    params: ParamArgs,
+    params: ParamArgs<InStream>,
     #[command(flatten)]
     work: ResourceArgs,
     #[command(flatten)]
@@ -317,7 +313,7 @@ impl StreamArgs {
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
-        let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify), &self.attached)?;
+        let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify)?, &self.attached)?;
         let containment = deciding.containment();
         let mut writer = index.writer()?;
         writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
@@ -427,16 +423,15 @@ impl StreamArgs {
     }
 
     /// Returns the criteria for deciding whether a document is a duplicate.
-    fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> StreamCriteria {
-        let share = near.threshold.unwrap_or(Threshold::USUAL).value();
+    fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> anyhow::Result<StreamCriteria> {
         let options = AdmitOptions {
-            containment: (self.near == NearQueryArg::Containment).then_some(share),
+            containment: self.params.containment()?,
             inside: self.inside.is_some(),
             drop_duplicates: self.drop_duplicates,
             memory: self.work.memory / 2,
         };
         let counts_sets = verify.is_none_or(|verify| verify == VerifiedBy::Exact) && near.within.is_none();
-        StreamCriteria { options, counts_sets, groups: self.groups }
+        Ok(StreamCriteria { options, counts_sets, groups: self.groups })
     }
 
     /// Returns the near relation of this run, and the method that verifies resemblance. Returns an error if the index does
@@ -445,17 +440,17 @@ impl StreamArgs {
         let path = self.index.display();
         let named = self.params.near(params)?;
         let mut near = named.unwrap_or_else(|| params.near());
-        if named.is_none() && (self.inside.is_some() || self.near == NearQueryArg::Containment) {
-            near.within = None; // the distance is used only if --within was given, which is then an error
+        if named.is_none() && self.inside.is_some() {
+            near.within = None; // the distance is used only if --near within:K was given, which is then an error
+        }
+        if self.params.containment()?.is_some() {
+            // Containment does not need the index's MinHash data.
+            return Ok((near, Some(self.verify.unwrap_or(VerifiedBy::Exact))));
         }
         if near.threshold.is_some() && params.minhash.is_none() {
             anyhow::bail!(
-                "{path}: this index keeps no MinHash, so --threshold cannot be answered; leave it out"
+                "{path}: this index keeps no MinHash, so --near J cannot be answered; leave it out"
             );
-        }
-        if self.near == NearQueryArg::Containment {
-            // Containment does not need the index's MinHash data.
-            return Ok((near, Some(self.verify.unwrap_or(VerifiedBy::Exact))));
         }
         let verify = counted(&self.index, params, near, self.verify)?;
         if let (Some(VerifiedBy::Signature), Some(threshold)) = (verify, near.threshold)

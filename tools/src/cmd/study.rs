@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
 use twindex::{Index, Snapshot};
+use twindex_corpus::settings::{Rule, THRESHOLD};
 use twindex_corpus::tsv;
 use twindex_join::scores::Scores;
 use twindex_join::{JoinResources, Sorter, band_scores, block_scores};
@@ -19,10 +20,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::build::BuildArgs;
 use super::pairs::PairsArgs;
+use crate::differs::NearOfStudy;
 use crate::interrupt::RemovedOnSignal;
-use crate::options::{InputArgs, Output, ResourceArgs, Usage, parse_resemblance};
+use crate::options::{InputArgs, Output, ResourceArgs, Usage};
 use crate::pair_file::PairFiles;
 use crate::report::{self, Stopwatch, counted};
+use crate::settings_args::Options;
 use crate::stage::{ResultKind, StageArgs};
 
 const STUDIED: ResultKind =
@@ -55,9 +58,8 @@ pub(crate) struct StudyArgs {
     /// The method whose scores are studied
     #[arg(long, value_enum)]
     method: StudyMethod,
-    /// Smallest exact resemblance of a near pair
-    #[arg(long, value_name = "J", default_value = "0.8", value_parser = parse_resemblance)]
-    threshold: f64,
+    #[command(flatten)]
+    rule: Options<Rule, NearOfStudy>,
     /// Number of tokens in a shingle
     #[arg(long, value_name = "W", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
     words: u8,
@@ -144,7 +146,7 @@ impl StudyMethod {
     /// Returns the `build` options for the method's index.
     fn options(self) -> String {
         match self {
-            Self::Simhash => "--method simhash --within 3".to_owned(),
+            Self::Simhash => "--method simhash --near within:3".to_owned(),
             Self::Minhash => {
                 format!("--method minhash --bands {BANDS} --rows {ROWS} --signature-bits 32 --sets none")
             }
@@ -154,15 +156,20 @@ impl StudyMethod {
     /// Returns the `pairs` options that find all pairs that may share a band.
     fn pairs(self) -> String {
         match self {
-            Self::Simhash => format!("--within {DISTANCE_MAX}"),
+            Self::Simhash => format!("--near within:{DISTANCE_MAX}"),
             // At least half of the minima must be equal. The threshold is slightly below 0.5, because estimates are
             // corrected for chance.
-            Self::Minhash => "--resembling 0.49 --verify signature".to_owned(),
+            Self::Minhash => "--near 0.49 --verify signature".to_owned(),
         }
     }
 }
 
 impl StudyArgs {
+    /// Returns the smallest exact resemblance of a near pair.
+    fn threshold(&self) -> f64 {
+        self.rule.resemblance().unwrap_or(THRESHOLD)
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply_threads()?;
         self.stage.check(STUDIED, &self.input.inputs)?;
@@ -186,7 +193,7 @@ impl StudyArgs {
         let watch = Stopwatch::start();
         // The exact resemblance is computed from sets, independently of bands.
         self.index(scratch.path(), "exact", "--method minhash --sets kept")?;
-        let exact = self.pairs(scratch.path(), "exact", &format!("--resembling {}", self.threshold))?;
+        let exact = self.pairs(scratch.path(), "exact", &format!("--near {}", self.threshold()))?;
         let exact_seconds = watch.seconds();
 
         let (by_score, near_pairs) = self.judge(&snapshot, &found, &exact, scratch.path())?;
@@ -196,7 +203,7 @@ impl StudyArgs {
         let report = StudyReport {
             file,
             documents: snapshot.documents(),
-            threshold: self.threshold,
+            threshold: self.threshold(),
             lowest_score: lowest,
             bands: scores.pairs.iter().map(|pairs| pairs[lowest..=highest].to_vec()).collect(),
             capped_buckets: scores.capped_buckets,

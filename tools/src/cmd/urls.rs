@@ -8,14 +8,17 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser};
 use serde::Serialize;
 use twindex::Index;
+use twindex_corpus::settings::{Near, Rule};
 use twindex_corpus::urls::{self, Learned};
-use twindex_urls::{Options, Rules};
+use twindex_urls::Rules;
 
 use super::clusters::ClustersArgs;
+use crate::differs::NearOfUrls;
 use crate::interrupt::RemovedOnSignal;
-use crate::options::{Output, ResourceArgs, Usage, parse_resemblance};
+use crate::options::{Output, ResourceArgs, Usage, VerifyChoice};
 use crate::progress::Watching;
 use crate::report::{self, Costs, Stopwatch, count, counted};
+use crate::settings_args::Options;
 use crate::stage::{ResultKind, StageArgs};
 
 const RULES: ResultKind =
@@ -28,7 +31,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 #[command(after_help = "Examples:\n  \
     twindex dedup crawl.wet.gz -o deduped\n  \
     twindex urls deduped -o rules.tsv\n  \
-    twindex urls pages.twx --resembling 0.9 -o rules.tsv\n  \
+    twindex urls pages.twx --near 0.9 -o rules.tsv\n  \
     twindex urls --apply rules.tsv < urls.txt > normal.txt\n\n\
     The keys of the documents are URLs; with `dedup --url-field` they are those of the field. rules.tsv has a line for \
     each rule: host, template, parts (the values of each *), example, pages (URLs that it matches), forms (their normal \
@@ -46,12 +49,8 @@ pub(crate) struct UrlsArgs {
     /// that are not URLs are printed unchanged
     #[arg(long, value_name = "RULES")]
     apply: Option<PathBuf>,
-    /// Treat documents of an index as near within this Hamming radius, 0 to 10
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10), conflicts_with = "apply")]
-    within: Option<u32>,
-    /// Treat documents of an index as near if their resemblance is J or more [default: 0.8, if it has MinHash bands]
-    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "apply"])]
-    resembling: Option<f64>,
+    #[command(flatten)]
+    rule: Options<Rule, NearOfUrls>,
     /// Minimum number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_forms: u16,
@@ -105,6 +104,10 @@ struct AppliedFigures {
 impl UrlsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match (&self.apply, &self.input) {
+            (Some(_), _) if self.rule.near.is_some() => {
+                Err(Usage::new("--near is for learning rules from an index, not for --apply; leave it out")
+                    .into())
+            }
             (Some(rules), _) => self.apply_to_stdin(rules),
             (None, Some(input)) => self.learn(input),
             (None, None) => Err(Usage::new("name a folder of results, or an index").into()),
@@ -119,23 +122,22 @@ impl UrlsArgs {
         let is_index = input.join("CURRENT").is_file();
         let table = if is_index {
             let table = scratch.path().join("clusters.tsv");
-            let near = match (self.within, self.resembling) {
-                (Some(within), _) => vec![format!("--within={within}")],
-                (None, threshold) => by_resemblance(input, threshold)?,
+            let near = match self.rule.near {
+                None => by_resemblance(input)?,
+                near => near,
             };
-            clusters_of(input, &table, &near, &self.work, &self.output)?;
+            clusters_of(input, &table, near, None, &self.work, &self.output)?;
             table
         } else {
             self.work.apply_threads()?;
-            let given = [("within", self.within.is_some()), ("resembling", self.resembling.is_some())];
-            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                let why =
-                    format!("--{option} goes with an index, and {} is none; leave it out", input.display());
+            if self.rule.near.is_some() {
+                let why = format!("--near goes with an index, and {} is none; leave it out", input.display());
                 return Err(Usage::new(why).into());
             }
             input.to_owned()
         };
-        let options = Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
+        let options =
+            twindex_urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(
@@ -227,27 +229,26 @@ impl UrlsArgs {
     }
 }
 
-/// Returns the `clusters` options for pairs with at least this resemblance, 0.8 by default. Empty if the index has no
-/// bands.
-fn by_resemblance(index: &Path, threshold: Option<f64>) -> anyhow::Result<Vec<String>> {
+/// Returns what is near by default in an index; `None` if it has no bands, for its own radius.
+fn by_resemblance(index: &Path) -> anyhow::Result<Option<Near>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
-    let threshold = threshold.or(has_bands.then_some(0.8));
-    Ok(threshold.map(|threshold| format!("--resembling={threshold}")).into_iter().collect())
+    Ok(has_bands.then(Near::default))
 }
 
-/// Runs `clusters` on all documents of an index, and writes its table to `out`. `near` has the options that define which
-/// documents are near.
+/// Runs `clusters` on all documents of an index, and writes its table to `out`.
 pub(super) fn clusters_of(
     index: &Path,
     out: &Path,
-    near: &[String],
+    near: Option<Near>,
+    verify: Option<VerifyChoice>,
     work: &ResourceArgs,
     output: &Output,
 ) -> anyhow::Result<()> {
     let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];
     line.extend(["--out".into(), out.as_os_str().to_owned()]);
-    line.extend(near.iter().map(Into::into));
+    line.extend(near.map(|near| format!("--near={near}").into()));
     let mut clusters = ClustersLine::try_parse_from(line)?.clusters;
+    clusters.verify = verify;
     (clusters.work, clusters.output, clusters.is_a_step) = (work.clone(), output.clone(), true);
     clusters.run().map(drop)
 }

@@ -206,13 +206,13 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     assert!(found.lines().count() >= fresh.len(), "{found}");
 
     // An index built with a list keeps it, and finds the same pairs as `dedup`.
-    bench.ok("build built.twx old.jsonl --boilerplate list --method minhash --threshold 0.7 -q");
+    bench.ok("build built.twx old.jsonl --boilerplate list --method minhash --near 0.7 -q");
     let stats: Value = bench.json("stats built.twx");
     assert!(stats.to_string().contains("boilerplate"), "{stats}");
     bench.ok("verify built.twx");
     let hits = bench.ok("query built.twx new.jsonl");
     assert!(hits.lines().count() > 20, "{hits}");
-    bench.ok("stream streamed.twx old.jsonl --boilerplate list --method minhash --threshold 0.7 -q");
+    bench.ok("stream streamed.twx old.jsonl --boilerplate list --method minhash --near 0.7 -q");
     assert_eq!(bench.ok("query streamed.twx new.jsonl"), hits);
     refused("build raw.twx --fingerprints list --boilerplate list", &["--boilerplate"]);
 }
@@ -253,7 +253,7 @@ fn idf_weights_apply_to_shingles_outside_boilerplate() {
     assert!(hits.lines().count() > 8, "{hits}");
     let streamed = bench.json("stream day1/index new.jsonl --drop-duplicates -q");
     assert_eq!(streamed["new"].as_u64(), Some(kept(&bench, &["day2"]).len() as u64), "{streamed}");
-    let build = "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
+    let build = "--method minhash --weights idf --weight-unit 0.25 --idf words.idf --sets kept --near 0.6";
     bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
     bench.ok("verify built.twx");
     // Simhash fingerprints use the same `--idf` weights of words.

@@ -106,7 +106,7 @@ fn build_on_an_existing_index_reports_total_and_added_documents() {
     bench.write("twice.jsonl", jsonl(&documents([("k", "first first first"), ("k", "last last last")])));
     bench.ok("build i.twx twice.jsonl -q");
     bench.write("q.jsonl", jsonl(&documents([("q", "first first first"), ("r", "last last last")])));
-    assert_eq!(bench.ok("query i.twx q.jsonl --within 0"), "r\tk\t0\t1.0000\n".replace("1.0000", "-"));
+    assert_eq!(bench.ok("query i.twx q.jsonl --near within:0"), "r\tk\t0\t1.0000\n".replace("1.0000", "-"));
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn query_prints_the_nearest_hits_first() {
     let (distance, resemblance): (u32, f64) = (rows[2][2].parse().unwrap(), rows[2][3].parse().unwrap());
     assert!(distance > 0 && resemblance > 0.9, "{out}");
 
-    assert_eq!(bench.ok("query i.twx q.jsonl --within 0"), "q\ta\t0\t-\nq\tb\t0\t-\n");
-    assert_eq!(bench.ok("query i.twx q.jsonl --resembling 1 --limit 1"), "q\ta\t0\t1.0000\t396\t396\n");
+    assert_eq!(bench.ok("query i.twx q.jsonl --near within:0"), "q\ta\t0\t-\nq\tb\t0\t-\n");
+    assert_eq!(bench.ok("query i.twx q.jsonl --near 1 --limit 1"), "q\ta\t0\t1.0000\t396\t396\n");
     assert_eq!(bench.ok("query i.twx q.jsonl --count"), "3\n");
     let report = bench.json("query i.twx q.jsonl");
     has_fields(&report, &[("cpu_seconds", "number"), ("ns_per_query", "number"), ("checksum", "checksum")]);
@@ -144,14 +144,14 @@ fn index_with_samples_reports_containment_in_both_directions() {
     bench.write("more.jsonl", jsonl(&documents([("part", &part), ("whole", &text.join(" "))])));
     bench.write("q.jsonl", jsonl(&documents([("q", &text.join(" "))])));
     bench.ok("build s.twx more.jsonl -q --method minhash --words 1 --bands 100 --rows 1 --bottom 1000");
-    let out = bench.ok("query s.twx q.jsonl --resembling 0.1 --verify signature");
+    let out = bench.ok("query s.twx q.jsonl --near 0.1 --verify signature");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "part"], "{out}");
     // Sets with fewer hashes than the sample size are compared exactly.
     assert_eq!(rows[0][4..], ["1.0000", "1.0000"], "{out}");
     let in_part: f64 = rows[1][4].parse().unwrap();
     assert!((0.3..0.7).contains(&in_part) && rows[1][5] == "1.0000", "{out}");
-    let report = bench.json("query s.twx q.jsonl --resembling 0.1 --verify signature");
+    let report = bench.json("query s.twx q.jsonl --near 0.1 --verify signature");
     has_fields(&report, &[("mean_query_in_hit", "number"), ("mean_hit_in_query", "number")]);
     let mean = report["mean_query_in_hit"].as_f64().unwrap();
     assert!((mean - f64::midpoint(1.0, in_part)).abs() < 1e-4, "{report}");
@@ -179,14 +179,14 @@ fn index_with_samples_reports_containment_in_both_directions() {
 #[test]
 fn pairs_prints_the_smaller_key_first_and_the_distance() {
     let bench = small();
-    let out = bench.ok("pairs i.twx --within 10");
+    let out = bench.ok("pairs i.twx --near within:10");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
     let keys: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
     assert_eq!(keys, [("a", "b"), ("a", "c"), ("b", "c")], "{out}");
     assert_eq!((rows[0][2], rows[1][2] == rows[2][2]), ("0", true));
-    assert_eq!(bench.ok("pairs i.twx --within 0"), "a\tb\t0\n");
-    assert_eq!(bench.ok("pairs i.twx --within 10 --count"), "3\n");
-    let report = bench.json("pairs i.twx --within 10");
+    assert_eq!(bench.ok("pairs i.twx --near within:0"), "a\tb\t0\n");
+    assert_eq!(bench.ok("pairs i.twx --near within:10 --count"), "3\n");
+    let report = bench.json("pairs i.twx --near within:10");
     has_fields(&report, &[("pairs", "count"), ("cpu_seconds", "number"), ("checksum", "checksum")]);
     assert_eq!(report["pairs"], 3);
 }
@@ -198,7 +198,7 @@ fn keys_are_escaped_in_every_table() {
     let keys = [("tab\t", text), ("line\nbreak", text), ("\\", text), ("ü\r", text)];
     bench.write("in.jsonl", jsonl(&documents(keys)));
     bench.ok("build i.twx in.jsonl -q");
-    let out = bench.ok("pairs i.twx --within 0");
+    let out = bench.ok("pairs i.twx --near within:0");
     assert_eq!(
         out.lines().collect::<Vec<_>>(),
         [
@@ -210,7 +210,7 @@ fn keys_are_escaped_in_every_table() {
             r"tab\t	ü\r	0"
         ]
     );
-    let out = bench.ok("query i.twx in.jsonl --within 0");
+    let out = bench.ok("query i.twx in.jsonl --near within:0");
     assert_eq!(out.lines().count(), 16);
     assert!(out.lines().all(|line| line.split('\t').count() == 4), "{out}");
     assert_eq!(out.lines().nth(4), Some(r"line\nbreak	\\	0	-"));
@@ -269,29 +269,21 @@ fn resemblance_below_band_threshold_prints_a_note_about_recall() {
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
     // The expected recall of 20 bands of 6 minima at 0.5 is 1 - (1 - .5^6)^20.
-    let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature");
+    let (out, note) = run("query i.twx q.jsonl --near .5 --verify signature");
     assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
     assert_eq!(note.lines().count(), 1, "{note}");
-    says(&note, &["note: ", "i.twx", "--resembling 0.5", "27.0 %", "--bands 40 --rows 3", "99.5 %"]);
-    assert_eq!(run("query i.twx q.jsonl --resembling .5 --verify signature -q").1, "");
-    let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature --json");
+    says(&note, &["note: ", "i.twx", "--near 0.5", "27.0 %", "--bands 40 --rows 3", "99.5 %"]);
+    assert_eq!(run("query i.twx q.jsonl --near .5 --verify signature -q").1, "");
+    let (out, note) = run("query i.twx q.jsonl --near .5 --verify signature --json");
     assert_eq!(note.lines().count(), 1, "{note}");
     let report: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
     // No note is printed for a resemblance that the bands are made for.
-    let report = bench.json("query i.twx q.jsonl --resembling .8 --verify signature");
+    let report = bench.json("query i.twx q.jsonl --near .8 --verify signature");
     assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
     assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
-    assert!(bench.json("query i.twx q.jsonl --resembling .8")["expected_recall"].is_null(), "all are found");
-    says(
-        &bench.refused("query i.twx q.jsonl --resembling .5"),
-        &["i.twx", "0.8 or more", "--verify signature"],
-    );
-    // If no number of bands gives enough recall, the note gives no advice.
-    bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
-    let (_, note) = run("query low.twx q.jsonl --resembling .01 --verify signature");
-    says(&note, &["70.1 %"]);
-    assert!(!note.contains("--bands"), "{note}");
+    assert!(bench.json("query i.twx q.jsonl --near .8")["expected_recall"].is_null(), "all are found");
+    says(&bench.refused("query i.twx q.jsonl --near .5"), &["i.twx", "0.8 or more", "--verify signature"]);
 }
 
 #[test]
@@ -381,26 +373,28 @@ fn usage_errors_exit_with_2_and_print_nothing_on_standard_output() {
         "",
         "no-such-verb",
         "build",
-        "build i.twx in.jsonl --within 11",
+        "build i.twx in.jsonl --near within:11",
         "build i.twx in.jsonl --words 0",
         "build new.twx",
         "build new.twx in.jsonl --ids ids.u64",
         "build new.twx in.jsonl --fingerprints f.u64",
         "query i.twx",
-        "query i.twx q.jsonl --within 11",
-        "query i.twx q.jsonl --within 3 --resembling .8",
-        "query i.twx q.jsonl --resembling 1.5",
+        "query i.twx q.jsonl --near within:11",
+        "query i.twx q.jsonl --near within:3 --near .8",
+        "query i.twx q.jsonl --near 1.5",
         "dedup in.jsonl",
         "dedup -o out",
         "dedup in.jsonl -o out --threshold 0",
         "dedup in.jsonl -o out --threshold 80",
         "dedup in.jsonl -o out --within 3",
+        "pairs i.twx --within 3",
+        "query i.twx q.jsonl --resembling .8",
         "dedup in.jsonl -o out --near equal --words 3",
         "dedup in.jsonl -o out --keep max:",
         "dedup in.jsonl -o out --words 17",
         "dedup in.jsonl -o out --threads 0",
         "dedup in.jsonl -o out --memory lots",
-        "pairs i.twx --within 11",
+        "pairs i.twx --near within:11",
         "stats",
     ] {
         let output = bench.command(line).output().unwrap();

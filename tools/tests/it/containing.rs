@@ -1,4 +1,4 @@
-//! Compares `stream` and `query --near containment` with the definition, applied to all pairs.
+//! Compares `stream` and `query --near containment:J` with the definition, applied to all pairs.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ fn containment_stream_drops_contained_documents_and_reports_containing_ones() {
         bench.write("second.jsonl", jsonl(second));
         let stream = |input: &str| {
             let line = format!(
-                "stream {seed}.twx {input}.jsonl -q --near containment --threshold {} --words 2 --memory 8M",
+                "stream {seed}.twx {input}.jsonl -q --near containment:{} --words 2 --memory 8M",
                 percent as f64 / 100.0
             );
             bench.ok(&line).lines().map(str::to_owned).collect::<Vec<_>>()
@@ -122,7 +122,7 @@ fn dropped_documents_are_not_indexed_but_counted() {
     let documents: Vec<Document> =
         documents.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     bench.write("in.jsonl", jsonl(&documents));
-    let lines = bench.json_lines("stream i.twx in.jsonl --near containment --words 3 --drop-duplicates");
+    let lines = bench.json_lines("stream i.twx in.jsonl --near containment:0.8 --words 3 --drop-duplicates");
     assert_eq!((&lines[1]["decision"], &lines[1]["near_key"]), (&"duplicate".into(), &"page".into()));
     assert_eq!((&lines[3]["key"], &lines[3]["near_key"]), (&"page".into(), &"larger".into()));
     assert_eq!(lines[3]["containment"], 1.0);
@@ -143,10 +143,10 @@ fn containment_is_refused_without_sets_or_enough_memory() {
     bench.ok("build sim.twx in.jsonl -q --method simhash");
     bench.ok("stream living.twx in.jsonl -q --words 2 --verify exact");
     for (line, why) in [
-        ("stream none.twx in.jsonl --near containment", "an index that keeps sets"),
-        ("stream sim.twx in.jsonl --near containment", "an index that keeps sets"),
-        ("stream living.twx in.jsonl --near containment --verify signature", "leave out --verify"),
-        ("stream living.twx in.jsonl --near containment --groups", "--groups does not go with"),
+        ("stream none.twx in.jsonl --near containment:0.8", "an index that keeps sets"),
+        ("stream sim.twx in.jsonl --near containment:0.8", "an index that keeps sets"),
+        ("stream living.twx in.jsonl --near containment:0.8 --verify signature", "leave out --verify"),
+        ("stream living.twx in.jsonl --near containment:0.8 --groups", "--groups does not go with"),
     ] {
         says(&bench.refused(line), &[why]);
     }
@@ -156,11 +156,11 @@ fn containment_is_refused_without_sets_or_enough_memory() {
     };
     let long: Vec<Document> = (0..40).map(long).collect();
     bench.write("long.jsonl", jsonl(&long));
-    let said = bench.failed("stream small.twx long.jsonl --near containment --memory 1M");
-    says(&said, &["--near containment", "give more --memory", "dedup --near containment:J --against"]);
+    let said = bench.failed("stream small.twx long.jsonl --near containment:0.8 --memory 1M");
+    says(&said, &["--near containment:J", "give more --memory", "dedup --near containment:J --against"]);
 }
 
-/// Returns the lines that `query --near containment` must print, computed from the definition.
+/// Returns the lines that `query --near containment:J` must print, computed from the definition.
 fn contained_by_definition(documents: &[Document], queries: &[Document], percent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (query, text) in queries {
@@ -196,9 +196,9 @@ fn containment_query_finds_containing_and_contained_documents() {
         bench.write("documents.jsonl", jsonl(documents));
         bench.write("queries.jsonl", jsonl(&queries));
         // The index's threshold of 0.9 must not restrict the results of containment queries.
-        bench.ok(&format!("build {seed}.twx documents.jsonl -q --method minhash --words 2 --threshold 0.9"));
-        for (options, percent) in [("", 90), ("--threshold 0.5", 50), ("--threshold 1 --memory 1M", 100)] {
-            let line = format!("query {seed}.twx queries.jsonl -q --near containment {options}");
+        bench.ok(&format!("build {seed}.twx documents.jsonl -q --method minhash --words 2 --near 0.9"));
+        for (options, percent) in [("0.9", 90), ("0.5", 50), ("1 --memory 1M", 100)] {
+            let line = format!("query {seed}.twx queries.jsonl -q --near containment:{options}");
             let wanted = contained_by_definition(documents, &queries, percent);
             assert_eq!(bench.ok(&line).lines().collect::<Vec<_>>(), wanted, "{seed} {options}");
             found += wanted.len();
@@ -225,16 +225,14 @@ fn containment_query_refuses_unsuitable_indexes_and_options() {
     bench.ok("build sim.twx in.jsonl -q --method simhash");
     bench.ok("build with.twx in.jsonl -q");
     for index in ["none.twx", "sim.twx"] {
-        let message = bench.refused(&format!("query {index} in.jsonl --near containment"));
-        says(&message, &[index, "--near containment", "keeps no sets", "make another index with sets"]);
+        let message = bench.refused(&format!("query {index} in.jsonl --near containment:0.8"));
+        says(&message, &[index, "--near containment:J", "keeps no sets", "make another index with sets"]);
     }
     for (options, why) in [
-        ("--near containment --within 3", "--within does not go with --near containment"),
-        ("--near containment --resembling 0.9", "--resembling does not go with"),
-        ("--near containment --verify signature", "--verify does not go with"),
-        ("--near containment --texts in.jsonl", "--texts does not go with"),
-        ("--near containment --first", "--first does not go with"),
-        ("--threshold 0.9", "--threshold goes with --near containment"),
+        ("--near containment:0.8 --near within:3", "cannot be used multiple times"),
+        ("--near containment:0.8 --verify signature", "--verify does not go with"),
+        ("--near containment:0.8 --texts in.jsonl", "--texts does not go with"),
+        ("--near containment:0.8 --first", "--first does not go with"),
     ] {
         let line = format!("query with.twx in.jsonl {options}");
         let output = bench.command(&line).output().unwrap();
@@ -242,5 +240,5 @@ fn containment_query_refuses_unsuitable_indexes_and_options() {
         assert_eq!(output.status.code(), Some(2), "{line}: {message}");
         says(&message, &[why]);
     }
-    bench.ok("query with.twx in.jsonl --near containment --verify exact -q");
+    bench.ok("query with.twx in.jsonl --near containment:0.8 --verify exact -q");
 }

@@ -30,7 +30,7 @@ fn truth(path: &Path) -> Pairs {
 /// Returns the pairs that an index finds at a threshold of 0.8.
 fn found(corpus: &Path) -> Pairs {
     let bench = Bench::new();
-    bench.ok(&format!("build i.twx {} --threshold 0.8 -q", corpus.display()));
+    bench.ok(&format!("build i.twx {} --near 0.8 -q", corpus.display()));
     let table = bench.ok("pairs i.twx -q");
     let pairs: Pairs = table
         .lines()

@@ -75,7 +75,8 @@ const HOLDS_ANYWAY: [(&str, &str); 2] = [
 /// Settings of the same kind as `memory`.
 const THREADS: (&str, &str) = ("threads", "1");
 
-fn write_inputs(bench: &Bench) {
+/// Writes the inputs of the jobs.
+pub(crate) fn write_inputs(bench: &Bench) {
     let (mut texts, mut csv, mut sets, mut prints) =
         (String::new(), String::new(), String::new(), String::new());
     writeln!(csv, "id,text,title,lang,url,points").unwrap();

@@ -44,7 +44,7 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
         ("exact.tsv", "a\tb\tresemblance\tintersection\tunion", ""),
         ("estimate.tsv", "a\tb\tresemblance\tstandard_error", "--verify signature"),
     ] {
-        let table = bench.ok(&format!("pairs i.twx --resembling 0.5 -q {verify}"));
+        let table = bench.ok(&format!("pairs i.twx --near 0.5 -q {verify}"));
         bench.write(name, format!("{columns}\n{table}"));
     }
     let rows = |line: &str| bench.json(line)["rows"].as_array().unwrap().clone();
@@ -109,7 +109,7 @@ fn eval_counts_pairs_at_radii_0_to_10_and_draws_a_figure() {
         &["figure.svg: cannot write", "exists"],
     );
     // The distances in a table of `pairs` give the same counts.
-    let table = bench.ok("pairs i.twx --within 10 -q");
+    let table = bench.ok("pairs i.twx --near within:10 -q");
     bench.write("pairs.tsv", format!("a\tb\tdistance\n{table}"));
     assert_eq!(bench.json("eval pairs.tsv --truth truth.tsv"), report);
     assert_eq!(bench.ok("eval i.twx --truth truth.tsv --within 3").lines().count(), 5);
@@ -146,11 +146,11 @@ fn pair_file_is_evaluated_like_a_table() {
     let documents = worded(33, 400);
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
-    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    bench.ok("build i.twx in.jsonl --near 0.5 -q");
     for (options, head) in [
-        ("--resembling 0.5", "a\tb\tresemblance\tintersection\tunion\n"),
-        ("--resembling 0.5 --verify signature", "a\tb\tresemblance\terror\n"),
-        ("--within 6", "a\tb\tdistance\n"),
+        ("--near 0.5", "a\tb\tresemblance\tintersection\tunion\n"),
+        ("--near 0.5 --verify signature", "a\tb\tresemblance\terror\n"),
+        ("--near within:6", "a\tb\tdistance\n"),
     ] {
         bench.write("table.tsv", head.to_owned() + &bench.ok(&format!("pairs i.twx {options} -q")));
         bench.ok(&format!("pairs i.twx {options} -o found.pairs --force -q"));

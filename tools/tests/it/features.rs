@@ -26,7 +26,7 @@ fn feature_sets_are_indexed_and_integers_equal_digit_strings() {
     let hits = bench.ok("query i.twx sets.jsonl --features-field ops");
     let rows: Vec<&str> = hits.lines().collect();
     assert!(rows.contains(&"a\ta\t0\t1.0000\t6\t6") && rows.contains(&"a\tb\t0\t1.0000\t6\t6"), "{hits}");
-    let near = bench.ok("query i.twx sets.jsonl --features-field ops --resembling 0.5 --verify signature -q");
+    let near = bench.ok("query i.twx sets.jsonl --features-field ops --near 0.5 --verify signature -q");
     assert!(near.lines().any(|row| row.starts_with("a\tc\t")), "{near}");
     assert!(
         rows.contains(&"d\td\t0\t1.0000\t1\t1") && !hits.contains("\te") && !hits.starts_with('e'),

@@ -128,8 +128,8 @@ fn text_field_that_no_record_has_is_an_error_in_every_verb() {
         let absent = fields.split(',').find(|name| *name != "title").unwrap();
         for line in [
             "dedup in.jsonl -o no",
-            "build no in.jsonl --threshold 0.8",
-            "stream no.twx in.jsonl --threshold 0.8",
+            "build no in.jsonl --near 0.8",
+            "stream no.twx in.jsonl --near 0.8",
             "passages in.jsonl -o no --min-words 3",
             "sketch in.jsonl -o no",
             "idf in.jsonl -o no",

@@ -92,17 +92,17 @@ fn fingerprints_in_every_notation_and_format_give_equal_results() {
     ] {
         let field = if file == "nested.jsonl" { "phash.x" } else { "phash" };
         let say = format!("--fingerprint-field {form}:{field}");
-        let found = bench.ok(&format!("pairs --fingerprints {file} {say} --within 3"));
+        let found = bench.ok(&format!("pairs --fingerprints {file} {say} --near within:3"));
         assert_eq!(found, pairs, "{file}");
         let by_itself =
-            bench.ok(&format!("pairs --fingerprints {file} --fingerprint-field {field} --within 3"));
+            bench.ok(&format!("pairs --fingerprints {file} --fingerprint-field {field} --near within:3"));
         assert_eq!(by_itself, pairs, "{file}, auto");
     }
     let say = "--fingerprint-field phash";
     // An index stores the fingerprints unchanged.
     for file in ["hex.csv", "signed.jsonl", "unsigned.parquet"] {
         let index = format!("{file}.twx");
-        bench.ok(&format!("build {index} {file} {say} --within 3 -q"));
+        bench.ok(&format!("build {index} {file} {say} --near within:3 -q"));
         let got = bench.json_lines(&format!("get {index} d.png a.png"));
         assert_eq!(
             (&got[0]["fingerprint"], &got[1]["fingerprint"]),
@@ -113,7 +113,7 @@ fn fingerprints_in_every_notation_and_format_give_equal_results() {
         assert!(hits.contains("a.png\tb.png\t2\t-\n") && hits.contains("d.png\td.png\t0\t-\n"), "{hits}");
     }
     bench.write("other.csv", "id,phash\nx,0123456789abcdee\n");
-    let across = bench.ok(&format!("pairs --fingerprints hex.csv --with other.csv {say} --within 1"));
+    let across = bench.ok(&format!("pairs --fingerprints hex.csv --with other.csv {say} --near within:1"));
     assert_eq!(across, "a.png\tx\t1\nb.png\tx\t1\n");
     // A stream adds one document at a time.
     let lines = bench.ok(&format!("stream s.twx strings.jsonl {say} -q"));
@@ -240,7 +240,10 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
         "dedup in.csv --fingerprint-field hex: -o no",
         &["--fingerprint-field", "expected FIELD or FORM:FIELD"],
     );
-    usage("build i.twx in.csv --fingerprint-field phash --weights distinct", &["--weights weights shingles"]);
+    usage(
+        "build i.twx in.csv --fingerprint-field phash --simhash-weights distinct",
+        &["--simhash-weights weights"],
+    );
     usage("pairs i.twx --fingerprint-field phash", &["--fingerprints"]);
     // Texts and fingerprints cannot be in the same index.
     bench.ok("build prints.twx in.csv --fingerprint-field phash -q");
@@ -268,6 +271,6 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     );
     // A pair is printed as two keys, so a repeated key would be ambiguous and is an error.
     bench.write("twice.csv", "id,phash\nx,0123456789abcdee\nx,0123456789abcdef\n");
-    let twice = bench.refused("pairs --fingerprints twice.csv --fingerprint-field phash --within 1");
+    let twice = bench.refused("pairs --fingerprints twice.csv --fingerprint-field phash --near within:1");
     says(&twice, &["twice.csv:3: the key `x` came before"]);
 }

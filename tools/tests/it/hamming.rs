@@ -61,7 +61,8 @@ fn check(near: u64, tables: &[&str], hits: u64, checksum: &str) {
     for (number, tables) in tables.iter().enumerate() {
         let report = bench.json(&format!("build {number}.twx --fingerprints all.u64 {tables}"));
         assert_eq!(report["documents"], FINGERPRINTS);
-        let report = bench.json(&format!("query {number}.twx --fingerprints queries.u64 --within 3 --count"));
+        let report =
+            bench.json(&format!("query {number}.twx --fingerprints queries.u64 --near within:3 --count"));
         assert_eq!((&report["hits"], &report["checksum"]), (&hits.into(), &checksum.into()), "{tables}");
         assert_eq!(report["queries"], QUERIES);
     }
@@ -75,6 +76,6 @@ fn answers_for_a_million_uniform_fingerprints_equal_other_programs() {
 
 #[test]
 fn answers_for_a_million_clustered_fingerprints_equal_other_programs() {
-    let tables = ["", "--design blocks-2 --codec compact", "--design blocks-4 --codec manku --within 3"];
+    let tables = ["", "--design blocks-2 --codec compact", "--design blocks-4 --codec manku --near within:3"];
     check(30, &tables, 63_716, "0eb51591434c8357");
 }

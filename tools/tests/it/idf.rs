@@ -85,7 +85,7 @@ fn index_stores_its_idf_table() {
     bench.ok("build i.twx in.jsonl -q");
     assert_eq!(bench.json("build i.twx in.jsonl --idf again.idf")["documents"], 120);
     bench.write("q.jsonl", jsonl(&corpus(3, 120)[..9]));
-    let answers = bench.json("query i.twx q.jsonl --within 0");
+    let answers = bench.json("query i.twx q.jsonl --near within:0");
     assert!(answers["hits"].as_u64().unwrap() >= 5, "{answers}");
 
     // With a damaged table, no sketches can be made, but everything else works.
@@ -95,7 +95,7 @@ fn index_stores_its_idf_table() {
     fs::remove_file(&path).unwrap();
     fs::write(&path, bytes).unwrap();
     says(&bench.refused("query i.twx q.jsonl"), &["damaged: idf at offset 64", &digest]);
-    assert!(bench.ok("pairs i.twx --within 0").lines().count() > 1);
+    assert!(bench.ok("pairs i.twx --near within:0").lines().count() > 1);
     assert!(bench.json("stats i.twx")["idf"].is_null());
     let mut verify = bench.command("verify i.twx");
     verify.assert().code(1);

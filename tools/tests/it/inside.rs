@@ -371,7 +371,7 @@ fn stream_with_inside_keeps_the_same_documents_as_dedup() {
     let duplicates: Vec<_> = decided.iter().filter(|columns| columns[1] == "duplicate").collect();
     assert!(duplicates.len() > 10 && duplicates.iter().all(|columns| lang[columns[0]] == lang[columns[2]]));
     // Without `--inside`, more documents are removed.
-    let across = bench.ok("stream across.twx all.jsonl -q --threshold 0.7 --words 3 --drop-duplicates");
+    let across = bench.ok("stream across.twx all.jsonl -q --near 0.7 --words 3 --drop-duplicates");
     assert!(across.lines().filter(|line| line.contains("\tduplicate\t")).count() > duplicates.len() + 10);
 
     // The index of the results has sets and values, so the texts of the history are not needed.
@@ -385,5 +385,5 @@ fn stream_with_inside_keeps_the_same_documents_as_dedup() {
     assert_eq!(days, kept_of(&bench, "all"));
     // A query finds a document by its text alone, regardless of its value.
     bench.write("one.txt", &old[0].text);
-    assert!(bench.ok("query old/index one.txt --resembling 0.8").contains(&old[0].key));
+    assert!(bench.ok("query old/index one.txt --near 0.8").contains(&old[0].key));
 }

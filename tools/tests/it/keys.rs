@@ -89,7 +89,7 @@ fn url_captured_twice_gets_a_numbered_key() {
     );
     says(&bench.ok("why out http://a/#3"), &["goes for http://a/, which", "in.wet, record 4"]);
     says(&bench.ok("why next http://c/"), &["goes for http://a/#2"]);
-    bench.ok("pairs out/index --resembling 0.5 --verify exact --texts out/kept.wet");
+    bench.ok("pairs out/index --near 0.5 --verify exact --texts out/kept.wet");
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn folder_of_one_record_format_is_read_as_records_without_an_option() {
         bench.ok(&format!("build {folder}.twx {folder} -q"));
         assert_eq!(bench.ok(&format!("keys {folder}.twx")), "1\n3\n9\n", "{folder}");
         // The other verbs that read documents.
-        let found = bench.ok(&format!("query {folder}.twx {folder} -q --resembling 0.8"));
+        let found = bench.ok(&format!("query {folder}.twx {folder} -q --near 0.8"));
         assert_eq!(found.lines().count(), 5, "{folder}: {found}");
         assert_eq!(bench.ok(&format!("sketch {folder} --tsv -q")).lines().count(), 4, "{folder}");
         let said = bench.json(&format!("passages {folder} -o spans-{folder} --min-words 4"));

@@ -400,8 +400,8 @@ fn json_prints_one_line_per_result_and_statistics_last() {
     assert_eq!((keys.len(), &keys[40]), (41, &serde_json::json!({"keys": 40})));
     for (line, counted, columns) in [
         ("query i.twx in.jsonl", "hits", &["query", "key", "distance", "resemblance"][..]),
-        ("pairs i.twx --resembling 0.5", "pairs", &["a", "b", "resemblance", "intersection", "union"]),
-        ("pairs i.twx --within 5", "pairs", &["a", "b", "distance"]),
+        ("pairs i.twx --near 0.5", "pairs", &["a", "b", "resemblance", "intersection", "union"]),
+        ("pairs i.twx --near within:5", "pairs", &["a", "b", "distance"]),
         ("stream j.twx in.jsonl", "admitted", &["key", "decision", "near_key", "distance", "resemblance"]),
         ("sketch in.jsonl -o -", "documents", &["key", "fingerprint", "features"]),
     ] {
@@ -424,7 +424,7 @@ fn json_prints_one_line_per_result_and_statistics_last() {
     }
     let counted = lines("query i.twx in.jsonl --json --count");
     assert_eq!(counted.len(), 1, "--count prints no results");
-    bench.ok("pairs i.twx --resembling 0.5 -o a.pairs -q");
+    bench.ok("pairs i.twx --near 0.5 -o a.pairs -q");
     let forest = lines("forest a.pairs --json");
     assert_eq!(forest.last().unwrap()["edges"], forest.len() - 1);
     let clusters = lines("clusters a.pairs --json");

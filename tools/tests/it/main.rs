@@ -58,6 +58,7 @@ mod tables;
 mod text_options;
 mod upgrade;
 mod urls;
+mod verb_effects;
 mod verbs;
 mod walk;
 mod weights;

@@ -21,14 +21,14 @@ fn chain_is_reported_and_split_by_max_cluster() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&chain()));
     bench.ok("build i.twx in.jsonl -q");
-    let whole = bench.json("clusters i.twx --resembling 0.8 -o whole.tsv -q");
+    let whole = bench.json("clusters i.twx --near 0.8 -o whole.tsv -q");
     assert_eq!(
         (&whole["clusters"], &whole["largest"], &whole["chained"]),
         (&1.into(), &30.into(), &28.into())
     );
     assert!(whole.get("cut_components").is_none(), "{whole}");
 
-    let line = "clusters i.twx --resembling 0.8 --max-cluster";
+    let line = "clusters i.twx --near 0.8 --max-cluster";
     let cut = bench.json(&format!("{line} 29 -o cut.tsv -q"));
     assert_eq!(
         (&cut["cut_components"], &cut["chained"], &cut["documents"]),
@@ -52,7 +52,7 @@ fn chain_is_reported_and_split_by_max_cluster() {
     let rows = bench.rows("first.tsv", HEAD);
     assert_eq!(rows[..3], ["k00\t1\tk01\t0.846154", "k01\t1\tk01\t=", "k02\t2\tk03\t0.846154"]);
     // Documents that are in no cluster of two are listed with --all.
-    let all = bench.ok("clusters i.twx --resembling 0.8 --max-cluster 2 --all -q");
+    let all = bench.ok("clusters i.twx --near 0.8 --max-cluster 2 --all -q");
     assert_eq!(all.lines().count(), 31);
 }
 
@@ -163,7 +163,7 @@ fn forest_with_max_cluster_needs_the_pairs() {
     bench.write("in.jsonl", jsonl(&chain()));
     bench.ok("build i.twx in.jsonl -q");
     for part in 1..=2 {
-        bench.ok(&format!("pairs i.twx --resembling 0.8 --shard {part}/2 --into parts -q"));
+        bench.ok(&format!("pairs i.twx --near 0.8 --shard {part}/2 --into parts -q"));
     }
     bench.ok("forest parts -o all.forest -q");
     let output = bench.command("clusters all.forest --max-cluster 29").output().unwrap();

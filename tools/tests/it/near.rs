@@ -43,8 +43,7 @@ fn stream_keeps_documents_below_its_threshold_and_finds_duplicates_above() {
         [("below", 0.95, 0), ("below", 0.7, 40), ("close", 0.99, 0), ("far", 0.4, 40), ("far", 0.7, 0)]
     {
         let index = format!("{input}-{threshold}.twx");
-        let line =
-            format!("stream {index} {input}.jsonl --words 1 --threshold {threshold} --drop-duplicates");
+        let line = format!("stream {index} {input}.jsonl --words 1 --near {threshold} --drop-duplicates");
         let report = bench.json(&line);
         assert_eq!(report["duplicates"].as_u64(), Some(duplicates), "{line}");
         assert_eq!(report["documents"].as_u64(), Some(80 - duplicates), "{line}");
@@ -71,30 +70,33 @@ fn stream_accepts_another_threshold_or_radius_for_one_run() {
         let printed = String::from_utf8(output.stdout).unwrap();
         (printed.lines().filter(|line| line.contains("\tduplicate\t")).count(), notes)
     };
-    let (duplicates, notes) = streamed("--threshold 0.99");
+    let (duplicates, notes) = streamed("--near 0.99");
     assert_eq!(duplicates, 0);
     says(&notes, &["duplicates by a resemblance of 0.99 or more; a resemblance is counted"]);
     assert!(!notes.contains("its 20 bands"), "{notes}");
     says(
-        &bench.refused("stream usual--threshold0.99.twx close.jsonl --threshold 0.5"),
+        &bench.refused("stream usual--near0.99.twx close.jsonl --near 0.5"),
         &["0.8 or more", "--verify signature"],
     );
-    let (duplicates, notes) = streamed("--threshold 0.5 --verify signature");
+    let (duplicates, notes) = streamed("--near 0.5 --verify signature");
     assert_eq!(duplicates, 40);
     says(&notes, &["its 20 bands of 6 minima find 27.0 % of the documents that resemble by 0.5"]);
     says(&notes, &["0.5 or more; a resemblance is an estimate"]);
-    let (duplicates, notes) = streamed("--threshold 0.99 --within 10");
+    let (duplicates, notes) = streamed("--near 0.99 --near within:10");
     assert!(duplicates > 0, "{notes}");
     says(&notes, &["0.99 or more, or fingerprints at most 10 bits apart"]);
     let (duplicates, _) = streamed("");
     assert_eq!(duplicates, 40);
     bench.ok("build simhash.twx far.jsonl --words 1 --method simhash -q");
     says(
-        &bench.refused("stream simhash.twx below.jsonl --threshold 0.9"),
-        &["simhash.twx", "no MinHash", "--threshold"],
+        &bench.refused("stream simhash.twx below.jsonl --near 0.9"),
+        &["simhash.twx", "no MinHash", "--near J"],
     );
     bench.ok("build minhash.twx far.jsonl --words 1 --method minhash -q");
-    says(&bench.refused("stream minhash.twx below.jsonl --within 3"), &["minhash.twx", "no fingerprints"]);
+    says(
+        &bench.refused("stream minhash.twx below.jsonl --near within:3"),
+        &["minhash.twx", "no fingerprints"],
+    );
 }
 
 #[test]
@@ -103,18 +105,18 @@ fn query_and_pairs_use_the_stored_threshold_by_default() {
     let hits = |line: &str| bench.ok(line).lines().filter(|line| !line.is_empty()).count();
     for (threshold, found) in [("0.97", 0), ("0.6", 40)] {
         let index = format!("{threshold}.twx");
-        bench.ok(&format!("build {index} below.jsonl --words 1 --threshold {threshold} -q"));
+        bench.ok(&format!("build {index} below.jsonl --words 1 --near {threshold} -q"));
         // Each document finds itself and, with the low threshold, also the other document of its pair.
         assert_eq!(hits(&format!("query {index} below.jsonl")), 80 + 2 * found, "{threshold}");
         assert_eq!(hits(&format!("pairs {index}")), found, "{threshold}");
         // The output is one line for each document of a cluster, and the header.
         assert_eq!(hits(&format!("clusters {index} -q")), 1 + 2 * found, "{threshold}");
         // Options override the stored threshold for one run.
-        assert_eq!(hits(&format!("query {index} below.jsonl --resembling 0.98")), 80);
-        assert_eq!(hits(&format!("query {index} below.jsonl --within 0")), 80);
-        assert_eq!(hits(&format!("pairs {index} --resembling 0.95")), 0);
+        assert_eq!(hits(&format!("query {index} below.jsonl --near 0.98")), 80);
+        assert_eq!(hits(&format!("query {index} below.jsonl --near within:0")), 80);
+        assert_eq!(hits(&format!("pairs {index} --near 0.95")), 0);
     }
-    bench.ok("build minhash.twx below.jsonl --words 1 --method minhash --threshold 0.6 -q");
+    bench.ok("build minhash.twx below.jsonl --words 1 --method minhash --near 0.6 -q");
     assert_eq!(hits("pairs minhash.twx"), 40);
     let stats = bench.json("stats minhash.twx");
     assert_eq!((stats["near"]["threshold"].as_f64(), stats["near"]["within"].is_null()), (Some(0.6), true));
@@ -129,26 +131,29 @@ fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
     let before = bench.contents(".");
     for line in [
         "query x.twx far.jsonl",
-        "query x.twx far.jsonl --resembling 0.99",
-        "pairs x.twx --resembling 0.99",
+        "query x.twx far.jsonl --near 0.99",
+        "pairs x.twx --near 0.99",
         "stream x.twx far.jsonl",
         "stream new.twx far.jsonl --words 1 --signature-bits 0 --sets none",
-        "clusters x.twx --resembling 0.99",
+        "clusters x.twx --near 0.99",
         "stream new.twx far.jsonl --words 1 --sets none --drop-duplicates",
     ] {
         says(&bench.refused(line), &["no sets", "--verify signature"]);
     }
-    for line in ["query x.twx far.jsonl", "pairs x.twx --resembling 0.99", "stream x.twx far.jsonl"] {
+    for line in ["query x.twx far.jsonl", "pairs x.twx --near 0.99", "stream x.twx far.jsonl"] {
         says(&bench.refused(&format!("{line} --verify signature")), &["keeps no signatures"]);
     }
     assert!(bench.contents(".") == before, "what is refused leaves no trace");
     // Queries by distance and with exact counts work as before.
-    assert_eq!(bench.ok("query x.twx far.jsonl --within 0").lines().count(), 80);
-    let counted = bench.ok("query x.twx far.jsonl --resembling 0.99 --verify exact --texts far.jsonl");
+    assert_eq!(bench.ok("query x.twx far.jsonl --near within:0").lines().count(), 80);
+    let counted = bench.ok("query x.twx far.jsonl --near 0.99 --verify exact --texts far.jsonl");
     assert_eq!(counted.lines().count(), 80);
-    assert_eq!(bench.json("stream y.twx far.jsonl --words 1 --method simhash --within 0")["duplicates"], 0);
+    assert_eq!(
+        bench.json("stream y.twx far.jsonl --words 1 --method simhash --near within:0")["duplicates"],
+        0
+    );
 
-    let output = bench.command("query x.twx far.jsonl --resembling 0.99 --verify none").output().unwrap();
+    let output = bench.command("query x.twx far.jsonl --near 0.99 --verify none").output().unwrap();
     says(&String::from_utf8(output.stderr).unwrap(), &["share a band", "whatever their resemblance"]);
     let all = String::from_utf8(output.stdout).unwrap();
     assert!(all.lines().count() > 140 && all.lines().all(|line| line.ends_with("\t-")), "{all}");
@@ -161,7 +166,9 @@ fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.lines().filter(|line| line.contains("\tduplicate\t")).count() > 30, "{printed}");
     // Without a resemblance, there is nothing to verify.
-    for line in ["query x.twx far.jsonl --within 3 --verify none", "stream y.twx far.jsonl --verify none"] {
+    for line in
+        ["query x.twx far.jsonl --near within:3 --verify none", "stream y.twx far.jsonl --verify none"]
+    {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
         says(&String::from_utf8(output.stderr).unwrap(), &["--verify", "leave it out"]);
@@ -172,8 +179,8 @@ fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
 fn parameters_list_the_threshold_only_if_it_is_not_default() {
     let bench = bench();
     bench.ok("build numbers.twx close.jsonl --words 1 --bands 20 --rows 6 -q");
-    bench.ok("build usual.twx close.jsonl --words 1 --threshold 0.8 --bottom 0 -q");
-    bench.ok("build either.twx close.jsonl --words 1 --threshold 0.8 --within 3 -q");
+    bench.ok("build usual.twx close.jsonl --words 1 --near 0.8 --bottom 0 -q");
+    bench.ok("build either.twx close.jsonl --words 1 --near 0.8 --near within:3 -q");
     let params = |index: &str| Index::open(bench.path(index)).unwrap().params();
     let bands = params("usual.twx").minhash.unwrap();
     bench.ok(&format!(
@@ -189,26 +196,23 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
     );
     assert!(!params("either.twx").encode().contains("near-within"));
     // Options must agree with the existing index, as for all stored parameters.
-    bench.ok("build either.twx below.jsonl --words 1 --threshold 0.8 --within 3 -q");
-    bench.ok("build same.twx below.jsonl --words 1 --threshold 0.8 -q");
-    for options in ["--within 3", "--threshold 0.8 --within 3"] {
+    bench.ok("build either.twx below.jsonl --words 1 --near 0.8 --near within:3 -q");
+    bench.ok("build same.twx below.jsonl --words 1 --near 0.8 -q");
+    for options in ["--near within:3", "--near 0.8 --near within:3"] {
         says(
             &bench.refused(&format!("build same.twx below.jsonl --words 1 {options}")),
             &[
                 "same.twx: documents are near by a resemblance of 0.8 or more in this index",
-                "--within 3",
+                "--near within:3",
                 "leave it out",
             ],
         );
     }
-    bench.ok("build high.twx close.jsonl --words 1 --threshold 0.95 --within 2 -q");
+    bench.ok("build high.twx close.jsonl --words 1 --near 0.95 --near within:2 -q");
     assert_eq!(near(&bench, "high.twx"), Near::resembling(0.95).unwrap().or_within(2));
-    says(
-        &bench.refused("build high.twx below.jsonl --words 1 --threshold 0.952"),
-        &["0.95", "--threshold 0.952"],
-    );
+    says(&bench.refused("build high.twx below.jsonl --words 1 --near 0.952"), &["0.95", "--near 0.952"]);
     // The same holds for a file of sketches.
-    bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
+    bench.ok("sketch close.jsonl -o close.sketches --words 1 --near 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());
 }
@@ -254,10 +258,10 @@ fn documents_that_only_repeat_the_same_are_near_in_no_verb_unless_a_distance_was
             assert_eq!(bench.ok(&format!("pairs {index} --count")), "0\n");
             assert_eq!(bench.ok(&format!("clusters {index} -q")).lines().count(), 1);
             // Fingerprints are stored, and decide where they are asked for.
-            assert_eq!(bench.ok(&format!("query {index} {name}.jsonl --within 3")).lines().count(), 9);
-            assert_eq!(bench.ok(&format!("pairs {index} --within 3 --count")), "3\n");
+            assert_eq!(bench.ok(&format!("query {index} {name}.jsonl --near within:3")).lines().count(), 9);
+            assert_eq!(bench.ok(&format!("pairs {index} --near within:3 --count")), "3\n");
         }
-        for asked in ["--within 3", "--threshold 0.8 --within 3", "--method simhash"] {
+        for asked in ["--near within:3", "--near 0.8 --near within:3", "--method simhash"] {
             let index = format!("{name}{}.twx", asked.replace(' ', ""));
             let streamed = bench.ok(&format!("stream {index} {input} {asked}"));
             assert_eq!(
@@ -274,7 +278,7 @@ fn documents_that_only_repeat_the_same_are_near_in_no_verb_unless_a_distance_was
         let others: Vec<Document> =
             documents.into_iter().map(|(key, text)| (format!("another {key}"), text)).collect();
         bench.write("others.jsonl", jsonl(&others));
-        let streamed = bench.ok(&format!("stream {name}-b.twx others.jsonl --within 3 -q"));
+        let streamed = bench.ok(&format!("stream {name}-b.twx others.jsonl --near within:3 -q"));
         assert_eq!(streamed.lines().filter(|line| line.contains("\tduplicate\t")).count(), 3, "{streamed}");
         assert_eq!(near(&bench, &format!("{name}-b.twx")), Near::resembling(0.8).unwrap());
     }
@@ -338,4 +342,49 @@ fn stream_without_options_admits_what_dedup_keeps_of_documents_that_repeat_words
         by_hash.sort_unstable();
         assert_eq!(leaders, by_hash, "{seed}");
     }
+}
+
+#[test]
+fn forms_of_near_and_keep_that_a_verb_does_not_take_are_refused_with_the_reason() {
+    let bench = bench();
+    bench.ok("build i.twx close.jsonl -q");
+    let before = bench.contents(".");
+    let twice = "give one resemblance, one distance, or one of each";
+    for (line, why) in [
+        ("build n.twx close.jsonl --near 0.8 --near 0.9", twice),
+        ("sketch close.jsonl -o n --near within:3 --near within:4", twice),
+        ("stream n.twx close.jsonl --near 0.8 --near containment:0.8", twice),
+        ("stream n.twx close.jsonl --near within:3 --near containment:0.8", "containment:J goes alone"),
+        (
+            "build n.twx close.jsonl --near containment:0.8",
+            "an index is made for a resemblance or a distance",
+        ),
+        ("build n.twx close.jsonl --near equal", "equal is not taken here: an index keeps no texts"),
+        (
+            "build n.twx close.jsonl --near 0.5 --bands 3",
+            "--near 0.5 and --bands both say which bands are made",
+        ),
+        (
+            "build n.twx close.jsonl --near within:3 --method minhash",
+            "--near within:K goes with --method simhash",
+        ),
+        ("query i.twx close.jsonl --near equal", "`dedup --near equal` reads them"),
+        ("query i.twx --fingerprints f --near 0.8", "give --near within:K"),
+        ("pairs i.twx --near containment:0.8", "`dedup` and `query` measure containment"),
+        ("pairs --fingerprints f", "--fingerprints needs a distance: give --near within:K"),
+        ("clusters i.twx --near equal", "an index keeps no texts"),
+        ("clusters i.twx --keep max:score", "max:score is not taken here: clusters reads keys and texts"),
+        ("report i.twx --near within:3", "documents are compared by resemblance"),
+        (
+            "study close.jsonl --method simhash --near containment:0.8",
+            "documents are compared by resemblance",
+        ),
+        ("urls --apply rules --near 0.8", "not for --apply"),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        says(&message.split_whitespace().collect::<Vec<_>>().join(" "), &[why]);
+    }
+    assert!(bench.contents(".") == before, "a refusal wrote something");
 }

@@ -127,8 +127,8 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
         "stream i.twx in.jsonl",
         "stream new.twx in.jsonl",
         "query i.twx in.jsonl",
-        "query i.twx in.jsonl --near containment",
-        "query plain.twx in.jsonl --resembling 0.8 --texts more/in.jsonl",
+        "query i.twx in.jsonl --near containment:0.8",
+        "query plain.twx in.jsonl --near 0.8 --texts more/in.jsonl",
         "sketch in.jsonl -o new",
         "sketch in.jsonl --into more",
         "idf in.jsonl -o new.idf",
@@ -144,11 +144,11 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
     }
     bench.write("pairs", "a\tb\t0\n");
     says(
-        &usage(&bench, "pairs plain.twx --resembling 0.8 --texts in.wet --text-field body"),
+        &usage(&bench, "pairs plain.twx --near 0.8 --texts in.wet --text-field body"),
         &["--text-field has no effect", "the inputs are WET files"],
     );
     says(
-        &usage(&bench, "clusters plain.twx --resembling 0.8 --keep longest --texts in.wet --text-field body"),
+        &usage(&bench, "clusters plain.twx --near 0.8 --keep longest --texts in.wet --text-field body"),
         &["--text-field has no effect"],
     );
     let mut piped = bench.command("sketch - --tsv --dialect delimiter=;");
@@ -175,7 +175,9 @@ fn option_with_an_effect_on_one_input_is_accepted_for_all() {
         // The history is read with the same options.
         "dedup body.jsonl -o next --against out",
         "passages query p.twp in.txt --documents semi.csv --html page.html",
-        "query i.twx in.txt --resembling 0.8 --texts semi.csv body.jsonl in.txt",
+        "query i.twx in.txt --near 0.8 --texts semi.csv body.jsonl in.txt",
+        "pairs i.twx --near 0.8 --texts semi.csv body.jsonl in.txt",
+        "clusters i.twx --near 0.5 --verify signature --keep longest --texts semi.csv body.jsonl in.txt",
     ] {
         bench.ok(&format!("{line} {options}"));
     }

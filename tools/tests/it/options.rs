@@ -12,7 +12,7 @@ fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
     bench.write("in.jsonl", jsonl(&corpus(3, 200)));
     bench.ok("build i.twx in.jsonl -q");
     bench.ok("build plain.twx in.jsonl -q --design blocks-4 --codec plain");
-    let wanted = bench.ok("query i.twx in.jsonl --within 3");
+    let wanted = bench.ok("query i.twx in.jsonl --near within:3");
     assert!(wanted.lines().count() > 200, "{wanted}");
     for (index, how) in [
         ("i.twx", "--access read"),
@@ -24,12 +24,15 @@ fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
         ("plain.twx", "--probe interpolation"),
         ("plain.twx", "--probe binary"),
     ] {
-        assert!(bench.ok(&format!("query {index} in.jsonl --within 3 {how}")) == wanted, "{index} {how}");
+        assert!(
+            bench.ok(&format!("query {index} in.jsonl --near within:3 {how}")) == wanted,
+            "{index} {how}"
+        );
     }
     // Not every codec supports every probe strategy.
     bench.ok("build planes.twx in.jsonl -q --design blocks-4 --codec planes");
     says(
-        &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),
+        &bench.refused("query planes.twx in.jsonl --near within:3 --probe binary"),
         &["probe", "coded as planes"],
     );
     for how in ["read", "load", "plain-map"] {
@@ -45,7 +48,7 @@ fn query_with_a_visit_limit_reports_the_skipped_buckets() {
     bench.ok("build i.twx in.jsonl -q");
     let hits = |visits: &str| {
         let output = bench
-            .command(&format!("query i.twx in.jsonl --within 3 --json --count {visits}"))
+            .command(&format!("query i.twx in.jsonl --near within:3 --json --count {visits}"))
             .output()
             .unwrap();
         let (printed, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
@@ -65,7 +68,7 @@ fn each_minhash_family_works_and_is_not_confused_with_another() {
     bench.write("in.jsonl", jsonl(&corpus(3, 100)));
     for family in ["one-permutation-filled", "linear", "multiply-shift", "matrix"] {
         bench.ok(&format!("build {family}.twx in.jsonl -q --method minhash --family {family}"));
-        let found = bench.ok(&format!("query {family}.twx in.jsonl --resembling 0.8"));
+        let found = bench.ok(&format!("query {family}.twx in.jsonl --near 0.8"));
         assert!(found.lines().count() >= 100, "{family}: each document finds itself");
         let other = if family == "linear" { "matrix" } else { "linear" };
         let said = bench.refused(&format!("build {family}.twx in.jsonl --family {other}"));
@@ -79,13 +82,13 @@ fn distinct_weights_give_equal_fingerprints_for_equal_word_sets() {
     let (once, often) =
         ("a rose is what it was".to_owned(), "a rose is what it was".to_owned() + &" rose".repeat(9));
     bench.write("in.jsonl", jsonl(&documents([("once", &once), ("often", &often)])));
-    let build = "in.jsonl -q --method simhash --words 1 --weights";
+    let build = "in.jsonl -q --method simhash --words 1 --simhash-weights";
     bench.ok(&format!("build distinct.twx {build} distinct"));
     bench.ok(&format!("build counted.twx {build} occurrences"));
-    assert_eq!(bench.ok("pairs distinct.twx --within 0").lines().count(), 1);
-    assert_eq!(bench.ok("pairs counted.twx --within 0"), "");
+    assert_eq!(bench.ok("pairs distinct.twx --near within:0").lines().count(), 1);
+    assert_eq!(bench.ok("pairs counted.twx --near within:0"), "");
     let said = bench.refused(&format!("build distinct.twx {build} occurrences"));
-    says(&said, &["distinct.twx", "--weights occurrences", "distinct"]);
+    says(&said, &["distinct.twx", "--simhash-weights occurrences", "distinct"]);
 }
 
 #[test]
@@ -127,10 +130,7 @@ fn merge_of_different_indexes_names_what_differs_with_both_values() {
         ("--words 4", "width is 5 in usual.twx, and 4 in o.twx"),
         ("--method minhash", "simhash is kept in usual.twx, and not kept in o.twx"),
         ("--method simhash", "minhash is kept in usual.twx, and not kept in o.twx"),
-        (
-            "--threshold 0.9",
-            "bands is 20 in usual.twx, and 13 in o.twx; rows is 6 in usual.twx, and 9 in o.twx",
-        ),
+        ("--near 0.9", "bands is 20 in usual.twx, and 13 in o.twx; rows is 6 in usual.twx, and 9 in o.twx"),
         ("--design blocks-4", "tables is auto in usual.twx, and blocks-4 in o.twx"),
     ] {
         bench.ok(&format!("build o.twx in.jsonl -q {options}"));

@@ -145,14 +145,14 @@ fn output_file_that_is_read_or_inside_an_index_is_refused() {
     let bench = two_days("");
     bench.ok("build day1.twx day1.jsonl -q --method minhash");
     bench.ok("build simhash.twx day1.jsonl -q");
-    bench.ok("pairs simhash.twx --within 10 -o a.pairs -q");
+    bench.ok("pairs simhash.twx --near within:10 -o a.pairs -q");
     bench.ok("clusters a.pairs -o a.clusters -q");
     bench.ok("idf day1.jsonl -o table.idf -q");
     bench.ok("sketch day1.jsonl -o a.sketches -q");
     bench.write("queries.jsonl", bench.read("day2.jsonl"));
     for (line, read) in [
-        ("pairs simhash.twx --within 3", "simhash.twx/CURRENT"),
-        ("pairs day1.twx --resembling 0.9 --texts day1.jsonl", "day1.jsonl"),
+        ("pairs simhash.twx --near within:3", "simhash.twx/CURRENT"),
+        ("pairs day1.twx --near 0.9 --texts day1.jsonl", "day1.jsonl"),
         ("clusters a.pairs", "a.pairs"),
         ("forest a.pairs", "a.pairs"),
         ("sketch day1.jsonl", "day1.jsonl"),

@@ -27,17 +27,17 @@ fn near(documents: &[Document], least: usize) -> Vec<crate::support::Pair> {
 #[test]
 fn pairs_counted_on_texts_equal_brute_force() {
     let (bench, documents) = bench();
-    let out = bench.ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q");
+    let out = bench.ok("pairs all.twx --near 0.8 --verify exact --texts all.jsonl -q");
     let wanted: BTreeSet<String> =
         near(&documents, 80).into_iter().map(|pair| crate::support::pair_line(&documents, pair)).collect();
     assert!(wanted.len() > 100, "a test of something");
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
     // The sets in the index equal the sets of the texts. Documents without words form pairs with their copies.
-    let by_sets = bench.ok("pairs all.twx --resembling 0.8 -q");
+    let by_sets = bench.ok("pairs all.twx --near 0.8 -q");
     let with_words = |line: &&str| !line.ends_with("\t1\t1") || wanted.contains(*line);
     assert_eq!(by_sets.lines().filter(with_words).map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
-    let small = bench
-        .ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q --memory 64K --threads 1");
+    let small =
+        bench.ok("pairs all.twx --near 0.8 --verify exact --texts all.jsonl -q --memory 64K --threads 1");
     assert_eq!(small, out);
 }
 
@@ -58,7 +58,7 @@ fn resemblance_pairs_do_not_depend_on_the_number_of_segments() {
     assert_eq!(bench.json("stats several.twx")["segments"], 2);
     for options in ["", " --verify exact --texts all.jsonl"] {
         let [one, several] = ["all.twx", "several.twx"]
-            .map(|index| bench.ok(&format!("pairs {index} --resembling 0.8 -q{options}")));
+            .map(|index| bench.ok(&format!("pairs {index} --near 0.8 -q{options}")));
         assert!(one.lines().count() > 100, "a test of something");
         assert_eq!(several, one, "{options}");
     }
@@ -75,7 +75,7 @@ fn pairs_across_two_indexes_have_one_document_from_each() {
         })
         .collect();
     assert!(across.len() > 30, "a test of something");
-    let line = "pairs left.twx --with right.twx --resembling 0.8 -q";
+    let line = "pairs left.twx --with right.twx --near 0.8 -q";
     let out = bench.ok(&format!("{line} --verify exact --texts left.jsonl --with-texts right.jsonl"));
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), across);
     // Estimates find most of the same pairs, with standard errors.
@@ -102,33 +102,30 @@ fn pairs_across_indexes_need_only_the_parameters_by_which_they_compare() {
     }
     let of = |other: &str, options: &str| bench.ok(&format!("pairs usual.twx --with {other}.twx {options}"));
     // Sets are compared without fingerprints, bands and signatures.
-    let wanted = of("usual", "--resembling 0.8");
+    let wanted = of("usual", "--near 0.8");
     assert!(wanted.lines().count() > 60, "{wanted}");
     for other in ["minhash", "bands", "bits"] {
-        assert_eq!(of(other, "--resembling 0.8"), wanted, "{other}");
+        assert_eq!(of(other, "--near 0.8"), wanted, "{other}");
     }
-    assert_eq!(bench.ok("pairs minhash.twx --with usual.twx --resembling 0.8"), wanted);
+    assert_eq!(bench.ok("pairs minhash.twx --with usual.twx --near 0.8"), wanted);
     // Fingerprints are compared without minima, and signatures without fingerprints.
-    assert_eq!(of("simhash", "--within 3"), of("usual", "--within 3"));
-    let estimated = "--resembling 0.8 --verify signature";
+    assert_eq!(of("simhash", "--near within:3"), of("usual", "--near within:3"));
+    let estimated = "--near 0.8 --verify signature";
     assert_eq!(of("minhash", estimated), of("usual", estimated));
     // Texts are compared among documents that share a band.
-    let texts = "--resembling 0.8 --texts in.jsonl";
+    let texts = "--near 0.8 --texts in.jsonl";
     assert_eq!(of("bits", texts), of("usual", texts));
     for (line, words) in [
-        ("--with nosets.twx --resembling 0.8", "nosets.twx: no sets are kept"),
-        ("--with minhash.twx --within 3", "simhash is kept in usual.twx, and not kept in minhash.twx"),
-        ("--with wide.twx --within 3", "width is 5 in usual.twx, and 7 in wide.twx"),
-        ("--with wide.twx --resembling 0.8", "wide.twx: cannot be compared with usual.twx: width is 5"),
+        ("--with nosets.twx --near 0.8", "nosets.twx: no sets are kept"),
+        ("--with minhash.twx --near within:3", "simhash is kept in usual.twx, and not kept in minhash.twx"),
+        ("--with wide.twx --near within:3", "width is 5 in usual.twx, and 7 in wide.twx"),
+        ("--with wide.twx --near 0.8", "wide.twx: cannot be compared with usual.twx: width is 5"),
         (
-            "--with bits.twx --resembling 0.8 --verify signature",
+            "--with bits.twx --near 0.8 --verify signature",
             "signature-bits is 8 in usual.twx, and 16 in bits.twx",
         ),
-        (
-            "--with bands.twx --resembling 0.8 --texts in.jsonl",
-            "bands is 20 in usual.twx, and 30 in bands.twx",
-        ),
-        ("--with bands.twx --resembling 0.8 --sharing 1", "bands is 20 in usual.twx, and 30 in bands.twx"),
+        ("--with bands.twx --near 0.8 --texts in.jsonl", "bands is 20 in usual.twx, and 30 in bands.twx"),
+        ("--with bands.twx --near 0.8 --sharing 1", "bands is 20 in usual.twx, and 30 in bands.twx"),
     ] {
         says(&bench.refused(&format!("pairs usual.twx {line}")), &[words]);
     }
@@ -156,7 +153,7 @@ fn fingerprint_pairs_across_two_indexes_exclude_pairs_within_one() {
         }
     }
     assert!(wanted.lines().count() > 500, "a test of something");
-    assert_eq!(bench.ok("pairs a.twx --with b.twx --within 3"), wanted);
+    assert_eq!(bench.ok("pairs a.twx --with b.twx --near within:3"), wanted);
 }
 
 #[test]
@@ -175,9 +172,8 @@ fn counted_answers_equal_brute_force_with_containment() {
     }
     assert!(wanted.len() > 30, "a test of something");
     bench.ok("build narrow.twx left.jsonl --method minhash --bands 60 --rows 3 -q");
-    let out = bench.ok(
-        "query narrow.twx right.jsonl --resembling 0.7 --verify exact --texts left.jsonl --containment -q",
-    );
+    let out = bench
+        .ok("query narrow.twx right.jsonl --near 0.7 --verify exact --texts left.jsonl --containment -q");
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
 }
 
@@ -185,10 +181,10 @@ fn counted_answers_equal_brute_force_with_containment() {
 fn exact_counts_without_sets_or_texts_are_refused_with_advice() {
     let (bench, documents) = bench();
     bench.ok("build bare.twx left.jsonl right.jsonl --sets none -q");
-    for line in ["pairs bare.twx --resembling 0.8", "pairs bare.twx --resembling 0.8 --verify exact"] {
+    for line in ["pairs bare.twx --near 0.8", "pairs bare.twx --near 0.8 --verify exact"] {
         says(&bench.refused(line), &["bare.twx", "no sets", "--texts INPUT", "--verify signature"]);
     }
-    let line = "pairs all.twx --resembling 0.8 --verify exact";
+    let line = "pairs all.twx --near 0.8 --verify exact";
     says(&bench.refused(&format!("{line} --texts left.jsonl -q")), &["--texts has no document", "needs"]);
     let mut changed = documents;
     for (_, text) in &mut changed {
@@ -224,19 +220,19 @@ fn raw_fingerprint_pairs_equal_index_pairs_for_any_memory_and_threads() {
         ("pairs f.twx --with g.twx", "pairs --fingerprints f.u64 --with g.u64"),
     ] {
         for within in [0, 3, 7] {
-            let wanted = bench.ok(&format!("{index} --within {within}"));
+            let wanted = bench.ok(&format!("{index} --near within:{within}"));
             assert!(within == 0 || wanted.lines().count() > 1000, "a test of something");
             for options in ["", "--threads 1", "--threads 3 --memory 64K"] {
-                let found = bench.ok(&format!("{raw} --within {within} {options}"));
-                assert!(found == wanted, "{raw} --within {within} {options}");
-                let found = bench.ok(&format!("{index} --within {within} {options}"));
-                assert!(found == wanted, "{index} --within {within} {options}");
+                let found = bench.ok(&format!("{raw} --near within:{within} {options}"));
+                assert!(found == wanted, "{raw} --near within:{within} {options}");
+                let found = bench.ok(&format!("{index} --near within:{within} {options}"));
+                assert!(found == wanted, "{index} --near within:{within} {options}");
             }
             let count = format!("{}\n", wanted.lines().count());
-            assert_eq!(bench.ok(&format!("{index} --within {within} --count")), count);
-            assert_eq!(bench.ok(&format!("{raw} --within {within} --count")), count);
+            assert_eq!(bench.ok(&format!("{index} --near within:{within} --count")), count);
+            assert_eq!(bench.ok(&format!("{raw} --near within:{within} --count")), count);
             let sums = [index, raw].map(|verb| {
-                let report = bench.json(&format!("{verb} --within {within}"));
+                let report = bench.json(&format!("{verb} --near within:{within}"));
                 (report["pairs"].clone(), report["checksum"].clone())
             });
             assert_eq!(sums[0], sums[1]);
@@ -267,7 +263,9 @@ fn every_query_strategy_gives_the_same_answers() {
     assert_eq!(stats["segments"], 2, "{stats}");
     // For so few queries, reading all keys would cost more than answering the queries one by one.
     bench.write("few.u64", crate::support::raw(&asked[..500]));
-    for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
+    for options in
+        ["--near within:3", "--near within:3 --limit 1", "--near within:8 --limit 2 --threads 1 --memory 64K"]
+    {
         let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
         assert!(wanted.lines().count() > 1000, "a test of something");
         for way in ["auto", "merge", "scan"] {
@@ -292,14 +290,14 @@ fn every_query_strategy_gives_the_same_answers() {
     }
     let sums = ["f.twx --by probes", "f.twx --by merge", "f.twx --by scan", "--against-fingerprints f.u64"]
         .map(|how| {
-            let report = bench.json(&format!("query {how} --fingerprints q.u64 --within 3"));
+            let report = bench.json(&format!("query {how} --fingerprints q.u64 --near within:3"));
             (report["hits"].clone(), report["checksum"].clone())
         });
     assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
     for (line, parts) in [
         ("query f.twx --fingerprints q.u64 --by scan --first", ["--first", "--by probes"]),
         (
-            "query --against-fingerprints f.u64 --fingerprints q.u64 --within 3 --by probes",
+            "query --against-fingerprints f.u64 --fingerprints q.u64 --near within:3 --by probes",
             ["no tables", "--by merge"],
         ),
     ] {

@@ -71,7 +71,7 @@ fn plan_report_has_its_fields_and_marks_the_selected_design() {
     let finds = 100.0 * (1.0 - (1.0 - 0.8_f64.powi(rows)).powi(bands));
     let idle = 100.0 * (1.0 - (1.0 - 0.4_f64.powi(rows)).powi(bands));
     let words = format!(
-        "Choose `build --threshold 0.8` if that is the lowest resemblance you will ask for: it finds {finds:.2} %"
+        "Choose `build --near 0.8` if that is the lowest resemblance you will ask for: it finds {finds:.2} %"
     );
     says(&text, &[&words, &format!("Of pairs at 0.40, {idle:.2} %")]);
 }

@@ -44,7 +44,7 @@ fn contradicting_preset_is_refused() {
     ] {
         says(&bench.refused(line), parts);
     }
-    let methods = &["--preset goes with --method minhash"][..];
+    let methods = &["--preset broder-84 goes with --method minhash"][..];
     for (line, parts) in [
         ("build new.twx in.jsonl --method simhash --preset broder-84", methods),
         ("build new.twx in.jsonl --preset broder", &["'broder'", "expected one of broder-84, broder-200"]),
@@ -63,17 +63,15 @@ fn contradicting_preset_is_refused() {
 fn threshold_bands_are_chosen_at_creation_and_then_fixed() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three four five six seven")])));
-    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    bench.ok("build i.twx in.jsonl --near 0.5 -q");
     let stats = bench.json("stats i.twx");
     let chosen = twindex::planner::Banding::for_threshold(0.5);
     assert_eq!(stats["params"]["bands"], chosen.bands.to_string());
     assert_eq!(stats["params"]["rows"], chosen.rows.to_string());
-    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
-    let message = bench.refused("build i.twx in.jsonl --threshold 0.9");
-    says(&message, &["--threshold 0.9 has", &format!("{} x {} in this index", chosen.bands, chosen.rows)]);
-    for bad in
-        ["--threshold 0.5 --bands 3", "--threshold 0.01", "--threshold 2", "--threshold 0.5 --method simhash"]
-    {
+    bench.ok("build i.twx in.jsonl --near 0.5 -q");
+    let message = bench.refused("build i.twx in.jsonl --near 0.9");
+    says(&message, &["--near 0.9 has", &format!("{} x {} in this index", chosen.bands, chosen.rows)]);
+    for bad in ["--near 0.5 --bands 3", "--near 0.01", "--near 2", "--near 0.5 --method simhash"] {
         let output = bench.command(&format!("build new.twx in.jsonl {bad}")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{bad}");
     }
@@ -90,15 +88,14 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
     };
     let mut last = None;
     for sharing in [1, 2, 5, 8] {
-        let pairs = keys(
-            bench.ok(&format!("pairs i.twx --resembling 0.5 --verify signature --sharing {sharing} -q")),
-        );
+        let pairs =
+            keys(bench.ok(&format!("pairs i.twx --near 0.5 --verify signature --sharing {sharing} -q")));
         assert!(!pairs.is_empty());
         if let Some(more) = last.replace(pairs.clone()) {
             assert!(pairs.len() < more.len() && pairs.is_subset(&more), "{sharing}");
         }
-        let hits = bench
-            .ok(&format!("query i.twx in.jsonl --resembling 0.5 --verify signature --sharing {sharing} -q"));
+        let hits =
+            bench.ok(&format!("query i.twx in.jsonl --near 0.5 --verify signature --sharing {sharing} -q"));
         let hits: std::collections::BTreeSet<String> = hits
             .lines()
             .map(|line| line.split('\t').take(2).collect::<Vec<_>>())
@@ -108,26 +105,26 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
         assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
     }
     // For a small number of documents, three bytes must be equal.
-    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 -q"));
+    let bytes = keys(bench.ok("pairs i.twx --near 0.5 --verify signature --feature-bits 8 -q"));
     assert_eq!(
         bytes,
-        keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 3 -q"))
+        keys(bench.ok("pairs i.twx --near 0.5 --verify signature --feature-bits 8 --sharing 3 -q"))
     );
     assert_ne!(
         bytes,
-        keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 7 -q"))
+        keys(bench.ok("pairs i.twx --near 0.5 --verify signature --feature-bits 8 --sharing 7 -q"))
     );
     // Pairs that share features only by chance are not near by exact counts.
     bench.ok("build all.twx in.jsonl -q --method minhash --bands 100 --rows 2");
     let rows = |line: &str| -> Vec<String> { bench.ok(line).lines().map(str::to_owned).collect() };
-    let all = rows("pairs all.twx --resembling 0.8 --verify exact --texts in.jsonl -q");
-    let some = rows("pairs i.twx --resembling 0.8 --verify exact --texts in.jsonl -q --feature-bits 8");
+    let all = rows("pairs all.twx --near 0.8 --verify exact --texts in.jsonl -q");
+    let some = rows("pairs i.twx --near 0.8 --verify exact --texts in.jsonl -q --feature-bits 8");
     assert!(some.len() > 50 && some.len() < all.len() && some.iter().all(|pair| all.contains(pair)));
     for (line, why) in [
-        ("pairs i.twx --within 3 --sharing 2", "go with --resembling J"),
-        ("query i.twx in.jsonl --sharing 2", "go with --resembling J"),
-        ("pairs i.twx --resembling 0.5 --sharing 9", "a document has 8 features"),
-        ("pairs i.twx --resembling 0.5 --feature-bits 33", "33 is not in 1..=32"),
+        ("pairs i.twx --near within:3 --sharing 2", "go with --near J"),
+        ("query i.twx in.jsonl --sharing 2", "go with --near J"),
+        ("pairs i.twx --near 0.5 --sharing 9", "a document has 8 features"),
+        ("pairs i.twx --near 0.5 --feature-bits 33", "33 is not in 1..=32"),
     ] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -149,21 +146,21 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
         ("--sharing 7", "--feature-bits 8 --sharing 7"),
         ("--feature-bits 5 --sharing 2", "--feature-bits 5 --sharing 2"),
     ] {
-        let narrow = bench.ok(&format!("pairs bytes.twx --resembling 0.5 --verify signature -q {asked}"));
+        let narrow = bench.ok(&format!("pairs bytes.twx --near 0.5 --verify signature -q {asked}"));
         assert!(!narrow.is_empty());
         assert_eq!(
             narrow,
-            bench.ok(&format!("pairs wide.twx --resembling 0.5 --verify signature -q {of_wide}")),
+            bench.ok(&format!("pairs wide.twx --near 0.5 --verify signature -q {of_wide}")),
             "{asked}"
         );
         let hits = |name: &str, how: &str| {
-            bench.ok(&format!("query {name} in.jsonl --resembling 0.5 --verify signature -q {how}"))
+            bench.ok(&format!("query {name} in.jsonl --near 0.5 --verify signature -q {how}"))
         };
         assert_eq!(hits("bytes.twx", asked), hits("wide.twx", of_wide), "{asked}");
     }
     // Two indexes are compared by the bits that both keep.
     let across = |one: &str, other: &str, how: &str| {
-        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 --verify signature -q {how}"))
+        bench.ok(&format!("pairs {one} --with {other} --near 0.5 --verify signature -q {how}"))
     };
     let both = across("wide.twx", "wide.twx", "--feature-bits 8");
     assert_eq!(both, across("bytes.twx", "wide.twx", ""));
@@ -171,9 +168,9 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
 
     let kept = ["--feature-bits 9", "8 bits are kept of each feature here", "1 to 8"];
     for line in [
-        "pairs bytes.twx --resembling 0.5 --feature-bits 9",
-        "query bytes.twx in.jsonl --resembling 0.5 --verify signature --feature-bits 9",
-        "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
+        "pairs bytes.twx --near 0.5 --feature-bits 9",
+        "query bytes.twx in.jsonl --near 0.5 --verify signature --feature-bits 9",
+        "pairs wide.twx --with bytes.twx --near 0.5 --feature-bits 9",
     ] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -196,8 +193,5 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
     assert!(segment("sketched.twx") == segment("bytes.twx"));
     bench.ok("build again.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
     bench.ok("build again.twx in.sketches -q");
-    assert_eq!(
-        bench.ok("pairs again.twx --resembling 0.5 -q"),
-        bench.ok("pairs wide.twx --resembling 0.5 -q")
-    );
+    assert_eq!(bench.ok("pairs again.twx --near 0.5 -q"), bench.ok("pairs wide.twx --near 0.5 -q"));
 }

@@ -90,16 +90,16 @@ fn clustered_fingerprint_queries_and_pairs_equal_brute_force() {
             sum.wrapping_add(mix(numbers[0], numbers[1]))
         });
         assert!(wanted.len() > 100, "a test of something");
-        let found = bench.ok(&format!("pairs all.twx --within {within}"));
+        let found = bench.ok(&format!("pairs all.twx --near within:{within}"));
         assert!(found.lines().eq(wanted.iter().map(|line| line.as_str())), "pairs within {within}");
-        let report = bench.json(&format!("pairs all.twx --within {within}"));
+        let report = bench.json(&format!("pairs all.twx --near within:{within}"));
         assert_eq!(report["pairs"], wanted.len());
         assert_eq!(report["checksum"], format!("{checksum:016x}"), "pairs within {within}");
-        let count = bench.ok(&format!("pairs all.twx --within {within} --count"));
+        let count = bench.ok(&format!("pairs all.twx --near within:{within} --count"));
         assert_eq!(count, format!("{}\n", wanted.len()));
 
         let (wanted, checksum) = hits_of(&keys, &fingerprints, &queries, within);
-        let line = format!("query all.twx --fingerprints queries.u64 --within {within}");
+        let line = format!("query all.twx --fingerprints queries.u64 --near within:{within}");
         assert!(bench.ok(&line).lines().eq(wanted.iter().map(String::as_str)), "queries within {within}");
         let report = bench.json(&line);
         assert_eq!(report["queries"], queries.len());
@@ -113,12 +113,12 @@ fn clustered_fingerprint_queries_and_pairs_equal_brute_force() {
 fn default_radius_is_the_radius_of_the_index() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[0, 0b1, 0b111, 0b1_1111]));
-    bench.ok("build i.twx --fingerprints f.u64 --within 2 -q");
+    bench.ok("build i.twx --fingerprints f.u64 --near within:2 -q");
     assert_eq!(bench.ok("pairs i.twx"), "0\t1\t1\n1\t2\t2\n2\t3\t2\n");
     bench.write("q.u64", raw(&[0]));
     assert_eq!(bench.ok("query i.twx --fingerprints q.u64"), "0\t0\t0\t-\n0\t1\t1\t-\n");
     // `--limit` keeps the first answers in their order, and reports how many it left out.
-    let line = "query i.twx --fingerprints q.u64 --within 5 --limit 3";
+    let line = "query i.twx --fingerprints q.u64 --near within:5 --limit 3";
     assert_eq!(bench.ok(line), "0\t0\t0\t-\n0\t1\t1\t-\n0\t2\t3\t-\n");
     let report = bench.json(line);
     assert_eq!((&report["hits"], &report["left_out"]), (&3.into(), &1.into()));
@@ -170,7 +170,7 @@ fn last_fingerprint_of_a_repeated_key_wins() {
     bench.write("ids.u64", raw(&[5, 6, 5]));
     bench.ok("build i.twx --fingerprints f.u64 --ids ids.u64 -q");
     bench.write("q.u64", raw(&[1]));
-    assert_eq!(bench.ok("query i.twx --fingerprints q.u64 --within 0"), "0\t5\t0\t-\n");
+    assert_eq!(bench.ok("query i.twx --fingerprints q.u64 --near within:0"), "0\t5\t0\t-\n");
     assert_eq!(bench.json("stats i.twx")["documents"], 2);
 }
 

@@ -171,10 +171,10 @@ fn parameters_differing_from_the_index_are_refused_naming_both() {
     bench.ok("build simhash.twx in.jsonl --method simhash -q");
     for (line, parts) in [
         ("build i.twx in.jsonl --words 4", &["i.twx: ", "words", "5", "4"][..]),
-        ("build i.twx in.jsonl --within 6", &["i.twx: ", "within", "3", "6"]),
+        ("build i.twx in.jsonl --near within:6", &["i.twx: ", "within", "3", "6"]),
         (
-            "build i.twx in.jsonl --within 3",
-            &["i.twx: ", "near by a resemblance of 0.8 or more", "--within 3"],
+            "build i.twx in.jsonl --near within:3",
+            &["i.twx: ", "near by a resemblance of 0.8 or more", "--near within:3"],
         ),
         ("build i.twx in.jsonl --bands 10", &["i.twx: ", "bands", "20", "10"]),
         ("build i.twx in.jsonl --rows 5", &["i.twx: ", "rows", "6", "5"]),
@@ -182,17 +182,20 @@ fn parameters_differing_from_the_index_are_refused_naming_both() {
         ("build i.twx in.jsonl --seed 1", &["i.twx: ", "seed", "0", "1"]),
         ("build i.twx in.jsonl --method minhash", &["i.twx: ", "simhash", "kept", "not kept"]),
         ("build minhash.twx in.jsonl --method simhash", &["minhash.twx: ", "simhash", "not kept"]),
-        ("build minhash.twx in.jsonl --within 3", &["minhash.twx: ", "within", "none", "3"]),
+        ("build minhash.twx in.jsonl --near within:3", &["minhash.twx: ", "within", "none", "3"]),
         ("build simhash.twx in.jsonl --bands 20", &["simhash.twx: ", "bands", "none", "20"]),
-        ("query minhash.twx in.jsonl --within 3", &["minhash.twx: ", "no simhash fingerprints", "--within"]),
-        ("query simhash.twx in.jsonl --resembling .8", &["simhash.twx: ", "no MinHash", "--resembling"]),
-        ("pairs minhash.twx --within 3", &["minhash.twx: ", "no simhash fingerprints", "--resembling"]),
+        (
+            "query minhash.twx in.jsonl --near within:3",
+            &["minhash.twx: ", "no simhash fingerprints", "--near within:K"],
+        ),
+        ("query simhash.twx in.jsonl --near .8", &["simhash.twx: ", "no MinHash", "--near"]),
+        ("pairs minhash.twx --near within:3", &["minhash.twx: ", "no simhash fingerprints", "--near"]),
     ] {
         says(&refused_without_a_trace(&bench, line), parts);
     }
     // The same parameters, given explicitly, are accepted.
     bench.ok("build i.twx in.jsonl --words 5 --bands 20 --rows 6 --method simhash,minhash --seed 0 -q");
-    bench.ok("build simhash.twx in.jsonl --words 5 --within 3 --method simhash --seed 0 -q");
+    bench.ok("build simhash.twx in.jsonl --words 5 --near within:3 --method simhash --seed 0 -q");
 }
 
 #[test]
@@ -425,9 +428,8 @@ fn option_that_applies_to_only_some_inputs_is_accepted() {
         assert!(printed.contains("2 documents"), "{printed}");
     }
     bench.ok("sketch --into sketches a.jsonl b.wet --text-field body");
-    let found = bench.ok(
-        "query i.twx b.wet -q --resembling 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body",
-    );
+    let found = bench
+        .ok("query i.twx b.wet -q --near 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body");
     assert_eq!(found.lines().count(), 2, "{found}");
 }
 

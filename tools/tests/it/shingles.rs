@@ -78,7 +78,7 @@ fn sampled_pairs_and_estimates_equal_brute_force() {
         let bench = Bench::new();
         bench.write("in.jsonl", jsonl(&documents));
         bench.ok(&format!("build i.twx in.jsonl -q {}", how.options()));
-        let line = format!("pairs i.twx --samples --resembling {threshold} -q");
+        let line = format!("pairs i.twx --samples --near {threshold} -q");
         let found: Vec<String> = bench.ok(&line).lines().map(str::to_owned).collect();
         let wanted = how.pairs(&documents, threshold);
         assert_eq!(found, wanted, "{}", how.options());
@@ -136,7 +136,7 @@ fn sampled_pairs_across_two_indexes_have_one_document_from_each() {
             (a != b).then(|| [&[first, second], &fields[2..]].concat().join("\t"))
         })
         .collect();
-    let line = "pairs left.twx --with right.twx --samples --resembling 0.7 -q";
+    let line = "pairs left.twx --with right.twx --samples --near 0.7 -q";
     let found = bench.ok(line);
     assert_eq!(found.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
     assert!(wanted.len() > 30, "a test of something: {}", wanted.len());
@@ -178,7 +178,7 @@ fn counted_sampled_pairs_equal_brute_force_and_miss_few() {
         [("--modulus 1", 1, 1.0), ("--bottom 64", 1, 0.99), ("--modulus 4", 20, 0.95)]
     {
         let _ = fs::remove_dir_all(bench.path("i.twx"));
-        bench.ok(&format!("build i.twx in.jsonl {options} --threshold 0.8 -q"));
+        bench.ok(&format!("build i.twx in.jsonl {options} --near 0.8 -q"));
         let out = bench.ok("pairs i.twx --samples --verify exact -q");
         let found: BTreeSet<String> = out.lines().map(str::to_owned).collect();
         assert!(found.is_subset(&wanted), "{options}: {:?}", found.difference(&wanted).next());
@@ -204,7 +204,7 @@ fn sampled_pairs_do_not_depend_on_memory_or_threads() {
     for (sampled, options) in [
         ("--bottom 64", ""),
         ("--modulus 2", "--max-bucket 50"),
-        ("--bottom 32", "--verify exact --resembling 0.6"),
+        ("--bottom 32", "--verify exact --near 0.6"),
     ] {
         let _ = fs::remove_dir_all(bench.path("i.twx"));
         bench.ok(&format!("build i.twx in.jsonl {sampled} -q"));
@@ -279,7 +279,7 @@ fn max_bucket_caps_pairs_by_resemblance_without_samples() {
     bench.write("in.jsonl", jsonl(&templates()));
     bench.ok("build i.twx in.jsonl -q");
     for options in ["", " --verify signature", " --verify exact --texts in.jsonl"] {
-        let line = format!("pairs i.twx --resembling 0.8{options}");
+        let line = format!("pairs i.twx --near 0.8{options}");
         let whole = bench.ok(&format!("{line} -q"));
         let capped = bench.ok(&format!("{line} --max-bucket 20 -q"));
         let whole: BTreeSet<&str> = whole.lines().collect();
@@ -306,7 +306,7 @@ fn forest_and_clusters_of_sampled_pairs_equal_those_of_the_table() {
     assert_eq!(clusters, bench.ok("clusters table.tsv -q"));
     // Pairs of another kind are refused.
     bench.ok("pairs i.twx --samples --verify exact -o counted.pairs -q");
-    bench.ok("pairs i.twx --resembling 0.8 -o sets.pairs -q");
+    bench.ok("pairs i.twx --near 0.8 -o sets.pairs -q");
     for other in ["counted.pairs", "sets.pairs"] {
         says(
             &bench.refused(&format!("forest parts {other}")),
@@ -352,11 +352,8 @@ fn index_of_fingerprints_with_samples_needs_a_resemblance() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents));
     bench.ok("build i.twx in.jsonl --method simhash --bottom 30 -q");
-    says(
-        &bench.refused("pairs i.twx --samples"),
-        &["i.twx", "near by distance", "--samples with --resembling J"],
-    );
-    let found = bench.ok("pairs i.twx --samples --resembling 0.6 -q");
+    says(&bench.refused("pairs i.twx --samples"), &["i.twx", "near by distance", "--samples with --near J"]);
+    let found = bench.ok("pairs i.twx --samples --near 0.6 -q");
     assert_eq!(found.lines().collect::<Vec<_>>(), Sampled::Bottom(30).pairs(&documents, 0.6));
 }
 
@@ -371,11 +368,11 @@ fn contradicting_options_of_sampled_pairs_are_refused() {
         &["none.twx", "stores no samples", "--bottom 128", "--modulus 25"],
     );
     for (options, why) in [
-        ("--samples --within 3", "cannot be used with"),
+        ("--samples --near within:3", "--samples is about pairs by resemblance"),
         ("--samples --sharing 2", "--sharing and --feature-bits are about bands"),
         ("--samples --verify signature", "--samples estimates from the samples"),
         ("--samples --max-bucket 1", "1 is not in 2.."),
-        ("--max-bucket 9 --within 3", "cannot be used with"),
+        ("--max-bucket 9 --near within:3", "--max-bucket is about pairs by resemblance"),
     ] {
         let output = bench.command(&format!("pairs i.twx {options}")).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -400,7 +397,7 @@ fn run(name: &str, sampled: &str, options: &str) -> Option<(f64, f64, Value)> {
         (folder.join(format!("{name}.jsonl.zst")), folder.join(format!("{name}.truth.tsv.zst")));
     bench.write("truth.tsv", zstd::decode_all(fs::File::open(truth).unwrap()).unwrap());
     bench.ok(&format!("build i.twx {} {sampled} -q", input.display()));
-    let line = format!("pairs i.twx --samples --resembling 0.8 -q {options}");
+    let line = format!("pairs i.twx --samples --near 0.8 -q {options}");
     let report = bench.json(&format!("{line} -o out.pairs"));
     bench.ok(&format!("{line} --memory 16M -o little.pairs"));
     assert!(bench.read("out.pairs") == bench.read("little.pairs"), "{name} {options}");

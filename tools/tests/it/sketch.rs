@@ -19,7 +19,7 @@ fn index_built_from_sketches_equals_one_built_from_documents() {
     bench.write("b.jsonl", jsonl(&corpus(2, 400)[200..]));
     for (name, options) in [
         ("both", ""),
-        ("simhash", "--method simhash --within 2 --words 3"),
+        ("simhash", "--method simhash --near within:2 --words 3"),
         ("minhash", "--method minhash --bands 7 --rows 3 --signature-bits 4 --seed 9"),
         ("bands", "--method minhash --bands 7 --rows 3 --signature-bits 0"),
     ] {

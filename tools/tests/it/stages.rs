@@ -193,14 +193,14 @@ fn killed_stage_leaves_no_partial_file_and_reruns_identically() {
     for part in 0..3 {
         bench.ok(&format!("build shard-{part}.twx {all} --shard {}/3 -q", part + 1));
     }
-    bench.ok("pairs whole.twx --within 10 --into pairs");
+    bench.ok("pairs whole.twx --near within:10 --into pairs");
     survives_kills(&bench, "sketch parts/0.jsonl -o out/0.sketches --force", "out", 8);
     survives_kills(&bench, &format!("build out/i.twx {all} --shard 2/3 --resume {small}"), "out", 12);
     survives_kills(&bench, "merge out/merged.twx shard-0.twx shard-1.twx shard-2.twx", "out", 12);
-    survives_kills(&bench, "pairs whole.twx --within 10 --into out", "out", 8);
-    survives_kills(&bench, "query whole.twx parts/1.jsonl --within 10 --into out", "out", 8);
+    survives_kills(&bench, "pairs whole.twx --near within:10 --into out", "out", 8);
+    survives_kills(&bench, "query whole.twx parts/1.jsonl --near within:10 --into out", "out", 8);
     survives_kills(&bench, "forest pairs --into out", "out", 6);
-    survives_kills(&bench, "clusters whole.twx --within 10 -o out/clusters.tsv --force", "out", 6);
+    survives_kills(&bench, "clusters whole.twx --near within:10 -o out/clusters.tsv --force", "out", 6);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn merged_shards_equal_the_index_of_all_documents() {
     let queries: Vec<u64> = fingerprints.iter().step_by(9).map(|f| f ^ 1 << (f % 64)).collect();
     bench.write("q.u64", raw(&queries));
     let ask = |index: &str, more: &str| -> Vec<String> {
-        let lines = bench.ok(&format!("query {index} --fingerprints q.u64 --within 4{more}"));
+        let lines = bench.ok(&format!("query {index} --fingerprints q.u64 --near within:4{more}"));
         lines.lines().map(str::to_owned).collect()
     };
     let mut wanted = ask("raw.twx", "");
@@ -329,7 +329,7 @@ fn shards_of_pairs_together_have_each_pair_once() {
     parts(&bench, 36, 500, 2);
     bench.ok("build a.twx parts/0.jsonl -q");
     bench.ok("build b.twx parts/1.jsonl -q");
-    for options in ["--within 5", "--resembling 0.7", "--within 5 --with b.twx"] {
+    for options in ["--near within:5", "--near 0.7", "--near within:5 --with b.twx"] {
         let mut all: Vec<String> = Vec::new();
         for part in 1..=3 {
             let lines = bench.ok(&format!("pairs a.twx {options} --shard {part}/3"));
@@ -350,7 +350,7 @@ fn two_workers_on_the_same_part_write_one_file() {
     parts(&bench, 37, 800, 1);
     bench.ok("build a.twx all.jsonl -q");
     let children: Vec<_> =
-        (0..4).map(|_| stage(&bench, "pairs a.twx --within 6 --into pairs").spawn().unwrap()).collect();
+        (0..4).map(|_| stage(&bench, "pairs a.twx --near within:6 --into pairs").spawn().unwrap()).collect();
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
@@ -366,10 +366,10 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     parts(&bench, 38, 200, 1);
     bench.ok("build a.twx all.jsonl -q");
     bench.ok("build narrow.twx all.jsonl --words 3 -q");
-    bench.ok("pairs a.twx --within 3 -o a.pairs -q");
-    bench.ok("pairs a.twx --within 4 -o wide.pairs -q");
-    bench.ok("pairs narrow.twx --within 3 -o narrow.pairs -q");
-    let table = bench.ok("pairs a.twx --within 3");
+    bench.ok("pairs a.twx --near within:3 -o a.pairs -q");
+    bench.ok("pairs a.twx --near within:4 -o wide.pairs -q");
+    bench.ok("pairs narrow.twx --near within:3 -o narrow.pairs -q");
+    let table = bench.ok("pairs a.twx --near within:3");
     bench.write("a.tsv", &table);
     says(
         &bench.refused("forest a.pairs wide.pairs"),
@@ -396,14 +396,14 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     for (line, parts) in [
         ("forest missing.pairs", &["missing.pairs", "cannot open"][..]),
         ("clusters missing.twx", &["missing.twx", "cannot open"]),
-        ("clusters missing.twx --within 3", &["missing.twx"]),
+        ("clusters missing.twx --near within:3", &["missing.twx"]),
         ("forest a.pairs -o a.forest", &["a.forest", "already exists", "--force"]),
         ("forest a.pairs -o all.jsonl --force", &["all.jsonl", "is not a file of a forest"]),
     ] {
         says(&bench.refused(line), parts);
     }
     // Refuses scores of pairs that are not in the forest.
-    bench.ok("pairs a.twx --within 10 -o more.pairs -q");
+    bench.ok("pairs a.twx --near within:10 -o more.pairs -q");
     bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
     bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
     says(
@@ -448,6 +448,9 @@ fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
             "longest" => {
                 *members.iter().min_by_key(|&&key| (std::cmp::Reverse(place[key].1), place[key].0)).unwrap()
             }
+            "key-hash" => {
+                *members.iter().min_by_key(|&&key| twindex::Key::from(key).priority_hash()).unwrap()
+            }
             _ => root,
         };
         for key in members {
@@ -464,11 +467,11 @@ fn clusters_equal_a_graph_search_for_every_keep_rule() {
     let documents = corpus(39, 900);
     bench.write("all.jsonl", jsonl(&documents));
     bench.ok("build a.twx all.jsonl -q");
-    for radius in ["--within 8", "--resembling 0.75"] {
+    for radius in ["--near within:8", "--near 0.75"] {
         let found = bench.ok(&format!("pairs a.twx {radius}"));
         // The last two digits of an estimate are affected by rounding, so the printed digits are compared.
-        for keep in ["smallest-key", "first", "longest"] {
-            let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
+        for keep in ["smallest-key", "key-hash", "first", "longest"] {
+            let texts = if keep.contains("key") { "" } else { " --texts all.jsonl" };
             let wanted = clusters_of(&documents, &found, keep);
             let line = format!("clusters a.twx {radius} --keep {keep}{texts} -o c.tsv --force");
             let report = bench.json(&line);
@@ -481,12 +484,12 @@ fn clusters_equal_a_graph_search_for_every_keep_rule() {
             assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep} in 64 KiB");
         }
     }
-    let some = clusters_of(&documents, &bench.ok("pairs a.twx --within 8"), "first");
+    let some = clusters_of(&documents, &bench.ok("pairs a.twx --near within:8"), "first");
     assert!(some.iter().any(|line| line.ends_with("\t-")), "the corpus has chains");
-    let all = bench.ok("clusters a.twx --within 8 --all -q");
+    let all = bench.ok("clusters a.twx --near within:8 --all -q");
     assert_eq!(all.lines().count(), 1 + documents.len());
     bench.write("few.jsonl", jsonl(&documents[..450]));
-    let missing = bench.refused("clusters a.twx --within 8 --keep first --texts few.jsonl");
+    let missing = bench.refused("clusters a.twx --near within:8 --keep first --texts few.jsonl");
     says(&missing, &["--texts", "expected every document of the clusters"]);
 }
 
@@ -502,7 +505,7 @@ fn clusters_use_the_last_document_of_a_repeated_key() {
     let found = "a\tb\t0\na\tc\t0\nb\tc\t0\n";
     for (keep, kept) in [("first", "b"), ("longest", "c"), ("smallest-key", "a")] {
         let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
-        let line = format!("clusters a.twx --resembling 0.3 --keep {keep}{texts} -o c.tsv --force -q");
+        let line = format!("clusters a.twx --near 0.3 --keep {keep}{texts} -o c.tsv --force -q");
         bench.ok(&line);
         let rows = bench.rows("c.tsv", "key\tcluster\tkept\tscore");
         let kept_of: Vec<&str> = rows.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
@@ -531,9 +534,9 @@ fn clusters_and_dedup_keep_the_same_longest_document() {
         bench.ok(&dedup);
         let kept = bench.read("out/kept.jsonl");
         let key = kept.split('"').nth(3).unwrap();
-        bench.ok(&format!("build i.twx all.jsonl -q --threshold 0.3 {options}"));
-        bench.ok("pairs i.twx --resembling 0.3 -o found.pairs -q");
-        for input in ["i.twx --resembling 0.3", "found.pairs"] {
+        bench.ok(&format!("build i.twx all.jsonl -q --near 0.3 {options}"));
+        bench.ok("pairs i.twx --near 0.3 -o found.pairs -q");
+        for input in ["i.twx --near 0.3", "found.pairs"] {
             let found = bench.ok(&format!("clusters {input} --keep longest --texts all.jsonl -q"));
             assert_eq!(found.lines().count(), 4, "{options}: {found}");
             assert!(

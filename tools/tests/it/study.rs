@@ -9,7 +9,7 @@ fn study_compares_scores_with_exact_pairs() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&corpus(5, 150)));
     bench.ok("build exact.twx pages.jsonl --method minhash --words 3 -q");
-    let exact = bench.ok("pairs exact.twx --resembling 0.8");
+    let exact = bench.ok("pairs exact.twx --near 0.8");
     let pair = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
     let exact: BTreeSet<Vec<String>> = exact.lines().map(pair).collect();
     assert!(exact.len() > 20, "{}", exact.len());

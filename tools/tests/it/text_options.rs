@@ -139,7 +139,7 @@ fn index_stores_folding_options_and_refuses_other_ones() {
     // Options that are not given have the values of the index; given options must agree with it.
     bench.ok("build i.twx more.jsonl -q");
     bench.ok("build i.twx more.jsonl -q --fold invisible+marks");
-    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
+    assert_eq!(bench.ok("pairs i.twx --near within:0 -q").lines().count(), 1);
     let refused = bench.refused("build i.twx more.jsonl -q --fold marks");
     says(&refused, &["fold is invisible+marks in this index", "--fold marks was given"]);
     says(
@@ -153,8 +153,8 @@ fn index_stores_folding_options_and_refuses_other_ones() {
         &misused(&bench, "build other.twx more.jsonl -q --fold none+marks"),
         &["--fold", "none+marks", "both of these joined by +"],
     );
-    says(&bench.refused("pairs i.twx --with plain.twx --within 3"), &["fold"]);
-    says(&bench.refused("pairs plain.twx --with i.twx --within 3"), &["fold"]);
+    says(&bench.refused("pairs i.twx --with plain.twx --near within:3"), &["fold"]);
+    says(&bench.refused("pairs plain.twx --with i.twx --near within:3"), &["fold"]);
 }
 
 /// Returns the keys of the documents that `--near equal` keeps.
@@ -232,10 +232,10 @@ fn documents_without_tokens_are_copies_only_if_bytes_are_equal() {
         }
         // By distance, no document is near them.
         bench.ok(&format!("build i.twx in.jsonl -q {options}"));
-        assert_eq!(bench.ok("query i.twx in.jsonl --within 3 -q"), "");
-        let hits = bench.ok("query i.twx in.jsonl --resembling 0.8 -q");
+        assert_eq!(bench.ok("query i.twx in.jsonl --near within:3 -q"), "");
+        let hits = bench.ok("query i.twx in.jsonl --near 0.8 -q");
         assert_eq!(hits.lines().count(), 9 + 2 * 2, "each itself, and the copies: {hits}");
-        assert_eq!(bench.ok("pairs i.twx --within 10 -q"), "");
+        assert_eq!(bench.ok("pairs i.twx --near within:10 -q"), "");
         let report = bench.json(&format!("stream s.twx in.jsonl --drop-duplicates {options}"));
         assert_eq!((&report["documents"], &report["duplicates"]), (&7.into(), &2.into()), "{report}");
     }
@@ -320,7 +320,7 @@ fn text_options_apply_to_simhash_and_indexes() {
     bench.ok(&format!("dedup in.jsonl -o out -q --near within:0 {options}"));
     assert_eq!(bench.rows("out/pairs.tsv", "document\tkept\tdistance"), ["b\ta\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
-    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
+    assert_eq!(bench.ok("pairs i.twx --near within:0 -q").lines().count(), 1);
     // The options are stored in the parameters, and apply to later documents and queries.
     let params = &bench.json("stats i.twx")["params"];
     let starts =
@@ -332,7 +332,7 @@ fn text_options_apply_to_simhash_and_indexes() {
     assert!(params["stop-words"].as_str().unwrap().split(' ').any(|word| word == "the"));
     bench.write("more.jsonl", jsonl(&documents([("c", "a CAFÉ connects dogs; runs")])));
     bench.ok(&format!("build i.twx more.jsonl -q {options}"));
-    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 3);
+    assert_eq!(bench.ok("pairs i.twx --near within:0 -q").lines().count(), 3);
 }
 
 #[test]

@@ -90,6 +90,6 @@ fn golden_index_of_passages_and_list_of_spans_are_read() {
         opening hours are from nine to five. text number 12 of page 5, words 144 \u{2192} \u{a9}12 even\"}\n",
     );
     let query = format!("query {} pages.jsonl --boilerplate {}", weighted.display(), list.display());
-    let found = bench.ok(&format!("{query} --verify signature --resembling 0.9"));
+    let found = bench.ok(&format!("{query} --verify signature --near 0.9"));
     assert!(found.contains("page 24"), "{found}");
 }

@@ -53,7 +53,7 @@ fn rules_learned_from_dedup_results_remove_only_session_ids() {
     says(&bench.refused("urls pages.twx -o none.tsv --memory 64K -q"), &["shop.example", "--memory 128K"]);
     bench.ok("urls pages.twx -o again.tsv --memory 256K -q");
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
-    bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
+    bench.ok("clusters pages.twx --all --near 0.8 -o table.tsv -q");
     assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
     // `--min-forms` is the minimum support of a rule for all pages, `--min-urls` the minimum support of a rule for one page.
     let rules =

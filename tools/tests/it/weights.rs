@@ -124,14 +124,14 @@ fn weighted_dedup_equals_daily_runs_and_streams() {
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/kept.jsonl"), bench.read("day2/kept.jsonl"));
     // A stream into an index with the same weights makes the same decisions as `dedup`.
-    bench.ok("build stream.twx old.jsonl --method minhash --words 1 --threshold 0.8 --minhash-weights tf -q");
+    bench.ok("build stream.twx old.jsonl --method minhash --words 1 --near 0.8 --weights tf -q");
     let built = bench.json("stats stream.twx");
     assert_eq!(built["documents"].as_u64(), Some(80), "{built}");
-    bench.ok("stream stream2.twx all.jsonl --method minhash --words 1 --threshold 0.8 --minhash-weights tf --drop-duplicates -q");
+    bench.ok("stream stream2.twx all.jsonl --method minhash --words 1 --near 0.8 --weights tf --drop-duplicates -q");
     let exported = bench.json("stats stream2.twx");
     assert_eq!(exported["documents"].as_u64(), Some(kept(&["all"]).len() as u64), "{exported}");
-    let stream = "stream stream2.twx new.jsonl --minhash-weights distinct -q";
-    assert!(bench.refused(stream).contains("--minhash-weights"));
+    let stream = "stream stream2.twx new.jsonl --weights distinct -q";
+    assert!(bench.refused(stream).contains("--weights"));
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn minhash_weights_require_minhash() {
     bench.ok("idf docs.jsonl -o words.idf --words 1 -q");
     let build = "build x.twx docs.jsonl --method minhash --words 1 -q";
     for (options, named) in [
-        ("--minhash-weights idf", "--idf FILE"),
-        ("--minhash-weights idf --idf words.idf", "minhash=darts"),
-        ("--idf words.idf", "--minhash-weights idf"),
-        ("--minhash-weights idf --idf words.idf --family darts --sets kept", "fractions"),
+        ("--weights idf", "--idf FILE"),
+        ("--weights idf --idf words.idf", "minhash=darts"),
+        ("--idf words.idf", "--weights idf"),
+        ("--weights idf --idf words.idf --family darts --sets kept", "fractions"),
         ("--weight-unit 1", "minhash-unit without"),
     ] {
         let output = bench.command(&format!("{build} {options}")).output().unwrap();
@@ -152,9 +152,9 @@ fn minhash_weights_require_minhash() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(named), "{options}: {said}");
     }
-    bench.ok(&format!("{build} --minhash-weights idf --idf words.idf --family darts"));
+    bench.ok(&format!("{build} --weights idf --idf words.idf --family darts"));
     bench.ok("verify x.twx");
-    let near = bench.ok("query x.twx docs.jsonl --resembling 0.5 --verify signature -q");
+    let near = bench.ok("query x.twx docs.jsonl --near 0.5 --verify signature -q");
     assert!(near.lines().count() > 20, "{near}");
 }
 
@@ -265,18 +265,18 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
     let ((old_vectors, _), (new_vectors, _)) = (vectors(&mut random, "a", 60), vectors(&mut random, "b", 60));
     let texts = [jsonl(&old), jsonl(&new)];
     for (number, ([old, new], how, table, index)) in [
-        (texts, "--words 1 --weights idf", "--words 1", "--words 1 --minhash-weights idf"),
+        (texts, "--words 1 --weights idf", "--words 1", "--words 1 --weights idf"),
         (
             [old_vectors.clone(), new_vectors.clone()],
             "--features-field f --weights tf --weight-unit 0.125",
             "",
-            "--features-field f --minhash-weights tf --weight-unit 0.125",
+            "--features-field f --weights tf --weight-unit 0.125",
         ),
         (
             [old_vectors, new_vectors],
             "--features-field f --weights idf --weight-unit 0.25",
             "--features-field f",
-            "--features-field f --minhash-weights idf --weight-unit 0.25",
+            "--features-field f --weights idf --weight-unit 0.25",
         ),
     ]
     .into_iter()
@@ -310,7 +310,7 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
         // Streams the documents into an index. The default unit for texts is the default of `dedup`.
         let unit = if number == 0 { "--weight-unit 1" } else { "" };
         bench.ok(&format!(
-            "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --threshold 0.85 \
+            "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --near 0.85 \
              --drop-duplicates -q"
         ));
         let stats = bench.json(&format!("stats {number}.twx"));

@@ -22,7 +22,7 @@ use crate::report;
 /// Options of `eval`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    twindex pairs pages.twx --resembling 0.5 -o pairs.tsv && twindex eval pairs.tsv --truth known.tsv\n  \
+    twindex pairs pages.twx --near 0.5 -o pairs.tsv && twindex eval pairs.tsv --truth known.tsv\n  \
     twindex eval pages.twx --truth known.tsv --relevant 0.9 --svg figure.svg\n\n\
     Tables have a header and tab-separated columns: two keys; and resemblance or jaccard, or intersection and union, \
     or distance. They may be compressed. A pair is the same whichever key comes first.\n\n\

@@ -20,11 +20,11 @@ use crate::report::{self, Stopwatch};
 impl PairsArgs {
     /// Finds near pairs among the records of one file, or across the records of two files.
     pub(super) fn brought(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let within = self.within.unwrap_or_default();
+        let within = self.within().unwrap_or_default();
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let shingling = contents::shingling(&TextOptions::default(), true, None)?;
-        // The radius of `--within` is limited to what an index supports.
+        // The radius of `--near within:K` is limited to what an index supports.
         let params = Params::builder().shingling(shingling).simhash(within as u8).build()?;
         let left = self.index_of(path, &params, &scratch.path().join("left"))?;
         let right = self.with.as_deref();

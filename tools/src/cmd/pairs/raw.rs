@@ -21,7 +21,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
 impl PairsArgs {
     /// Finds near pairs among the rows of one file, or across the rows of two files.
     pub(super) fn raw(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let within = self.within.unwrap_or_default();
+        let within = self.within().unwrap_or_default();
         let values = read(path)?;
         let ids = self.ids.as_deref().map(read).transpose()?;
         if let (Some(ids), Some(of)) = (&ids, &self.ids) {

@@ -205,7 +205,7 @@ impl QueryArgs {
 
     /// Answers raw fingerprints from a file of other fingerprints.
     pub(super) fn against(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let within = self.within.unwrap_or_default();
+        let within = self.within().unwrap_or_default();
         let mut totals = QueryTotals::default();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let mut resources = self.resources(scratch.path());

@@ -1,11 +1,11 @@
-//! `query --near containment`: finds documents that contain a text, and documents that the text contains. Counts
+//! `query --near containment:J`: finds documents that contain a text, and documents that the text contains. Counts
 //! shingles in all sets of the index.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use twindex::params::{KeyKind, Threshold};
+use twindex::params::KeyKind;
 use twindex::{Index, Resemblance, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
@@ -30,13 +30,15 @@ struct Asking<'q> {
 
 impl QueryArgs {
     /// Runs a containment query for each input text and prints the results.
-    pub(super) fn answer_containment(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
+    pub(super) fn answer_containment(
+        &self,
+        share: f64,
+        index: &Index,
+        snapshot: &Snapshot,
+    ) -> anyhow::Result<ExitCode> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
-        let threshold = self
-            .threshold
-            .unwrap_or_else(|| snapshot.params().near().threshold.unwrap_or(Threshold::USUAL).value());
-        let queries = ContainmentQueries::new(snapshot.params(), threshold, self.work.memory / 2)
-            .with_context(|| format!("{}: --near containment", self.index().display()))?;
+        let queries = ContainmentQueries::new(snapshot.params(), share, self.work.memory / 2)
+            .with_context(|| format!("{}: --near containment:J", self.index().display()))?;
         let sketcher = self.boilerplate.sketcher(index)?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let has_numbers_as_keys = snapshot.params().key == KeyKind::U64;

@@ -1,5 +1,5 @@
 //! Decides whether a document of a stream is a duplicate: with [`Writer::admit`], or, if `--inside` or `--near
-//! containment` was given, with the library's [`Admitter`].
+//! containment:J` was given, with the library's [`Admitter`].
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl From<Admission> for Outcome {
     }
 }
 
-/// Decides about documents if `--inside` or `--near containment` was given; [`Writer::admit`] decides otherwise.
+/// Decides about documents if `--inside` or `--near containment:J` was given; [`Writer::admit`] decides otherwise.
 pub(super) struct StreamDecider<'a> {
     attached: &'a AttachedArgs,
     /// `None` if [`Writer::admit`] decides.
@@ -86,12 +86,12 @@ impl<'a> StreamDecider<'a> {
         if options.containment.is_none() && !options.inside {
             return Ok(Self { attached, own: None });
         }
-        let option = if options.containment.is_some() { "--near containment" } else { "--inside" };
+        let option = if options.containment.is_some() { "--near containment:J" } else { "--inside" };
         let shown = path.display();
         if !counts_sets {
             bail!(
-                "{shown}: {option} counts with sets of shingles alone: leave out --verify and --within, name --threshold, \
-                 and take an index that keeps sets"
+                "{shown}: {option} counts with sets of shingles alone: leave out --verify and --near within:K, give \
+                 --near J, and take an index that keeps sets"
             );
         }
         if groups {
@@ -139,7 +139,7 @@ fn for_memory(documents: u64, error: Error) -> anyhow::Error {
         return error.into();
     }
     anyhow::Error::new(error).context(format!(
-        "--near containment: the elements of {documents} documents fill the share of --memory that they have, and an index by \
+        "--near containment:J: the elements of {documents} documents fill the share of --memory that they have, and an index by \
          all elements is made for a run alone; give more --memory, or take files one at a time with `dedup --near containment:J \
          --against`"
     ))

@@ -1,0 +1,228 @@
+//! The settings of `dedup` that other verbs do not take as it does: their help, and the forms that are refused.
+
+use std::ffi::OsStr;
+
+use crate::settings_args::pick;
+
+/// A setting that a verb takes otherwise than `dedup`.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    /// The name of the setting.
+    pub(crate) setting: &'static str,
+    /// The help, with the default, in place of that of `dedup`. The first line is complete in itself.
+    pub(crate) help: &'static str,
+    /// Whether the option may be given more than once.
+    pub(crate) repeats: bool,
+    /// The forms of its value that are not taken, such as `within:K`, each with the reason.
+    pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+impl Difference {
+    /// A setting that is taken as `dedup` does, except for its help.
+    const fn of(setting: &'static str, help: &'static str) -> Self {
+        Self { setting, help, repeats: false, refused: &[] }
+    }
+
+    /// Returns an error if the verb does not take this value.
+    pub(crate) fn check(&self, text: &OsStr) -> Result<(), String> {
+        let text = text.to_string_lossy();
+        let is_refused =
+            |form: &str| text.starts_with(form.trim_end_matches(|c: char| c.is_ascii_uppercase()));
+        match self.refused.iter().find(|(form, _)| is_refused(form)) {
+            Some((_, why)) => Err(format!("{text} is not taken here: {why}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why no verb over an index takes `equal`.
+const NO_TEXTS: &str =
+    "an index keeps no texts, which --near equal compares; `dedup --near equal` reads them";
+/// Why pairs by containment are found by `dedup` and `query` only.
+const NO_CONTAINED: &str =
+    "pairs are found by resemblance or by distance; `dedup` and `query` measure containment";
+
+/// The help of `--near` for verbs that find pairs in an index.
+const NEAR_PAIRS: &str = "Which pairs are found: J or within:K\n\
+    `J`, 0.05 to 1: pairs with a resemblance of J or more; all such pairs if the index keeps sets, otherwise those \
+    among documents that share a band. `within:K`, 0 to 10: pairs whose fingerprints differ in at most K bits. \
+    [default: what the index says; its distance, if it has both]";
+
+const PAIRS: &[Difference] = &[Difference {
+    refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
+    ..Difference::of("near", NEAR_PAIRS)
+}];
+
+const WEIGHTS: Difference = Difference::of(
+    "weights",
+    "Weight of a shingle in the resemblance: distinct, tf or idf\n\
+    `distinct`: all the same. `tf`: the number of its occurrences, or the weight of a feature, with --family darts or \
+    --weight-unit. `idf`: the `tf` weight, multiplied by the inverse document frequency of the table --idf, with \
+    --family darts or --weight-unit. Weighted resemblance is the sum of the smaller weights divided by the sum of the \
+    larger weights. [default: distinct]",
+);
+
+const WEIGHT_UNIT: Difference = Difference::of(
+    "weight_unit",
+    "Round the weights of --weights to multiples of U, 1/256 to 2\n\
+    Each unit is stored as a shingle, so that the sets of the index count the rounded weights exactly. Rounding changes \
+    a resemblance by at most U / the mean weight. [default: weights are not rounded]",
+);
+
+/// Why an index does not store containment.
+const NOT_STORED: &str = "an index is made for a resemblance or a distance; `query` and `stream` measure containment \
+    with its sets";
+
+const BUILD: &[Difference] = &[
+    Difference {
+        repeats: true,
+        refused: &[("containment:J", NOT_STORED), ("equal", NO_TEXTS)],
+        ..Difference::of(
+            "near",
+            "What is near: J, within:K, or both\n\
+            `J`, 0.05 to 1: the smallest resemblance of near documents; bands and rows are chosen to find 99.5 % of such \
+            pairs. `within:K`, 0 to 10: the simhashes differ in at most K bits; the tables are optimized for it. With \
+            --near J --near within:K, either makes documents near. [default: 0.8, with tables for within:3; within:3 if no \
+            MinHash is kept]",
+        )
+    },
+    WEIGHTS,
+    WEIGHT_UNIT,
+];
+
+const STREAM: &[Difference] = &[
+    Difference {
+        repeats: true,
+        refused: &[("equal", NO_TEXTS)],
+        ..Difference::of(
+            "near",
+            "What is near: J, within:K, or both; or containment:J\n\
+            `J` and `within:K` are as in `build`, for a new index; for an existing one, they decide in this run. \
+            `containment:J`: at least this share of a document is in one that is at least as large. It needs an index of \
+            all shingles, which each run builds from the sets in the index, in half of --memory: about 5 KB for a \
+            document of 300 words. It must be repeated in each run, and needs an index with sets and without stamps. \
+            [default: what the index says; in a new index, 0.8; within:3 if it keeps no MinHash]",
+        )
+    },
+    WEIGHTS,
+    WEIGHT_UNIT,
+];
+
+const QUERY: &[Difference] = &[Difference {
+    refused: &[("equal", NO_TEXTS)],
+    ..Difference::of(
+        "near",
+        "What is near: J, containment:J or within:K\n\
+        `J`, 0.05 to 1: documents whose resemblance is J or more. `within:K`, 0 to 10: exactly the documents within this \
+        Hamming radius. `containment:J`: documents that are at least as large as the query and contain at least this share \
+        of it, and documents that are contained in the query by at least this share; it needs an index with sets, and \
+        reads the sets of all documents once for as many queries as fit in half of --memory. [default: what the index \
+        says; with --fingerprints, its radius]",
+    )
+}];
+
+const CLUSTERS: &[Difference] = &[
+    Difference {
+        refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
+        ..Difference::of("near", NEAR_PAIRS)
+    },
+    Difference {
+        refused: &[
+            ("max:FIELD", "clusters reads keys and texts, no other fields; `dedup` decides by them"),
+            ("min:FIELD", "clusters reads keys and texts, no other fields; `dedup` decides by them"),
+        ],
+        ..Difference::of(
+            "keep",
+            "Which document of a cluster to keep: smallest-key, key-hash, first or longest\n\
+            `first` and `longest` need --texts. `first`: the first in the order of --texts. `longest`: the one whose text \
+            has the most tokens, as in `dedup`; the first one if several have the same number. Tokens are those of the \
+            index or of the files of pairs; of tables without parameters, words. `smallest-key`: the one with the smallest \
+            key. `key-hash`: the one whose key has the smallest hash, as in `dedup` and `groups`. [default: smallest-key]",
+        )
+    },
+];
+
+const BY_RESEMBLANCE: &[(&str, &str)] = &[
+    ("containment:J", "documents are compared by resemblance"),
+    ("within:K", "documents are compared by resemblance"),
+    ("equal", "documents are compared by resemblance; 1 is that of equal shingles"),
+];
+
+const REPORT: &[Difference] = &[Difference {
+    refused: BY_RESEMBLANCE,
+    ..Difference::of(
+        "near",
+        "Smallest estimated resemblance of documents in a cluster, 0.05 to 1 [default: 0.8]",
+    )
+}];
+
+const STUDY: &[Difference] = &[Difference {
+    refused: BY_RESEMBLANCE,
+    ..Difference::of("near", "Smallest exact resemblance of a near pair, 0.05 to 1 [default: 0.8]")
+}];
+
+const URLS: &[Difference] = &[Difference {
+    refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
+    ..Difference::of(
+        "near",
+        "Which documents of an index are near: J or within:K\n\
+        `J`, 0.05 to 1: documents with a resemblance of J or more. `within:K`, 0 to 10: documents whose fingerprints differ in \
+        at most K bits. [default: 0.8, if the index has MinHash bands, otherwise its radius]",
+    )
+}];
+
+const REPEATED: &[Difference] = &[Difference::of(
+    "repeated_keys",
+    "For a repeated key: number, first, last or error\n\
+    `number`: later documents get a number after their key. `first`, `last`: only this document is used. `error`: an error. \
+    [default: every document is used]",
+)];
+
+const REPEATED_IN_INDEX: &[Difference] = &[Difference::of(
+    "repeated_keys",
+    "For a repeated key: number, first, last or error\n\
+    `number`: later documents get a number after their key. `first`, `last`: only this document is used. `error`: an error. \
+    A key that is in the index is no repeated one: its document is replaced. [default: last]",
+)];
+
+pick!(NearAlone: "near"; PAIRS);
+pick!(NearOfQuery: "near"; QUERY);
+pick!(NearOfReport: "near"; REPORT);
+pick!(NearOfStudy: "near"; STUDY);
+pick!(NearOfUrls: "near"; URLS);
+pick!(NearAndKeep: "near", "keep"; CLUSTERS);
+pick!(ReadingTexts: all but "inputs");
+pick!(InBuild: "near", "weights", "weight_unit"; BUILD);
+pick!(InStream: "near", "weights", "weight_unit"; STREAM);
+pick!(Repeated: "repeated_keys"; REPEATED);
+pick!(RepeatedInIndex: "repeated_keys"; REPEATED_IN_INDEX);
+
+#[cfg(test)]
+mod tests {
+    use twindex_corpus::settings::{Reading, Rule, Scope, Settings};
+
+    use super::*;
+    use crate::settings_args::Pick;
+
+    fn names_are_settings<S: Settings, P: Pick>() {
+        let picked = P::NAMES.unwrap_or_default().iter().chain(P::OMITTED);
+        for name in picked.chain(P::DIFFERS.iter().map(|one| &one.setting)) {
+            assert!(S::TABLE.iter().any(|setting| setting.name == *name), "there is no setting {name}");
+        }
+    }
+
+    #[test]
+    fn picked_names_are_settings() {
+        names_are_settings::<Rule, NearAlone>();
+        names_are_settings::<Rule, NearOfQuery>();
+        names_are_settings::<Rule, NearOfReport>();
+        names_are_settings::<Rule, NearOfStudy>();
+        names_are_settings::<Rule, NearOfUrls>();
+        names_are_settings::<Rule, NearAndKeep>();
+        names_are_settings::<Rule, InBuild>();
+        names_are_settings::<Rule, InStream>();
+        names_are_settings::<Reading, ReadingTexts>();
+        names_are_settings::<Scope, Repeated>();
+        names_are_settings::<Scope, RepeatedInIndex>();
+    }
+}
