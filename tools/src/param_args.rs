@@ -329,7 +329,7 @@ impl<P: Pick> ParamArgs<P> {
         // The values were checked one by one before. This reports values that contradict each other.
         let build = |builder: ParamsBuilder| builder.build().map_err(|error| Usage::new(error.to_string()));
         let params = build(builder.clone())?;
-        Ok(match self.near(&params)? {
+        Ok(match self.near()? {
             Some(near) => build(builder.near(near))?,
             None => params,
         })
@@ -408,7 +408,7 @@ impl<P: Pick> ParamArgs<P> {
 
     /// Returns the near relation in the options, which replaces the near relation of the index; `None` if no such option was
     /// given.
-    pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
+    pub(crate) fn near(&self) -> anyhow::Result<Option<Near>> {
         let given = self.given_near()?;
         Ok(match (given.threshold, given.within) {
             (None, None) => None,

@@ -438,7 +438,7 @@ impl StreamArgs {
     /// not support it.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
-        let named = self.params.near(params)?;
+        let named = self.params.near()?;
         let mut near = named.unwrap_or_else(|| params.near());
         if named.is_none() && self.inside.is_some() {
             near.within = None; // the distance is used only if --near within:K was given, which is then an error

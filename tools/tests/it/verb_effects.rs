@@ -77,7 +77,7 @@ const JOBS: [(&str, &[&str]); 6] = [
 ];
 
 /// A value for each option; `true` for a flag.
-const VALUES: [(&str, &str); 95] = [
+const VALUES: [(&str, &str); 90] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
@@ -171,7 +171,7 @@ const VALUES: [(&str, &str); 95] = [
 ];
 
 /// Options that may change nothing where they are not refused: the verb, or an empty text for all, and the reason.
-const WITHOUT_EFFECT: [(&str, &str, &str); 21] = [
+const WITHOUT_EFFECT: [(&str, &str, &str); 20] = [
     ("", "memory", "results do not depend on it"),
     ("", "threads", "results do not depend on it"),
     ("", "quiet", "about messages"),
