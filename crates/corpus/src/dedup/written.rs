@@ -12,7 +12,7 @@ use twindex::store::is_of_an_index;
 use twindex::{Index, Snapshot};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::layout::{INDEX, RUN, is_ours, kept_files};
+use super::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files};
 use crate::error::InvalidOptions;
 use crate::input::{is_name_of_kept, is_name_of_keys};
 use crate::numbers::count;
@@ -24,13 +24,14 @@ pub(super) struct Written {
     names: Vec<String>,
     /// Number of kept documents.
     kept: u64,
-    /// The files of kept documents and of their keys, in ascending order of their names.
+    /// The files that a history is read from, in ascending order of their names: kept documents, their keys, and the
+    /// tables of removed documents.
     kept_files: Vec<KeptFile>,
     /// The index; `None` if none was written.
     index: Option<WrittenIndex>,
 }
 
-/// A file of kept documents, or of their keys.
+/// A file of kept documents or of their keys, or a table of removed documents.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 struct KeptFile {
     name: String,
@@ -104,7 +105,9 @@ impl Written {
         }
         names.sort_unstable();
         names.dedup();
-        let kept_files = names.iter().filter(|name| is_name_of_kept(name) || is_name_of_keys(name));
+        let is_checked =
+            |name: &str| is_name_of_kept(name) || is_name_of_keys(name) || TABLES_OF_REMOVED.contains(&name);
+        let kept_files = names.iter().filter(|name| is_checked(name));
         let kept_files =
             kept_files.map(|name| KeptFile::of(folder, name.clone())).collect::<anyhow::Result<_>>()?;
         let has_index = names.iter().any(|name| name == INDEX);
@@ -226,7 +229,7 @@ fn parted(folder: &Path, kept: &[PathBuf], why: &str) -> anyhow::Error {
     }
     let advice = if named.is_empty() { "run again to make them".to_owned() } else { named.join(" or ") };
     InvalidOptions::new(format!(
-        "--against {}: {why}, so the index and the kept documents are no longer one history; name the one that counts: \
+        "--against {}: {why}, so its files are no longer one history; name the part that counts: \
          {advice}",
         folder.display()
     ))
