@@ -308,9 +308,18 @@ impl Dedup {
         let limits =
             JoinLimits { folder, journal, observer, memory: self.resources.memory / 2, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
-            self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
-        let written = Written::of(folder, clusters.count)?;
+        let SearchOutcome {
+            near,
+            clusters,
+            contained,
+            hosts,
+            revisits,
+            pairs,
+            kept_files,
+            annotated_files,
+            digests,
+        } = self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
+        let written = Written::of(folder, clusters.count, &digests)?;
         let mut run = RunFile::of(self, params, corpus.has_pages())?;
         run.written = Some(written);
         run.write(folder)?;
