@@ -183,7 +183,7 @@ fn job_reports_progress_and_stops_on_request() {
     assert_eq!(watched.now().0, "shingling");
 }
 
-/// The keys of a run, or of several runs of which each has the earlier ones as histories.
+/// The keys of one run over all documents, or of runs over its parts that have the earlier runs as histories.
 #[derive(Debug, Default, PartialEq)]
 struct Keys {
     kept: BTreeSet<String>,
