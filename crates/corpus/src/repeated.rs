@@ -118,7 +118,7 @@ pub(crate) const OTHERS: &str = "--repeated-keys number or first takes it all th
 pub struct EarlierKeys {
     /// Indexes, with the paths for messages. Keys are looked up in them, and are not loaded.
     indexes: Vec<(String, Snapshot)>,
-    /// The names of the histories whose texts are read, and a hash of each key with the index of its history.
+    /// The names of the histories whose keys are listed, and a hash of each key with the index of its history.
     names: Vec<String>,
     listed: Option<Hashes>,
 }
@@ -127,6 +127,12 @@ impl EarlierKeys {
     /// Creates the set of the keys of these indexes. `names` are the histories whose keys will be [added](Self::add).
     pub(crate) fn new(indexes: Vec<(String, Snapshot)>, names: Vec<String>) -> Self {
         Self { indexes, names, listed: None }
+    }
+
+    /// Adds a history whose keys will be [added](Self::add), and returns its index.
+    pub(crate) fn add_history(&mut self, name: String) -> usize {
+        self.names.push(name);
+        self.names.len() - 1
     }
 
     /// Returns whether there is no history.

@@ -37,7 +37,6 @@
 //! | a snapshot with bands | candidate pairs that share features | [`candidates`](mod@candidates) |
 //! | sets of shingle hashes | all pairs with at least a given resemblance, computed exactly | [`prefix`], [`verified`] |
 //! | sets of shingle hashes | the sets to keep, by the rule of `dedup` | [`cover`] |
-//! | a snapshot with bands | the features that documents share, as sets | [`features`] |
 //! | a snapshot with sets and many texts | documents that contain them or are contained in them | [`contained`] |
 //! | sets, one after the other | the sets that contain each set, and the sets that it contains | [`containing`] |
 //! | sketches | pairs by their number of shared elements | [`altavista`] |
@@ -54,7 +53,6 @@ pub mod cover;
 pub mod distinct;
 pub mod equal;
 pub mod families;
-pub mod features;
 pub mod forest;
 pub mod hamming;
 pub mod living;
@@ -76,7 +74,7 @@ mod threads;
 pub mod verified;
 mod watched;
 
-pub use altavista::{Common, FormedPairs, Merged, SampledBy, SketchMeasure, merge_elements};
+pub use altavista::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use batch::{
     BatchStrategy, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within,
 };
@@ -86,11 +84,10 @@ pub use candidates::{
 };
 pub use contained::{ContainmentAnswers, ContainmentHit, ContainmentQueries};
 pub use containing::Containing;
-pub use cover::{CoverPairs, CoverResult, Measure, MeasuredCover, Priority, cover_measured, cover_sets};
+pub use cover::{CoverPairs, CoverResult, Priority, cover_sets};
 pub use distinct::SortScratch;
 pub use equal::{EqualGroups, for_each_pair_between, for_each_pair_inside};
 pub use families::{Difference, Families};
-pub use features::shared_features;
 pub use forest::Forest;
 pub use hamming::{JoinResources, Piece};
 pub use living::living_groups;

@@ -49,6 +49,7 @@ fn folder_whose_index_and_texts_have_parted_is_refused_with_any_options() {
         ("remove texts", "kept.jsonl is gone"),
         ("remove index", "its index is gone"),
         ("add", "kept-2.jsonl was added"),
+        ("edit pairs", "pairs.tsv has"),
     ] {
         let bench = two_days();
         let kept = bench.read("out/kept.jsonl");
@@ -70,6 +71,9 @@ fn folder_whose_index_and_texts_have_parted_is_refused_with_any_options() {
                     .unwrap();
             }
             "shorten" => bench.write("out/kept.jsonl", kept.lines().next().unwrap()),
+            "edit pairs" => {
+                bench.write("out/pairs.tsv", bench.read("out/pairs.tsv") + "x\ta\t1.000000\t1\t1\n");
+            }
             "remove texts" => fs::remove_file(bench.path("out/kept.jsonl")).unwrap(),
             "remove index" => fs::remove_dir_all(bench.path("out/index")).unwrap(),
             _ => bench.write("out/kept-2.jsonl", &kept),
@@ -313,4 +317,29 @@ fn removed_document_with_a_key_of_the_history_gets_a_number() {
     bench.write("day1.jsonl", jsonl(&documents([("u", THIRD)])));
     bench.ok("dedup day1.jsonl -o next --id-field FILE:ROW --against by-row -q");
     assert_eq!(bench.ok("keys next/index"), "day1.jsonl:1#2\n");
+}
+
+#[test]
+fn keys_of_removed_documents_count_if_the_history_is_a_folder() {
+    let bench = Bench::new();
+    bench.write("day1.jsonl", jsonl(&documents([("u", FIRST), ("u", FIRST)])));
+    bench.write("day2.jsonl", jsonl(&documents([("u", FIRST), ("v", SECOND)])));
+    bench.ok("dedup day1.jsonl -o day1 -q");
+    for (history, key) in
+        [("day1", "u#3"), ("./day1/", "u#3"), ("day1/index", "u#2"), ("day1/kept.jsonl", "u#2")]
+    {
+        for way in ["", "--threshold 0.5"] {
+            if way.is_empty() || !history.ends_with("index") {
+                bench.ok(&format!("dedup day2.jsonl -o day2 --against {history} -q --force {way}"));
+                assert!(bench.read("day2/against.tsv").contains(&format!("{key}\tu\t")), "{history} {way}");
+                let explained = bench.ok(&format!("why day2 {key}"));
+                says(&explained, &["goes for u"]);
+                assert!(!explained.contains("not in the inputs any more"), "{history} {way}: {explained}");
+            }
+        }
+    }
+    // The table is checked as the other files of a history are.
+    let pairs = bench.read("day1/pairs.tsv");
+    bench.write("day1/pairs.tsv", pairs.replace("u#2", "u"));
+    refused(&bench, "dedup day2.jsonl -o no --against day1", &["pairs.tsv has", "no longer one history"]);
 }

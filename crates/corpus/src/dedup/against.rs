@@ -10,15 +10,18 @@
 //! and precede all other documents. Both methods remove the same documents and report the same kept document for each:
 //! the near document of the history with the smallest key.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
+use twindex::sys::MemoryBudget;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use super::Dedup;
 use super::dropped::{Dropped, MeasuredNearness};
-use super::layout::{INDEX, kept_files};
+use super::layout::{INDEX, TABLES_OF_REMOVED, kept_files};
+use super::rows::for_each_row;
 use super::run_file::RunFile;
 use super::score::ScoreKind;
 use super::written::Check;
@@ -28,6 +31,7 @@ use crate::observer::Observer;
 use crate::repeated::EarlierKeys;
 use crate::settings::Near;
 use crate::sketching::DocumentScratch;
+use crate::tsv;
 
 /// The histories of a run: texts that are read again, and indexes that are queried.
 #[derive(Default)]
@@ -38,6 +42,8 @@ pub(super) struct EarlierResults {
     pub(super) indexes: Vec<ComparedIndex>,
     /// The paths of the files and indexes, for the report.
     pub(super) used: Vec<HistoryUsed>,
+    /// The results folders among the histories, as the user specified them.
+    folders: Vec<PathBuf>,
 }
 
 /// A history that a run used.
@@ -60,8 +66,19 @@ pub enum HistoryKind {
 }
 
 impl EarlierResults {
-    /// Returns the keys of the indexes. The keys of histories whose texts are read are added when they are.
-    pub(super) fn keys(&self) -> EarlierKeys {
+    /// Returns the keys of the indexes, and those of the documents that the runs of results folders removed. The keys of
+    /// histories whose texts are read are added when they are. Listed keys count against `budget`.
+    pub(super) fn keys(&self, budget: &MemoryBudget) -> anyhow::Result<EarlierKeys> {
+        let mut keys = self.keys_of_kept();
+        for folder in &self.folders {
+            let history = keys.add_history(folder.display().to_string());
+            for_each_removed_key(folder, &mut |key| keys.add(key, history, budget))
+                .with_context(|| format!("--against {}", folder.display()))?;
+        }
+        Ok(keys)
+    }
+
+    fn keys_of_kept(&self) -> EarlierKeys {
         let shown = |path: &Path| path.display().to_string();
         let Some(history) = &self.history else {
             let indexes = self.indexes.iter().map(|index| (shown(&index.path), index.snapshot.clone()));
@@ -73,6 +90,26 @@ impl EarlierResults {
         let names = history.texts.iter().map(|texts| shown(&texts.given));
         EarlierKeys::new(indexes.collect(), names.collect())
     }
+}
+
+/// Passes the key of each document that the run of a results folder removed to `each`. `pairs.tsv` lists the documents
+/// removed for a document of the same run, `against.tsv` those removed for a document of a history.
+pub(super) fn for_each_removed_key(
+    folder: &Path,
+    each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for (name, head) in TABLES_OF_REMOVED.into_iter().zip(["document\tkept", "key\tother"]) {
+        let path = folder.join(name);
+        if !path.is_file() {
+            continue; // only a run with histories writes against.tsv
+        }
+        for_each_row(&path, Some(head), &mut |line, fields| {
+            let key = tsv::unescape(fields[0]).with_context(|| format!("{}:{line}", path.display()))?;
+            each(&key)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(())
 }
 
 /// Returns the results folder to which a history belongs: `path` itself, or the folder of an index or of kept documents.
@@ -91,8 +128,10 @@ pub(super) fn results_of(path: &Path) -> Option<PathBuf> {
 impl Dedup {
     /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
     pub(super) fn past(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<EarlierResults> {
+        let mut folders = Vec::new();
         for path in &self.scope.against {
             self.check_history(path, observer)?;
+            folders.extend((results_of(path).as_deref() == Some(path)).then(|| path.clone()));
         }
         let open = |question| -> anyhow::Result<EarlierResults> {
             if let Some(file) = self.scope.against.iter().find(|path| path.is_file()) {
@@ -105,18 +144,19 @@ impl Dedup {
             let open = |path: &PathBuf| ComparedIndex::open(path, question, params);
             Ok(Self::by_indexes(self.scope.against.iter().map(open).collect::<anyhow::Result<_>>()?))
         };
-        match self.near() {
-            _ if self.scope.against.is_empty() => Ok(EarlierResults::default()),
-            Near::Within(within) => open(NearCondition::Within(within.into())),
-            _ => self.counted_past(params),
-        }
+        let opened = match self.near() {
+            _ if self.scope.against.is_empty() => EarlierResults::default(),
+            Near::Within(within) => open(NearCondition::Within(within.into()))?,
+            _ => self.counted_past(params)?,
+        };
+        Ok(EarlierResults { folders, ..opened })
     }
 
     /// Returns the histories of a run that only queries indexes.
     fn by_indexes(indexes: Vec<ComparedIndex>) -> EarlierResults {
         let used =
             indexes.iter().map(|index| HistoryUsed { path: index.path.clone(), kind: HistoryKind::Index });
-        EarlierResults { used: used.collect(), history: None, indexes }
+        EarlierResults { used: used.collect(), indexes, ..EarlierResults::default() }
     }
 
     /// Returns an error if the history at `path` was changed since its run wrote it, or if its run compared documents
@@ -179,7 +219,7 @@ impl Dedup {
             let files = history.texts.iter().flat_map(|texts| &texts.files);
             let used =
                 files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
-            Ok(EarlierResults { history: Some(history), indexes: Vec::new(), used })
+            Ok(EarlierResults { history: Some(history), used, ..EarlierResults::default() })
         };
         // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
         let is_by_sets = matches!(self.near(), Near::Resemblance(_))

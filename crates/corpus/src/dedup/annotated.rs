@@ -6,7 +6,7 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::out::write_documents;
-use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT};
+use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT, WrittenFile};
 
 /// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
@@ -32,14 +32,14 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     }
 }
 
-/// Writes all documents, except documents of the history, with the added fields. Returns the names of the files.
+/// Writes all documents, except documents of the history, with the added fields. Returns the files.
 pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,
     clusters: &Clusters,
     (noted, compression): (&AnnotationOptions, Option<Compression>),
     folder: &Path,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<WrittenFile>> {
     let numbers = clusters.numbers(corpus, by_key)?;
     let of = |document| note(corpus, clusters, Some(&numbers[..]), document);
     let annotation = Some(Annotation { noted, of: &of });
@@ -47,13 +47,13 @@ pub(super) fn write_annotated(
 }
 
 /// Writes the kept documents in input order, with the sizes of their clusters if requested. If `last`, no line is read
-/// afterwards, so the disk space of the lines is freed during the pass. Returns the names of the files.
+/// afterwards, so the disk space of the lines is freed during the pass. Returns the files.
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,
     (size, last): (Option<&AnnotationOptions>, bool),
     to: (&Path, Option<Compression>),
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<WrittenFile>> {
     let documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));
     let of = |document| note(corpus, clusters, None, document);
     let annotation = size.map(|noted| Annotation { noted, of: &of });

@@ -42,13 +42,8 @@ impl Contained {
         }
         let fixed = stay.len() as u32;
         let order = [stay, history, gone].concat();
-        let priority = Priority {
-            order: Some(&order),
-            fixed,
-            max: rules.most_comparisons,
-            by_index: false,
-            watched: limits.watched,
-        };
+        let priority =
+            Priority { order: Some(&order), fixed, max: rules.most_comparisons, watched: limits.watched };
         let threads = rayon::current_num_threads();
         let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
         let covered = cover_sets(

@@ -25,8 +25,9 @@ use super::revisits::{Revisits, write_revisits};
 use super::rules::KeepRules;
 use super::score::Score;
 use super::sketches::{IndexMembership, Sketched};
+use super::written::Digests;
 use super::{Dedup, KeepOrder, layout, out};
-use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, WrittenFile, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, VerifyOptions};
 use crate::settings::{Also, IndexOf, Near};
@@ -49,6 +50,8 @@ pub(super) struct SearchOutcome {
     pub(super) kept_files: Vec<String>,
     /// Names of the files of annotated documents.
     pub(super) annotated_files: Vec<String>,
+    /// The digests of the files that a history is read from, by name, as far as this process wrote them.
+    pub(super) digests: Digests,
 }
 
 /// Figures about the index for the HTML report, and the CPU time of writing the index and computing the figures.
@@ -197,7 +200,9 @@ impl Dedup {
             rayon::join(kept, tables)
         };
         let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, kept_files, ((pairs, annotated_files), hosts, revisits)) = (aside?, kept?, pairs?);
+        let (aside, (kept_files, mut digests), ((pairs, annotated_files, of_tables), hosts, revisits)) =
+            (aside?, kept?, pairs?);
+        digests.extend(of_tables);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
             && let Err(error) =
@@ -209,39 +214,51 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
+        Ok(SearchOutcome {
+            near,
+            clusters,
+            contained,
+            hosts,
+            revisits,
+            pairs,
+            kept_files,
+            annotated_files,
+            digests,
+        })
     }
 
-    /// Writes the kept documents, unless the stopped run already did. Returns the names of the files.
+    /// Writes the kept documents, unless the stopped run already did. Returns the names of the files, and the digests of
+    /// the files that were written.
     fn keep_documents(
         &self,
         corpus: &Corpus,
         clusters: &Clusters,
         limits: &JoinLimits<'_>,
-    ) -> anyhow::Result<Vec<String>> {
+    ) -> anyhow::Result<(Vec<String>, Digests)> {
         // After this pass no line is read, unless `annotated` files or revisit records are written, too.
         let last = !self.results.adds(Also::Annotated) && !self.results.adds(Also::Revisits);
-        let write = || {
-            write_kept(
-                corpus,
-                clusters,
-                (self.sized().as_ref(), last),
-                (limits.folder, self.results.compress),
-            )
-        };
-        let Some(journal) = limits.journal else { return write() };
-        let with_keys = |names: &[String]| {
-            let keys = names.iter().map(|name| format!("{name}{SUFFIX_OF_KEYS}"));
-            let there = keys.filter(|name| limits.folder.join(name).exists());
-            names.iter().cloned().chain(there).collect::<Vec<_>>()
-        };
-        if let Some(mut names) = journal.files(KEPT)? {
+        if let Some(journal) = limits.journal
+            && let Some(mut names) = journal.files(KEPT)?
+        {
             names.retain(|name| is_name_of_kept(name));
-            return Ok(names);
+            return Ok((names, Digests::new()));
         }
-        let names = write()?;
-        journal.seal_files(KEPT, &with_keys(&names))?;
-        Ok(names)
+        let files = write_kept(
+            corpus,
+            clusters,
+            (self.sized().as_ref(), last),
+            (limits.folder, self.results.compress),
+        )?;
+        let (mut names, mut digests) = (Vec::new(), Digests::new());
+        for WrittenFile { name, digest, keys } in files {
+            digests.extend(keys.map(|keys| (format!("{name}{SUFFIX_OF_KEYS}"), keys)));
+            digests.insert(name.clone(), digest);
+            names.push(name);
+        }
+        if let Some(journal) = limits.journal {
+            journal.seal_files(KEPT, &digests.keys().cloned().collect::<Vec<_>>())?;
+        }
+        Ok((names, digests))
     }
 
     /// With containment, finds the documents of the history that later, kept documents contain.
@@ -420,32 +437,38 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
     observer.missing(&format!("no report.html: {error:#}"));
 }
 
-/// Writes the tables of results and, if requested, the annotated documents. Returns the number of pairs, and the names
-/// of the files of annotated documents.
+/// Writes the tables of results and, if requested, the annotated documents. Returns the number of pairs, the names of
+/// the files of annotated documents, and the digests of the tables of removed documents.
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,
     (near, clusters, noted): (&NearGroups, &Clusters, Option<(&AnnotationOptions, Option<Compression>)>),
     (against, has_history): (&[ComparedIndex], bool),
     limits: &JoinLimits<'_>,
-) -> anyhow::Result<(u64, Vec<String>)> {
+) -> anyhow::Result<(u64, Vec<String>, Digests)> {
     let by_key = match by_key {
         Some(by_key) => by_key,
         None => corpus.by_key(limits.memory)?,
     };
     let listed = (near.kind, clusters);
-    let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
+    let named = |name: &str| (name.to_owned(), limits.folder.join(name));
+    let mut digests = Digests::new();
+    let (name, path) = named("pairs.tsv");
+    let (pairs, digest) = out::write_pairs(corpus, &by_key, listed, limits, &path)?;
+    digests.insert(name, digest);
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if corpus.has_urls() {
         out::write_urls(corpus, &by_key, &limits.folder.join(URLS))?;
     }
-    let path = limits.folder.join("against.tsv");
+    let (name, path) = named("against.tsv");
     if let Some(against) = against.first() {
-        out::write_dropped(corpus, against, limits.memory, &path)?;
+        digests.insert(name, out::write_dropped(corpus, against, limits.memory, &path)?);
     } else if has_history {
-        out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
+        let digest = out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
+        digests.insert(name, digest);
     }
     let annotated =
         noted.map(|noted| write_annotated(corpus, &by_key, clusters, noted, limits.folder)).transpose()?;
-    Ok((pairs, annotated.unwrap_or_default()))
+    let annotated = annotated.into_iter().flatten().map(|file| file.name).collect();
+    Ok((pairs, annotated, digests))
 }

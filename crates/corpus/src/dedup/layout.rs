@@ -12,6 +12,9 @@ use crate::urls::URLS;
 
 /// The files that `dedup` always writes. A folder without them was not written by `dedup`.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
+/// The tables whose first column has the keys of the removed documents: of those near a document of the same run, and of
+/// those near a document of a history.
+pub(super) const TABLES_OF_REMOVED: [&str; 2] = ["pairs.tsv", "against.tsv"];
 /// The files of a results folder, except the files of documents.
 const FILES: [&str; 11] = [
     "pairs.tsv",

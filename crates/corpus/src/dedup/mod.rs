@@ -38,6 +38,7 @@ mod priority;
 mod report;
 mod resume;
 mod revisits;
+mod rows;
 mod rules;
 mod run_file;
 mod score;
@@ -264,8 +265,7 @@ impl Dedup {
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
-        let EarlierResults { history, indexes: against, used } = past;
-        let mut earlier = past.keys();
+        let EarlierResults { history, indexes: against, used, .. } = past;
         // Documents without words are compared by their sets, even if the index of this run stores none.
         let mut sketched = params.clone();
         sketched.sets |= self.holds_sets();
@@ -286,6 +286,7 @@ impl Dedup {
         let is_indexed = self.writes_index() || self.searches_index();
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus((folder, journal), &documents)?;
+        let mut earlier = past.keys(&corpus.grouped.budget)?;
         if let Some(history) = history {
             let with = (&sketcher, journal, &mut earlier);
             let read = self.read_history(history, &documents, with, &mut corpus, observer);
@@ -307,9 +308,18 @@ impl Dedup {
         let limits =
             JoinLimits { folder, journal, observer, memory: self.resources.memory / 2, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
-            self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
-        let written = Written::of(folder, clusters.count)?;
+        let SearchOutcome {
+            near,
+            clusters,
+            contained,
+            hosts,
+            revisits,
+            pairs,
+            kept_files,
+            annotated_files,
+            digests,
+        } = self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
+        let written = Written::of(folder, clusters.count, &digests)?;
         let mut run = RunFile::of(self, params, corpus.has_pages())?;
         run.written = Some(written);
         run.write(folder)?;

@@ -71,7 +71,6 @@ impl NearGroups {
             order: rules.order,
             fixed: rules.fixed,
             max: rules.most_comparisons,
-            by_index: false,
             watched: limits.watched,
         };
         let threads = rayon::current_num_threads();

@@ -12,7 +12,7 @@ use super::Dedup;
 use super::against::ComparedIndex;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
-use super::file::write_file;
+use super::file::{write_file, write_hashed_file};
 use super::groups::Grouped;
 use super::hosts::{HostCounter, Hosts};
 use super::keys::ByKey;
@@ -21,7 +21,8 @@ use super::near::JoinLimits;
 use super::score::{Score, ScoreKind};
 use super::written::Written;
 use crate::error::InvalidOptions;
-use crate::input::{Annotation, Compression, Documents, KeptBlock, KeptWriter};
+use crate::hashed_file::FileDigest;
+use crate::input::{Annotation, Compression, Documents, KeptBlock, KeptWriter, WrittenFile};
 use crate::output_path::{check_folder, is_inside};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
@@ -239,7 +240,7 @@ pub(super) fn for_each_removed(
     Ok(())
 }
 
-/// Writes the pairs of documents in sorted order, and returns their number. Uses `memory` bytes; data beyond that is
+/// Writes the pairs of documents in sorted order. Returns their number and the digest of the file. Uses `memory` bytes; data beyond that is
 /// sorted in a scratch file.
 pub(super) fn write_pairs(
     corpus: &Corpus,
@@ -247,7 +248,7 @@ pub(super) fn write_pairs(
     (kind, clusters): (ScoreKind, &Clusters),
     limits: &JoinLimits<'_>,
     path: &Path,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(u64, FileDigest)> {
     // Pairs are sorted by the ranks of their keys.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
     let mut push = |a: u32, b: u32, score: u64| {
@@ -258,7 +259,7 @@ pub(super) fn write_pairs(
     let pairs = sorter.finish()?;
     let mut written = 0;
     let mut failure = None;
-    write_file(path, |out| {
+    let digest = write_hashed_file(path, |out| {
         writeln!(out, "document\tkept\t{}", kind.columns())?;
         let all = pairs.for_each(|pair| {
             let key = |at: u32| corpus.keys.get(by_key.documents[at as usize]);
@@ -280,7 +281,7 @@ pub(super) fn write_pairs(
         }
     })
     .map_err(|error| failure.map_or(error, anyhow::Error::from))?;
-    Ok(written)
+    Ok((written, digest))
 }
 
 /// The reason why writing the pairs stopped early.
@@ -330,8 +331,8 @@ pub(super) fn write_covered_by_history(
     clusters: &Clusters,
     kind: ScoreKind,
     path: &Path,
-) -> anyhow::Result<()> {
-    write_file(path, |out| {
+) -> anyhow::Result<FileDigest> {
+    write_hashed_file(path, |out| {
         writeln!(out, "key\tother\t{}", kind.columns())?;
         for &document in &by_key.documents[..] {
             let group = corpus.grouped.group_of[document as usize];
@@ -423,15 +424,15 @@ pub(super) fn write_dropped(
     against: &ComparedIndex,
     memory: usize,
     path: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<FileDigest> {
     let sorted = corpus.dropped.sorted(memory)?;
-    write_file(path, |out| {
+    write_hashed_file(path, |out| {
         writeln!(out, "key\tother\t{}", against.columns())?;
         sorted.iter().try_for_each(|&number| corpus.dropped.write(number, out))
     })
 }
 
-/// Writes documents in input order, and returns the names of the files. If `last`, no line is read afterwards, so the disk
+/// Writes documents in input order, and returns the files. If `last`, no line is read afterwards, so the disk
 /// space of the lines is freed during the pass.
 pub(super) fn write_documents(
     corpus: &Corpus,
@@ -439,7 +440,7 @@ pub(super) fn write_documents(
     (folder, compression): (&Path, Option<Compression>),
     stem: &'static str,
     annotation: Option<Annotation<'_>>,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<WrittenFile>> {
     let kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let mut kept = kept.compressed(compression);
     let (mut documents, mut reading) = (documents, corpus.reading());

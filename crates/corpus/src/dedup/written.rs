@@ -1,8 +1,9 @@
 //! The record in `OUT/run.json` of what the run wrote to OUT. With it, `--force` replaces no file of another origin, and
 //! `--against` notices that the kept documents or the index were changed later.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -10,10 +11,11 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use twindex::store::is_of_an_index;
 use twindex::{Index, Snapshot};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+use xxhash_rust::xxh3::xxh3_128;
 
-use super::layout::{INDEX, RUN, is_ours, kept_files};
+use super::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files};
 use crate::error::InvalidOptions;
+use crate::hashed_file::FileDigest;
 use crate::input::{is_name_of_kept, is_name_of_keys};
 use crate::numbers::count;
 
@@ -24,13 +26,14 @@ pub(super) struct Written {
     names: Vec<String>,
     /// Number of kept documents.
     kept: u64,
-    /// The files of kept documents and of their keys, in ascending order of their names.
+    /// The files that a history is read from, in ascending order of their names: kept documents, their keys, and the
+    /// tables of removed documents.
     kept_files: Vec<KeptFile>,
     /// The index; `None` if none was written.
     index: Option<WrittenIndex>,
 }
 
-/// A file of kept documents, or of their keys.
+/// A file of kept documents or of their keys, or a table of removed documents.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 struct KeptFile {
     name: String,
@@ -57,32 +60,28 @@ impl WrittenIndex {
         Self {
             documents: snapshot.documents(),
             generation: snapshot.generation(),
-            segments: format!("{:032x}", xxh3_128(&digests)),
+            segments: in_hexadecimal(xxh3_128(&digests)),
         }
     }
 }
 
 impl KeptFile {
-    fn of(folder: &Path, name: String) -> anyhow::Result<Self> {
-        let read = || {
-            let file = File::open(folder.join(&name))?;
-            Ok((file.metadata()?.len(), hash(file)?))
+    /// Describes a file. Reads it only if its digest is not in `digests`: the stopped run wrote it.
+    fn of(folder: &Path, name: String, digests: &Digests) -> anyhow::Result<Self> {
+        let FileDigest { bytes, xxh3 } = match digests.get(&name) {
+            Some(&digest) => digest,
+            None => FileDigest::read(&folder.join(&name))
+                .with_context(|| format!("{name}: cannot be read again"))?,
         };
-        let read: io::Result<(u64, String)> = read();
-        let (bytes, xxh3) = read.with_context(|| format!("{name}: cannot be read again"))?;
-        Ok(Self { name, bytes, xxh3 })
+        Ok(Self { name, bytes, xxh3: in_hexadecimal(xxh3) })
     }
 }
 
-/// Returns the xxh3-128 hash of a file in hexadecimal.
-fn hash(mut file: File) -> io::Result<String> {
-    let (mut hasher, mut buffer) = (Xxh3Default::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(format!("{:032x}", hasher.digest128())),
-            read => hasher.update(&buffer[..read]),
-        }
-    }
+/// Digests of files, by name.
+pub(super) type Digests = BTreeMap<String, FileDigest>;
+
+fn in_hexadecimal(hash: u128) -> String {
+    format!("{hash:032x}")
 }
 
 /// Whether the digests of the kept files are compared, in addition to their lengths.
@@ -96,17 +95,20 @@ pub(super) enum Check {
 
 impl Written {
     /// Describes the results in `folder`, where `kept` documents were written, before run.json is. Scratch files are not
-    /// listed.
-    pub(super) fn of(folder: &Path, kept: u64) -> anyhow::Result<Self> {
+    /// listed. `digests` are those of the files that this process wrote.
+    pub(super) fn of(folder: &Path, kept: u64, digests: &Digests) -> anyhow::Result<Self> {
         let mut names = vec![RUN.to_owned()];
         for name in names_in(folder).with_context(|| format!("{}: cannot be listed", folder.display()))? {
             names.extend(name.into_string().ok().filter(|name| is_ours(name) || name == INDEX));
         }
         names.sort_unstable();
         names.dedup();
-        let kept_files = names.iter().filter(|name| is_name_of_kept(name) || is_name_of_keys(name));
-        let kept_files =
-            kept_files.map(|name| KeptFile::of(folder, name.clone())).collect::<anyhow::Result<_>>()?;
+        let is_checked =
+            |name: &str| is_name_of_kept(name) || is_name_of_keys(name) || TABLES_OF_REMOVED.contains(&name);
+        let kept_files = names.iter().filter(|name| is_checked(name));
+        let kept_files = kept_files
+            .map(|name| KeptFile::of(folder, name.clone(), digests))
+            .collect::<anyhow::Result<_>>()?;
         let has_index = names.iter().any(|name| name == INDEX);
         let index = has_index.then(|| Index::open(folder.join(INDEX))).transpose()?;
         Ok(Self { names, kept, kept_files, index: index.map(|index| WrittenIndex::of(&index.snapshot())) })
@@ -156,9 +158,10 @@ impl Written {
                 )),
                 Ok(_) if check == Check::Modified && modified(&path) <= made => None,
                 Ok(_) => {
-                    let found = File::open(&path).and_then(hash);
+                    let found = FileDigest::read(&path);
                     let found = found.with_context(|| format!("{}: cannot be read", path.display()))?;
-                    (found != file.xxh3).then(|| "has other bytes than the run wrote".to_owned())
+                    (in_hexadecimal(found.xxh3) != file.xxh3)
+                        .then(|| "has other bytes than the run wrote".to_owned())
                 }
             };
             if let Some(differs) = differs {
@@ -226,9 +229,57 @@ fn parted(folder: &Path, kept: &[PathBuf], why: &str) -> anyhow::Error {
     }
     let advice = if named.is_empty() { "run again to make them".to_owned() } else { named.join(" or ") };
     InvalidOptions::new(format!(
-        "--against {}: {why}, so the index and the kept documents are no longer one history; name the one that counts: \
+        "--against {}: {why}, so its files are no longer one history; name the part that counts: \
          {advice}",
         folder.display()
     ))
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::dedup::Dedup;
+    use crate::input::Compression;
+
+    #[test]
+    fn digests_of_written_files_are_those_of_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::File::create_new(&path).unwrap().write_all(text.as_bytes()).unwrap();
+            path
+        };
+        let rows = |from: u32| (from..from + 40).map(|row| format!("k{},text {row} of all\n", row % 30));
+        let table = |from: u32| "id,text\n".to_owned() + &rows(from).collect::<String>();
+        let lines = |from: u32| -> String {
+            let line = |row: u32| format!("{{\"id\":\"k{}\",\"text\":\"text {row} of all\"}}\n", row % 30);
+            (from..from + 40).map(line).collect()
+        };
+        // Each file of kept documents is closed and opened again, and so is each file of keys.
+        let inputs = [
+            write("a.jsonl", &lines(0)),
+            write("b.csv", &table(30)),
+            write("c.jsonl", &lines(70)),
+            write("d.csv", &table(110)),
+        ];
+        for compress in [None, Some(Compression::Gzip), Some(Compression::Zstd)] {
+            let mut job = Dedup::new(&inputs, folder.path().join(format!("{compress:?}")));
+            job.results.compress = compress;
+            assert_eq!(job.run().unwrap().kept_files.len(), 2);
+            let mut later = Dedup::new(&inputs, folder.path().join(format!("{compress:?} later")));
+            later.scope.against = vec![job.results.out.clone()];
+            later.run().unwrap();
+            for (out, tables) in [(job.results.out, 1), (later.results.out, 2)] {
+                let written = Written::read(&out).unwrap().unwrap();
+                let read = Written::of(&out, written.kept, &Digests::new()).unwrap();
+                assert_eq!(written, read, "{compress:?}");
+                let keys = written.kept_files.iter().filter(|file| is_name_of_keys(&file.name)).count();
+                assert_eq!(written.kept_files.len() - keys, 2 + tables, "{written:?}");
+                assert_eq!(keys, 2 * usize::from(tables == 1), "{written:?}");
+            }
+        }
+    }
 }

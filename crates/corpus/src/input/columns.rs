@@ -551,6 +551,7 @@ mod tests {
 
     use super::super::rows_kept::Writers;
     use super::*;
+    use crate::hashed_file::FileDigest;
 
     fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
         let batch = RecordBatch::try_from_iter_with_nullable(
@@ -601,7 +602,9 @@ mod tests {
             number += 1;
         }
         assert_eq!(number, 1000);
-        assert_eq!(kept.finish().unwrap(), ["kept.parquet"]);
+        let [written] = kept.finish().unwrap().try_into().unwrap();
+        assert_eq!(written.name, "kept.parquet");
+        assert_eq!(FileDigest::read(&folder.path().join(&written.name)).unwrap(), written.digest);
 
         let output = fs::File::open(folder.path().join("kept.parquet")).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(output).unwrap().build().unwrap();

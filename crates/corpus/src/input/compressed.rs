@@ -3,22 +3,22 @@
 use std::io::{self, Write};
 
 use flate2::write::GzEncoder;
-use twindex::sys::DurableFile;
 use zstd::stream::write::Encoder;
 
 use super::Compression;
+use crate::hashed_file::{FileHash, HashedFile};
 
 /// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened again
 /// for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one stream.
 pub(super) enum OutputFile {
-    Plain(DurableFile),
-    Gzip(Box<GzEncoder<DurableFile>>),
-    Zstd(Encoder<'static, DurableFile>),
+    Plain(HashedFile),
+    Gzip(Box<GzEncoder<HashedFile>>),
+    Zstd(Encoder<'static, HashedFile>),
 }
 
 impl OutputFile {
     /// Wraps a file whose first or next byte is about to be written. `None` writes it uncompressed.
-    pub(super) fn new(file: DurableFile, compression: Option<Compression>) -> io::Result<Self> {
+    pub(super) fn new(file: HashedFile, compression: Option<Compression>) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(file),
             Some(Compression::Gzip) => {
@@ -28,8 +28,8 @@ impl OutputFile {
         })
     }
 
-    /// Finishes the compressed stream, and syncs the file.
-    pub(super) fn finish(self) -> io::Result<()> {
+    /// Finishes the compressed stream, syncs the file, and returns the hash of its compressed bytes.
+    pub(super) fn finish(self) -> io::Result<FileHash> {
         match self {
             Self::Plain(file) => file,
             Self::Gzip(encoder) => encoder.finish()?,

@@ -74,13 +74,6 @@ impl FingerprintForm {
     pub const ALL: [Self; 5] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits];
 
     /// Returns the name of the format.
-    ///
-    /// ```
-    /// use twindex_corpus::input::FingerprintForm;
-    ///
-    /// assert_eq!(FingerprintForm::Signed.name(), "signed");
-    /// assert_eq!(FingerprintForm::named("bits"), Some(FingerprintForm::Bits));
-    /// ```
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -111,20 +104,8 @@ impl FingerprintForm {
         }
     }
 
-    /// Parses a fingerprint in time linear in the length of the string.
-    ///
-    /// ```
-    /// use twindex_corpus::input::FingerprintForm;
-    ///
-    /// let auto = FingerprintForm::Auto;
-    /// assert_eq!(auto.parse("0xff")?, 255);
-    /// assert_eq!(auto.parse("ffffffffffffffff")?, u64::MAX);
-    /// assert_eq!(auto.parse("-1")?, u64::MAX);
-    /// // 16 decimal digits are valid as `hex` and as `decimal`, so the form must be specified.
-    /// assert!(auto.parse("1000000000000000").is_err());
-    /// assert_eq!(FingerprintForm::Hex.parse("1000000000000000")?, 1 << 60);
-    /// # Ok::<(), String>(())
-    /// ```
+    /// Parses a fingerprint in time linear in the length of the string. 16 decimal digits are valid as `hex` and as
+    /// `decimal`, so [`FingerprintForm::Auto`] refuses them.
     ///
     /// # Errors
     ///

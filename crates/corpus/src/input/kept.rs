@@ -14,7 +14,7 @@ use super::kept_keys;
 use super::kept_names::{may_be_compressed, name};
 use super::rows_kept;
 use super::{Annotation, Compression};
-use twindex::sys::DurableFile;
+use crate::hashed_file::{FileDigest, FileHash, HashedFile};
 
 /// File name suffix of JSON Lines files.
 const JSONL: &str = "jsonl";
@@ -137,6 +137,20 @@ struct KeptFile {
     written: u64,
     /// Whether the last line has no newline yet, because it had none in its input file.
     is_open: bool,
+    /// The hash of the file while it is closed, and the hash of its file of keys, if there is one.
+    hash: FileHash,
+    keys: Option<FileHash>,
+}
+
+/// A file that was written.
+#[derive(Debug)]
+pub struct WrittenFile {
+    /// The name of the file in its folder.
+    pub name: String,
+    /// The digest of the file.
+    pub digest: FileDigest,
+    /// The digest of its file of keys; `None` if there is none.
+    pub keys: Option<FileDigest>,
 }
 
 /// The file that is being written.
@@ -232,7 +246,9 @@ impl<'n> KeptWriter<'n> {
                 };
                 let writer = match &mut open.keys {
                     Some(writer) => writer,
-                    none => none.insert(kept_keys::KeyWriter::open(&self.folder, &file.name)?),
+                    none => {
+                        none.insert(kept_keys::KeyWriter::open(&self.folder, &file.name, file.keys.take())?)
+                    }
                 };
                 writer.push(number, &key.key)?;
             }
@@ -266,10 +282,11 @@ impl<'n> KeptWriter<'n> {
         let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
         let is_marked = known.is_none() && suffix == JSONL && self.headers.is_marked(Form::Json);
         let annotation = self.annotation;
+        let hash = known.map(|at| std::mem::take(&mut self.files[at].hash)).unwrap_or_default();
         let open = || -> anyhow::Result<OutputFile> {
             let file = match known {
-                Some(_) => DurableFile::append(&path)?,
-                None => DurableFile::create_new(&path)?,
+                Some(_) => HashedFile::append(&path, hash)?,
+                None => HashedFile::create_new(&path)?,
             };
             let mut file = OutputFile::new(file, compression)?;
             if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
@@ -302,7 +319,8 @@ impl<'n> KeptWriter<'n> {
             let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
             });
-            self.files.push(KeptFile { suffix, header, name, written, is_open });
+            let (hash, keys) = (FileHash::default(), None);
+            self.files.push(KeptFile { suffix, header, name, written, is_open, hash, keys });
         }
         self.open = Some(OpenOutput { at, file, keys: None });
         Ok(at)
@@ -311,17 +329,24 @@ impl<'n> KeptWriter<'n> {
     /// Syncs and closes the open file.
     fn close(&mut self) -> anyhow::Result<()> {
         let Some(OpenOutput { at, file, keys }) = self.open.take() else { return Ok(()) };
-        let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::KeyWriter::finish));
-        finished.with_context(|| format!("{}: cannot write", self.files[at].name))
+        let closed = &mut self.files[at];
+        let finish = || -> std::io::Result<()> {
+            closed.hash = file.finish()?;
+            if let Some(keys) = keys {
+                closed.keys = Some(keys.finish()?);
+            }
+            Ok(())
+        };
+        finish().with_context(|| format!("{}: cannot write", closed.name))
     }
 
-    /// Syncs all files, and returns their names. Each form among the inputs has a file, even if no document was kept;
+    /// Syncs all files, and returns them. Each form among the inputs has a file, even if no document was kept;
     /// tables have their header. If there is no other file, an empty JSON Lines file is created.
     ///
     /// # Errors
     ///
     /// The errors of [`KeptWriter::write`].
-    pub fn finish(mut self) -> anyhow::Result<Vec<String>> {
+    pub fn finish(mut self) -> anyhow::Result<Vec<WrittenFile>> {
         for form in self.headers.forms() {
             match form {
                 Form::Columns(number) => {
@@ -341,8 +366,11 @@ impl<'n> KeptWriter<'n> {
             self.file(JSONL, None)?;
         }
         self.close()?;
-        let names = std::mem::take(&mut self.files).into_iter().map(|file| file.name);
-        Ok(names.chain(columns).collect())
+        let files =
+            std::mem::take(&mut self.files).into_iter().map(|KeptFile { name, hash, keys, .. }| {
+                WrittenFile { name, digest: hash.digest(), keys: keys.map(|keys| keys.digest()) }
+            });
+        Ok(files.chain(columns).collect())
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use super::{Place, Problem, TableLines};
+use crate::hashed_file::{FileHash, HashedFile};
 use crate::tsv;
-use twindex::sys::DurableFile;
 
 /// Suffix that is added to the name of the file of documents.
 pub const SUFFIX: &str = ".keys";
@@ -102,7 +102,7 @@ fn problem(file: &Path, error: &anyhow::Error) -> Problem {
 
 /// Writes the key file of one file.
 pub(super) struct KeyWriter {
-    file: DurableFile,
+    file: HashedFile,
     waiting: Vec<u8>,
 }
 
@@ -110,18 +110,19 @@ pub(super) struct KeyWriter {
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Opens the key file for the file `kept` in a folder. New keys are appended after the existing keys.
+    /// Creates the key file for the file `kept` in a folder. If an earlier writer of this file was finished, opens the
+    /// file to append keys; `earlier` is the hash that the earlier writer returned.
     ///
     /// # Errors
     ///
     /// The file cannot be created or opened.
-    pub(super) fn open(folder: &Path, kept: &str) -> std::io::Result<Self> {
+    pub(super) fn open(folder: &Path, kept: &str, earlier: Option<FileHash>) -> std::io::Result<Self> {
         let path = beside(&folder.join(kept));
-        if path.is_file() {
-            return Ok(Self { file: DurableFile::append(&path)?, waiting: Vec::new() });
+        if let Some(hash) = earlier {
+            return Ok(Self { file: HashedFile::append(&path, hash)?, waiting: Vec::new() });
         }
         let waiting = [HEADER.as_bytes(), b"\n"].concat();
-        Ok(Self { file: DurableFile::create_new(&path)?, waiting })
+        Ok(Self { file: HashedFile::create_new(&path)?, waiting })
     }
 
     /// Adds the key of the document with this number.
@@ -141,12 +142,12 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// Writes the remaining keys and syncs the file.
+    /// Writes the remaining keys, syncs the file, and returns its hash.
     ///
     /// # Errors
     ///
     /// The file cannot be written.
-    pub(super) fn finish(mut self) -> std::io::Result<()> {
+    pub(super) fn finish(mut self) -> std::io::Result<FileHash> {
         self.file.write_all(&self.waiting)?;
         self.file.finish()
     }
@@ -159,12 +160,13 @@ mod tests {
     #[test]
     fn kept_keys_are_found_by_document_number() {
         let folder = tempfile::tempdir().unwrap();
+        let mut earlier = None;
         for some in [&[(2, &b"a\tb#2"[..]), (3, b"c\xff")][..], &[(900, b"d")]] {
-            let mut writer = KeyWriter::open(folder.path(), "kept.jsonl").unwrap();
+            let mut writer = KeyWriter::open(folder.path(), "kept.jsonl", earlier.take()).unwrap();
             for (number, key) in some {
                 writer.push(*number, key).unwrap();
             }
-            writer.finish().unwrap();
+            earlier = Some(writer.finish().unwrap());
         }
         let open = || KeptKeys::beside(&folder.path().join("kept.jsonl"));
         let mut keys = open().unwrap().unwrap();

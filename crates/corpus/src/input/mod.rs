@@ -118,7 +118,7 @@ use folder::Contents;
 pub use form::{Ending, Form};
 use headers::Headers;
 use jsonl::JsonLines;
-pub use kept::{KeptBlock, KeptWriter};
+pub use kept::{KeptBlock, KeptWriter, WrittenFile};
 use kept_keys::KeptKeys;
 pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{

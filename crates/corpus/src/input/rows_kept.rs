@@ -28,9 +28,11 @@ use super::columns::{ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, r
 use super::cuts::Cuts;
 use super::decoded::column_reader;
 use super::form::PARQUET;
+use super::kept::WrittenFile;
 use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::Checked;
 use super::{Annotation, kept_keys, kept_names, notes};
+use crate::hashed_file::Hashed;
 
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";
@@ -54,7 +56,7 @@ pub(super) struct Writers<'n> {
 struct ParquetOutput {
     columns: ParquetColumns,
     /// The writer; `None` before the first rows are copied.
-    writer: Option<SerializedFileWriter<fs::File>>,
+    writer: Option<SerializedFileWriter<Hashed<fs::File>>>,
     rows: u64,
     /// Writes the keys that are not in the rows; `None` if there are none.
     keys: Option<kept_keys::KeyWriter>,
@@ -138,7 +140,7 @@ impl<'n> Writers<'n> {
         let mut write = || -> std::io::Result<()> {
             let keys = match &mut output.keys {
                 Some(keys) => keys,
-                none => none.insert(kept_keys::KeyWriter::open(&self.folder, &name)?),
+                none => none.insert(kept_keys::KeyWriter::open(&self.folder, &name, None)?),
             };
             keys.push(output.rows, key)
         };
@@ -205,7 +207,8 @@ impl<'n> Writers<'n> {
                     || Ok(Arc::clone(&output.columns.root)),
                     |annotation| notes::columns(&output.columns.root, annotation.noted),
                 );
-                let made = root.and_then(|root| SerializedFileWriter::new(made, root, properties));
+                let made =
+                    root.and_then(|root| SerializedFileWriter::new(Hashed::new(made), root, properties));
                 none.insert(made.with_context(|| format!("{name}: cannot write"))?)
             }
         };
@@ -216,30 +219,32 @@ impl<'n> Writers<'n> {
         Ok(())
     }
 
-    /// Copies the pending rows, syncs the files, and returns their names.
+    /// Copies the pending rows, syncs the files, and returns them.
     ///
     /// # Errors
     ///
     /// The errors of [`Writers::push`].
-    pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
+    pub(super) fn finish(&mut self) -> anyhow::Result<Vec<WrittenFile>> {
         self.flush()?;
-        let mut names = Vec::new();
+        let mut files = Vec::new();
         for (at, ParquetOutput { writer, keys, .. }) in
             std::mem::take(&mut self.files).into_iter().enumerate()
         {
             let name = kept_names::name(self.stem, PARQUET, at, None);
-            let finished = keys.map_or(Ok(()), kept_keys::KeyWriter::finish);
-            finished.with_context(|| format!("{name}.keys: cannot write"))?;
+            let keys = keys.map(kept_keys::KeyWriter::finish).transpose();
+            let keys = keys.with_context(|| format!("{name}.keys: cannot write"))?.map(|keys| keys.digest());
             let Some(writer) = writer else { continue };
-            let whole = || -> anyhow::Result<()> {
+            let whole = || -> anyhow::Result<_> {
                 let mut output = writer.into_inner()?;
                 output.flush()?;
-                Ok(output.sync_all()?)
+                let (file, hash) = output.into_parts();
+                file.sync_all()?;
+                Ok(hash.digest())
             };
-            whole().with_context(|| format!("{name}: cannot write"))?;
-            names.push(name);
+            let digest = whole().with_context(|| format!("{name}: cannot write"))?;
+            files.push(WrittenFile { name, digest, keys });
         }
-        Ok(names)
+        Ok(files)
     }
 }
 
@@ -292,7 +297,7 @@ fn copy(
     input: &ParquetInput,
     (rows, documents): (&[u64], &[u32]),
     (annotation, text): (Option<Annotation<'_>>, Option<(Cuts<'_>, &[usize])>),
-    output: &mut SerializedFileWriter<fs::File>,
+    output: &mut SerializedFileWriter<Hashed<fs::File>>,
 ) -> Result<(), String> {
     let failed = |error: ParquetError| error.to_string();
     let metadata = &input.metadata;

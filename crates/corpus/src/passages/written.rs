@@ -57,7 +57,7 @@ impl<'n> Output<'n> {
 
     fn finish(mut self) -> anyhow::Result<Vec<String>> {
         self.files.write(&self.block)?;
-        self.files.finish()
+        Ok(self.files.finish()?.into_iter().map(|file| file.name).collect())
     }
 }
 

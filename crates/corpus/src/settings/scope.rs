@@ -32,7 +32,7 @@ settings! {
         ///
         /// `number`: the second document with key K gets the key K#2, or the next free number. `first`: the first
         /// document is used, later ones are skipped and counted. `last`: the last one is used; reads the inputs twice.
-        /// `error`: an error. Keys of --against count. `number` and `first` hold some 10 to 40 bytes for each document.
+        /// `error`: an error. Keys of --against count; those of removed documents only if it names a folder of results. `number` and `first` hold some 10 to 40 bytes for each document.
         repeated_keys: RepeatedKeys = RepeatedKeys::Number, "HOW";
         /// Table of document frequencies, for --weights idf
         ///

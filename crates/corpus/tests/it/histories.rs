@@ -1,14 +1,16 @@
 //! Compares deduplication of texts in memory with the definition of the rule: with a history, with orders by key, and
-//! with weights.
+//! with weights. Compares runs over parts of a collection with one run over all of it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use crate::corpora::{Random, cases, texts, words};
 use twindex::Key;
 use twindex::params::Shingling;
 use twindex_corpus::{
-    DedupTexts, InvalidOptions, Keep, Near, Resources, Rule, SharedProgress, TextAttributes, Weights,
+    Dedup, DedupTexts, IndexOf, InvalidOptions, Keep, Near, RepeatedKeys, Resources, Rule, SharedProgress,
+    TextAttributes, Weights,
 };
 
 /// Returns the number of occurrences of each shingle in a text; 1 if frequencies are not used.
@@ -179,4 +181,107 @@ fn job_reports_progress_and_stops_on_request() {
     let error = DedupTexts::default().run_watched(&bytes, TextAttributes::default(), &watched).unwrap_err();
     assert!(error.to_string().contains("stopped"), "{error}");
     assert_eq!(watched.now().0, "shingling");
+}
+
+/// The keys of one run over all documents, or of runs over its parts that have the earlier runs as histories.
+#[derive(Debug, Default, PartialEq)]
+struct Keys {
+    kept: BTreeSet<String>,
+    removed: BTreeSet<String>,
+    numbered: u64,
+    skipped: u64,
+    /// The line of the document that the run refused, counted over all inputs, and its key.
+    refused: Option<(usize, String)>,
+}
+
+impl Keys {
+    /// Adds the results of a run, whose first document is on the line after `before`.
+    fn add(&mut self, job: &Dedup, before: usize) {
+        let report = match job.run() {
+            Ok(report) => report,
+            Err(error) => {
+                let message = format!("{error:#}");
+                let (place, rest) = message.split_once(": the key `").expect(&message);
+                let line = place.rsplit(':').next().unwrap().parse::<usize>().unwrap();
+                self.refused = Some((before + line, rest.split('`').next().unwrap().to_owned()));
+                return;
+            }
+        };
+        self.numbered += report.input.numbered_keys;
+        self.skipped += report.input.repeated_keys;
+        for (table, kept) in [("clusters.tsv", 2), ("against.tsv", usize::MAX)] {
+            let Ok(rows) = std::fs::read_to_string(job.results.out.join(table)) else { continue };
+            for row in rows.lines().skip(1) {
+                let fields: Vec<&str> = row.split('\t').collect();
+                let is_kept = fields.get(kept) == Some(&fields[0]);
+                let keys = if is_kept { &mut self.kept } else { &mut self.removed };
+                assert!(keys.insert(fields[0].to_owned()), "{table}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_against_earlier_results_name_documents_as_one_run_does() {
+    let (mut removed, mut numbered, mut skipped, mut refused, mut accepted) = (0, 0, 0, 0, 0);
+    for seed in 0..cases() / 50 {
+        let texts = texts(seed ^ 0x6b65_7973);
+        let mut random = Random(seed ^ 0x0007_0ffe);
+        let folder = tempfile::tempdir().unwrap();
+        for (repeated, different) in
+            [(RepeatedKeys::Number, 12), (RepeatedKeys::First, 12), (RepeatedKeys::Error, 400)]
+        {
+            let folder = folder.path().join(format!("{repeated:?}"));
+            std::fs::create_dir(&folder).unwrap();
+            let near = [Near::Resemblance(0.8), Near::Equal, Near::Within(3)][random.below(3)];
+            // A text without words has no fingerprint that an index could find.
+            let texts = texts.iter().filter(|text| near != Near::Within(3) || !words(text).is_empty());
+            // Some documents already have a key that looks numbered.
+            let lines: Vec<String> = texts
+                .map(|text| {
+                    let number = ["", "", "#2", "#3"][random.below(4)];
+                    let most = random.below(different) + 1;
+                    let key = random.below(most);
+                    format!("{{\"id\":\"k\\t{key}{number}\",\"text\":\"{text}\"}}\n")
+                })
+                .collect();
+            let (first, second) = (random.below(lines.len() + 1), random.below(lines.len() + 1));
+            let cuts = [0, first.min(second), first.max(second), lines.len()];
+            let job = |name: &str, lines: &[String], against: &[PathBuf]| {
+                let input = folder.join(format!("{name}.jsonl"));
+                std::fs::write(&input, lines.concat()).unwrap();
+                let mut job = Dedup::new([input], folder.join(name));
+                job.rule.near = Some(near);
+                (job.scope.repeated_keys, job.scope.against) = (repeated, against.to_vec());
+                job
+            };
+            let (mut whole, mut parts) = (Keys::default(), Keys::default());
+            whole.add(&job("whole", &lines, &[]), 0);
+            let mut histories: Vec<PathBuf> = Vec::new();
+            for (number, part) in cuts.windows(2).enumerate() {
+                let mut job = job(&format!("part{number}"), &lines[part[0]..part[1]], &histories);
+                if matches!(near, Near::Resemblance(_)) {
+                    job.results.index = [IndexOf::Kept, IndexOf::All, IndexOf::None][random.below(3)];
+                }
+                parts.add(&job, part[0]);
+                if parts.refused.is_some() {
+                    break;
+                }
+                histories.push(job.results.out);
+            }
+            if whole.refused.is_some() {
+                assert_eq!(parts.refused, whole.refused, "{seed} {near} {cuts:?}: {lines:?}");
+                refused += 1;
+                continue;
+            }
+            assert_eq!(parts, whole, "{seed} {repeated:?} {near} {cuts:?}: {lines:?}");
+            accepted += usize::from(repeated == RepeatedKeys::Error && lines.len() > 1);
+            (removed, numbered, skipped) =
+                (removed + whole.removed.len(), numbered + whole.numbered, skipped + whole.skipped);
+        }
+    }
+    assert!(
+        removed > 50 && numbered > 50 && skipped > 50 && refused > 3 && accepted > 3,
+        "a test of something: {removed}, {numbered}, {skipped}, {refused}, {accepted}"
+    );
 }

@@ -23,10 +23,6 @@
 //! [`FormedPairs::common`] compares their sketches instead. The cap thus decides which pairs are compared, but never
 //! changes the result of a comparison.
 //!
-//! **Kept documents.** Pairs are used only for lists and components. To decide which documents are kept, each document is
-//! compared only with kept documents ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)), and no element is
-//! capped.
-//!
 //! **Differences from the paper.** The sketches of the paper hold all shingle hashes divisible by m. Here, bottom-t
 //! sketches can be joined as well. The common elements of two of them are not a sample of the union, because documents of
 //! different lengths keep different fractions of their hashes. The count is therefore only a bound. Pairs that pass it are
@@ -34,8 +30,6 @@
 
 mod near;
 mod postings;
-
-pub use near::SketchMeasure;
 
 use std::ops::Range;
 use std::path::Path;

@@ -11,48 +11,17 @@ use super::index::CoverIndex;
 use super::places::LookupScratch;
 use super::rarity::{RareElements, Rarity};
 use super::undecided::{Undecided, UndecidedPiece, UndecidedPlace, UndecidedSet};
-use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_ELEMENTS, PIECE_SETS};
+use super::{BLOCK_SETS, Covering, LookupOutcome, NearSets, PIECE_ELEMENTS, PIECE_SETS, SetComparer};
 use twindex::error::Result;
 use twindex::sys::MemoryBudget;
-use twindex::sys::column::Value;
-
-/// Decides whether two sets are near, and which sets cannot be near.
-pub(super) trait CoverRule: Sync {
-    /// What is recorded of two near sets.
-    type Score: Value + Send + Sync;
-    /// Working memory of a thread.
-    type Worker: Send;
-    /// Whether sketches of sets can rule out that two sets are near.
-    const IS_SKETCHED: bool;
-
-    /// Returns working memory for a thread.
-    fn worker(&self) -> Self::Worker;
-
-    /// Returns the smallest n such that every set near a set of `size` elements has at least one of any n of its elements;
-    /// 0 if it is near no set.
-    fn prefix(&self, size: usize) -> usize;
-
-    /// Returns whether a kept set is found only if it is indexed by all of its elements, not just by its prefix.
-    fn indexes_all(&self) -> bool;
-
-    /// Returns the largest number of elements that are in only one of two sets of these sizes if the later set is near the
-    /// kept set; `None` if it cannot be near.
-    fn max_difference(&self, later: usize, kept: usize) -> Option<u64>;
-
-    /// Announces that some of these sets are compared next, in ascending order of the later set.
-    fn announce(&self, worker: &mut Self::Worker, later: Range<u32>);
-
-    /// Returns the score of a set and an earlier kept set, or `None` if they are not near.
-    fn score(&self, worker: &mut Self::Worker, later: u32, kept: u32) -> Result<Option<Self::Score>>;
-}
 
 /// The part of the memory that undecided sets may use before they are stored in a scratch file.
 const PART_OF_UNDECIDED: usize = 8;
 
 /// Decides on all sets, in one or more passes.
-pub(super) fn cover<R: CoverRule>(
-    covering: &mut Covering<'_, R::Score>,
-    rule: &R,
+pub(super) fn cover(
+    covering: &mut Covering<'_>,
+    rule: &NearSets<'_>,
     resources: JoinResources<'_>,
 ) -> Result<()> {
     let threads = resources.threads.max(1);
@@ -64,7 +33,7 @@ pub(super) fn cover<R: CoverRule>(
     let rarity = rule.indexes_all().then_some(rarity);
     let held = rarity.as_ref().map_or(0, Rarity::bytes) + resources.memory / PART_OF_UNDECIDED;
     let max = resources.memory.saturating_sub(held);
-    let mut workers: Vec<LookupWorker<'_, R>> =
+    let mut workers: Vec<LookupWorker<'_>> =
         (0..threads).map(|_| LookupWorker::new(covering.sets, rule)).collect();
     loop {
         if !rule.indexes_all() {
@@ -94,7 +63,7 @@ pub(super) fn cover<R: CoverRule>(
 }
 
 /// Returns the fraction of all elements with which sets are looked up.
-fn part(sets: &ShingleSets, rule: &impl CoverRule) -> f64 {
+fn part(sets: &ShingleSets, rule: &NearSets<'_>) -> f64 {
     let prefixes: usize = (0..sets.len() as u32).map(|set| rule.prefix(sets.size(set) as usize)).sum();
     prefixes as f64 / sets.elements().max(1) as f64
 }
@@ -103,9 +72,9 @@ fn part(sets: &ShingleSets, rule: &impl CoverRule) -> f64 {
 const WAITING: usize = 8;
 
 /// Finds the sets that may be near other sets, and the elements with which they are looked up. All other sets are kept.
-fn find_undecided<R: CoverRule>(
-    covering: &Covering<'_, R::Score>,
-    rule: &R,
+fn find_undecided(
+    covering: &Covering<'_>,
+    rule: &NearSets<'_>,
     (rarity, threads): (&Rarity, usize),
     undecided: &mut Undecided,
 ) -> Result<()> {
@@ -140,10 +109,10 @@ impl<'a> UndecidedFinder<'a> {
     }
 
     /// Returns the undecided sets among those with these ranks.
-    fn find<R: CoverRule>(
+    fn find(
         &mut self,
-        covering: &Covering<'_, R::Score>,
-        rule: &R,
+        covering: &Covering<'_>,
+        rule: &NearSets<'_>,
         rarity: &Rarity,
         ranks: Range<u32>,
     ) -> Result<UndecidedPiece> {
@@ -161,9 +130,7 @@ impl<'a> UndecidedFinder<'a> {
                 head.shared.clear();
             }
             sketch.clear();
-            if R::IS_SKETCHED {
-                make_sketch(set, sketch);
-            }
+            make_sketch(set, sketch);
             found.push(rank, head.shared.iter().map(|&element| tag(element)), sketch);
         }
         Ok(found)
@@ -183,18 +150,18 @@ const CLOSE: u64 = 8;
 
 /// Working memory of a thread, aligned so that threads share no cache line.
 #[repr(align(128))]
-struct LookupWorker<'a, R: CoverRule> {
-    own: R::Worker,
+struct LookupWorker<'a> {
+    comparer: SetComparer<'a>,
     places: LookupScratch,
     reader: SetReader<'a>,
     shared: Vec<u64>,
     tags: Vec<u32>,
 }
 
-impl<'a, R: CoverRule> LookupWorker<'a, R> {
-    fn new(sets: &'a ShingleSets, rule: &R) -> Self {
+impl<'a> LookupWorker<'a> {
+    fn new(sets: &'a ShingleSets, rule: &NearSets<'a>) -> Self {
         Self {
-            own: rule.worker(),
+            comparer: rule.comparer(),
             places: LookupScratch::default(),
             reader: SetReader::new(sets),
             shared: Vec::new(),
@@ -204,8 +171,8 @@ impl<'a, R: CoverRule> LookupWorker<'a, R> {
 }
 
 /// One pass over all undecided sets.
-struct Pass<'a, R> {
-    rule: &'a R,
+struct Pass<'a> {
+    rule: &'a NearSets<'a>,
     /// `None` if kept sets are indexed by the tags with which they are looked up.
     rarity: Option<&'a Rarity>,
     index: CoverIndex,
@@ -213,16 +180,16 @@ struct Pass<'a, R> {
     is_full: bool,
 }
 
-impl<R: CoverRule> Pass<'_, R> {
+impl Pass<'_> {
     /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set, and moves
     /// the others to `to`. Returns the number of these.
     fn decide(
         &mut self,
-        covering: &mut Covering<'_, R::Score>,
+        covering: &mut Covering<'_>,
         undecided: &mut Undecided,
         block: &[UndecidedSet],
         to: &mut UndecidedPlace,
-        workers: &mut [LookupWorker<'_, R>],
+        workers: &mut [LookupWorker<'_>],
     ) -> Result<usize> {
         let size = |at: usize| covering.sets.size(covering.at(block[at].rank));
         let pieces: Vec<&[UndecidedSet]> =
@@ -230,7 +197,7 @@ impl<R: CoverRule> Pass<'_, R> {
         let (before, all, pass) = (&*covering, &*undecided, &*self);
         let found = on_threads(workers, &pieces, |worker, piece| {
             before.check()?;
-            pass.rule.announce(&mut worker.own, range_of(piece.iter().map(|set| before.at(set.rank))));
+            worker.comparer.end = range_of(piece.iter().map(|set| before.at(set.rank))).end;
             piece
                 .iter()
                 .map(|set| {
@@ -265,10 +232,10 @@ impl<R: CoverRule> Pass<'_, R> {
     /// Adds a kept set to the index. Returns false if the index is or was full.
     fn keep(
         &mut self,
-        covering: &Covering<'_, R::Score>,
+        covering: &Covering<'_>,
         undecided: &Undecided,
         entry: &UndecidedSet,
-        worker: &mut LookupWorker<'_, R>,
+        worker: &mut LookupWorker<'_>,
     ) -> Result<bool> {
         let set = covering.at(entry.rank);
         let tags = match self.rarity {
@@ -291,26 +258,26 @@ impl<R: CoverRule> Pass<'_, R> {
     /// Returns the first indexed set, from position `from` on, that the set is near.
     fn nearest(
         &self,
-        covering: &Covering<'_, R::Score>,
+        covering: &Covering<'_>,
         undecided: &Undecided,
         entry: &UndecidedSet,
         from: u32,
-        worker: &mut LookupWorker<'_, R>,
-    ) -> Result<LookupOutcome<R::Score>> {
+        worker: &mut LookupWorker<'_>,
+    ) -> Result<LookupOutcome> {
         let set = covering.at(entry.rank);
         let (size, sketch) = (covering.sets.size(set) as usize, undecided.sketch(entry));
         let mut found = LookupOutcome::default();
-        let LookupWorker { own, places, .. } = worker;
+        let LookupWorker { comparer, places, .. } = worker;
         places.visit(&self.index, undecided.tags(entry), from, |place| {
             let kept = self.index.sizes[place as usize] as usize;
             let Some(max) = self.rule.max_difference(size, kept) else { return Ok(false) };
             found.comparisons += 1;
-            if R::IS_SKETCHED && self.index.odd.least_difference_from(sketch, place) > max {
+            if self.index.odd.least_difference_from(sketch, place) > max {
                 return Ok(false);
             }
             found.counted += 1;
             let member = self.index.members[place as usize];
-            found.by = self.rule.score(own, set, member)?.map(|score| (member, score));
+            found.by = comparer.shared(set, member)?.map(|shared| (member, shared));
             Ok(found.by.is_some())
         })?;
         Ok(found)

@@ -46,12 +46,12 @@ impl CoverIndex {
         self.slots.postings_of_tag(tag)
     }
 
-    /// Adds a set with its odd sketch, which is empty if it is never used. The set is indexed by `tags`.
+    /// Adds a set with its odd sketch. The set is indexed by `tags`.
     pub(super) fn add(&mut self, set: u32, size: u32, tags: &[u32], sketch: &[u64]) -> Result<()> {
         let place = self.members.len() as u32;
         self.members.push(set);
         self.sizes.push(size);
-        self.odd.push_made(sketch, if sketch.is_empty() { 0 } else { size as usize })?;
+        self.odd.push_made(sketch, size as usize)?;
         self.slots.add_tags(place, tags.iter().copied());
         Ok(())
     }

@@ -42,7 +42,7 @@ impl PairList {
 /// Decides on all sets. `pairs` holds the rank of the later set in the upper 32 bits and the rank of the earlier set in the
 /// lower 32 bits.
 pub(super) fn cover(
-    covering: &mut Covering<'_, u32>,
+    covering: &mut Covering<'_>,
     near: Nearness,
     pairs: &Sorted<u64>,
     threads: usize,
@@ -65,7 +65,7 @@ pub(super) fn cover(
 }
 
 /// Decides on the sets of a block. All sets before the block must be decided.
-fn decide(covering: &mut Covering<'_, u32>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
+fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())
         .step_by(PIECE_SETS)
@@ -82,7 +82,7 @@ fn decide(covering: &mut Covering<'_, u32>, block: &PairList, states: &mut [SetC
                 let earlier = &earlier[..earlier.partition_point(|&rank| rank < first)];
                 look(before, counting, block.later[number], earlier)
             })
-            .collect::<Result<Vec<LookupOutcome<u32>>>>()
+            .collect::<Result<Vec<LookupOutcome>>>()
     })?;
     for (number, looked) in looked.into_iter().flatten().enumerate() {
         let set = covering.at(block.later[number]);
@@ -98,11 +98,11 @@ fn decide(covering: &mut Covering<'_, u32>, block: &PairList, states: &mut [SetC
 
 /// Compares a set with the sets of `earlier` that are kept, until one is near.
 fn look(
-    covering: &Covering<'_, u32>,
+    covering: &Covering<'_>,
     counting: &mut SetComparer<'_>,
     rank: u32,
     earlier: &[u32],
-) -> Result<LookupOutcome<u32>> {
+) -> Result<LookupOutcome> {
     let (set, mut looked) = (covering.at(rank), LookupOutcome::default());
     if covering.is_fixed(rank) {
         return Ok(looked);

@@ -18,34 +18,25 @@
 //!
 //! A set is compared only with kept sets, in the order of priority, until one of them is near. Apart from these
 //! comparisons, which are counted, the work is linear. No element is capped.
-//!
-//! [`cover_measured`] makes the same decision with a [`Measure`] that decides whether two items are near; elements only
-//! find candidates.
 
 mod cells;
 mod found;
 mod index;
 mod listed;
-mod measured;
 mod pairs;
 mod places;
 mod rarity;
 mod undecided;
 
-use std::ops::Range;
-
-use self::found::CoverRule;
 use super::bitmaps::bitmap_candidates;
 use super::hamming::JoinResources;
 use super::runs::Sorter;
 use super::sets::{SetReader, ShingleSets};
 use super::watched::SharedProgress;
 use twindex::error::{Error, Result};
-use twindex::sys::column::Value;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_sketch::{Nearness, intersection_from};
 
-pub use measured::{Measure, MeasuredCover, cover_measured};
 pub use pairs::CoverPairs;
 
 /// The result of [`cover_sets`]: the kept sets, and for each removed set a kept set that it is near.
@@ -73,8 +64,6 @@ pub struct Priority<'a> {
     pub fixed: u32,
     /// Maximum number of comparisons; `None` means no limit.
     pub max: Option<u64>,
-    /// Whether to use the index (module `found`) even if there are few pairs.
-    pub by_index: bool,
     /// Receives the number of decided sets, and can stop the work.
     pub watched: Option<&'a SharedProgress>,
 }
@@ -143,10 +132,7 @@ pub fn cover_sets(
     priority: Priority<'_>,
     resources: JoinResources<'_>,
 ) -> Result<CoverResult> {
-    let mut covering = Covering::new(sets, priority, |set| sets.size(set) as u32)?;
-    if let Nearness::Resemblance(threshold) = near
-        && !priority.by_index
-    {
+    if let Nearness::Resemblance(threshold) = near {
         let rank = priority.order.map(|order| ranks(order, sets.column_budget())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
         // Sorts pairs by the rank of the later set, then by the rank of the earlier set.
@@ -161,10 +147,22 @@ pub fn cover_sets(
         if bitmap_candidates(sets, threshold, PARTNERS, resources.memory / 2, resources.threads, take)?
             .is_some()
         {
+            let mut covering = Covering::new(sets, priority)?;
             listed::cover(&mut covering, near, &listed.finish()?, resources.threads)?;
             return Ok(covering.into());
         }
     }
+    cover_found(sets, near, priority, resources)
+}
+
+/// Decides as [`cover_sets`] does, with module `found` for any number of pairs.
+fn cover_found(
+    sets: &ShingleSets,
+    near: Nearness,
+    priority: Priority<'_>,
+    resources: JoinResources<'_>,
+) -> Result<CoverResult> {
+    let mut covering = Covering::new(sets, priority)?;
     found::cover(&mut covering, &NearSets { sets, near }, resources)?;
     Ok(covering.into())
 }
@@ -180,50 +178,45 @@ fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
 }
 
 /// The state of the decision on all sets.
-struct Covering<'a, S> {
+struct Covering<'a> {
     sets: &'a ShingleSets,
     priority: Priority<'a>,
     /// For each removed set, the kept set that it is near; for all others, their own number.
     by: Column<u32>,
-    /// For each removed set, its score with the set in `by`; for all others, the initial score.
-    scores: Column<S>,
+    /// For each removed set, the number of elements that it shares with the set in `by`; for all others, their size.
+    shared: Column<u32>,
     comparisons: u64,
     counted: u64,
     passes: u32,
 }
 
-impl From<Covering<'_, u32>> for CoverResult {
-    fn from(covering: Covering<'_, u32>) -> Self {
-        let Covering { by, scores: shared, comparisons, counted, passes, .. } = covering;
+impl From<Covering<'_>> for CoverResult {
+    fn from(covering: Covering<'_>) -> Self {
+        let Covering { by, shared, comparisons, counted, passes, .. } = covering;
         Self { by, shared, comparisons, counted, passes }
     }
 }
 
 /// The first kept set that a set is near, and the number of comparisons made to find it.
-#[derive(Clone, Copy, Debug)]
-struct LookupOutcome<S> {
-    /// The number of the kept set, and the score of the two; `None` if no kept set is near.
-    by: Option<(u32, S)>,
+#[derive(Clone, Copy, Debug, Default)]
+struct LookupOutcome {
+    /// The number of the kept set, and the number of elements that the two share; `None` if no kept set is near.
+    by: Option<(u32, u32)>,
     comparisons: u64,
     counted: u64,
 }
 
-impl<S> Default for LookupOutcome<S> {
-    fn default() -> Self {
-        Self { by: None, comparisons: 0, counted: 0 }
-    }
-}
-
-impl<'a, S: Value> Covering<'a, S> {
-    /// Starts the decision. `initial` returns the score of a kept set.
-    fn new(sets: &'a ShingleSets, priority: Priority<'a>, initial: impl Fn(u32) -> S) -> Result<Self> {
+impl<'a> Covering<'a> {
+    /// Starts the decision.
+    fn new(sets: &'a ShingleSets, priority: Priority<'a>) -> Result<Self> {
         let numbers = 0..sets.len() as u32;
-        let scores = Column::of(sets.column_budget(), numbers.clone().map(initial))?;
+        let sizes = numbers.clone().map(|set| sets.size(set) as u32);
+        let shared = Column::of(sets.column_budget(), sizes)?;
         let by = Column::of(sets.column_budget(), numbers)?;
         if let Some(watched) = priority.watched {
             watched.begin("comparing", sets.len() as u64);
         }
-        Ok(Self { sets, priority, by, scores, comparisons: 0, counted: 0, passes: 0 })
+        Ok(Self { sets, priority, by, shared, comparisons: 0, counted: 0, passes: 0 })
     }
 
     /// Returns the number of the set with this rank in the order.
@@ -251,51 +244,44 @@ impl<'a, S: Value> Covering<'a, S> {
     }
 
     /// Records the result for a set. Returns whether the set is removed.
-    fn take(&mut self, set: u32, looked: LookupOutcome<S>) -> Result<bool> {
+    fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
         self.comparisons += looked.comparisons;
         self.counted += looked.counted;
         self.priority.check_work(self.comparisons)?;
-        if let Some((by, score)) = looked.by {
+        if let Some((by, shared)) = looked.by {
             self.by[set as usize] = by;
-            self.scores[set as usize] = score;
+            self.shared[set as usize] = shared;
         }
         Ok(looked.by.is_some())
     }
 }
 
-/// The rule that counts the common elements of two sets.
+/// Decides whether two sets are near, and which sets cannot be near.
 struct NearSets<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
 }
 
-impl<'a> CoverRule for NearSets<'a> {
-    type Score = u32;
-    type Worker = SetComparer<'a>;
-    const IS_SKETCHED: bool = true;
-
-    fn worker(&self) -> SetComparer<'a> {
+impl<'a> NearSets<'a> {
+    fn comparer(&self) -> SetComparer<'a> {
         SetComparer::new(self.sets, self.near)
     }
 
+    /// Returns the smallest n such that every set near a set of `size` elements has at least one of any n of its elements;
+    /// 0 if it is near no set.
     fn prefix(&self, size: usize) -> usize {
         if size == 0 { 0 } else { self.near.prefix(size) }
     }
 
+    /// Returns whether a kept set is found only if it is indexed by all of its elements, not just by its prefix.
     fn indexes_all(&self) -> bool {
         matches!(self.near, Nearness::Containment(_))
     }
 
+    /// Returns the largest number of elements that are in only one of two sets of these sizes if the later set is near the
+    /// kept set; `None` if it cannot be near.
     fn max_difference(&self, later: usize, kept: usize) -> Option<u64> {
         self.near.least_shared(later, kept).map(|min| (later + kept - 2 * min) as u64)
-    }
-
-    fn announce(&self, worker: &mut SetComparer<'a>, later: Range<u32>) {
-        worker.end = later.end;
-    }
-
-    fn score(&self, worker: &mut SetComparer<'a>, later: u32, kept: u32) -> Result<Option<u32>> {
-        worker.shared(later, kept)
     }
 }
 

@@ -80,8 +80,7 @@ fn covered(
     resources: JoinResources<'_>,
 ) -> Vec<CoverResult> {
     let priority = Priority { order, fixed, ..Priority::default() };
-    let by_index = Priority { by_index: true, ..priority };
-    [priority, by_index].map(|priority| cover_sets(sets, near, priority, resources).unwrap()).into()
+    [cover_sets, cover_found].map(|cover| cover(sets, near, priority, resources).unwrap()).into()
 }
 
 #[test]
@@ -133,8 +132,8 @@ fn unrelated_sets_take_few_comparisons_and_a_bounded_number_of_passes() {
         }
         // A twentieth of the size of all elements.
         let resources = JoinResources { dir: dir.path(), memory: 8 * 8 * count / 20, threads: 2 };
-        let priority = Priority { by_index: true, ..Priority::default() };
-        let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, resources).unwrap();
+        let near = Nearness::Resemblance(0.8);
+        let found = cover_found(&sets, near, Priority::default(), resources).unwrap();
         let few = count as u64 / 100;
         assert!(found.comparisons < few, "{count}: {}", found.comparisons);
         passes.push(found.passes);
@@ -214,66 +213,4 @@ fn family_members_are_compared_only_with_kept_members() {
             assert!(found.comparisons < 150 * 3000, "{memory}: {} {kept}", found.comparisons);
         }
     }
-}
-
-/// A measure by which two sets are near if they share at least `min` elements and have a resemblance of at least 0.5.
-struct HalfShared<'s> {
-    sets: &'s [Vec<u64>],
-    min: usize,
-}
-
-impl HalfShared<'_> {
-    fn shared(&self, a: u32, b: u32) -> Option<u64> {
-        let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
-        let shared = intersection_from(a, b, self.min)?;
-        (2 * shared >= a.len() + b.len() - shared).then_some(shared as u64)
-    }
-}
-
-impl Measure for HalfShared<'_> {
-    type Scratch = ();
-
-    fn least_shared(&self, _: usize) -> usize {
-        self.min
-    }
-
-    fn score(&self, (): &mut (), later: u32, kept: u32) -> Result<Option<u64>> {
-        Ok(self.shared(later, kept))
-    }
-}
-
-#[test]
-fn measured_cover_equals_brute_force_for_any_memory_threads_and_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut removed, mut passes) = (0, 0);
-    for seed in 0..60 {
-        let count = [0, 1, 40, 200][(seed % 4) as usize];
-        let sets = corpus(seed, count, [6, 30, 60][(seed % 3) as usize]);
-        let measure = HalfShared { sets: &sets, min: [1, 2, 5][(seed / 3 % 3) as usize] };
-        let (order, fixed) = (shuffled(count, seed), seed as usize % 5);
-        let (mut by, mut scores): (Vec<u32>, Vec<u64>) = ((0..count as u32).collect(), vec![0; count]);
-        let mut kept: Vec<u32> = Vec::new();
-        for (rank, &set) in order.iter().enumerate() {
-            let earlier = if rank < fixed { &[][..] } else { &kept };
-            match earlier.iter().find_map(|&other| measure.shared(set, other).map(|shared| (other, shared))) {
-                Some((other, shared)) => (by[set as usize], scores[set as usize]) = (other, shared),
-                None => kept.push(set),
-            }
-        }
-        removed += count - kept.len();
-        for (memory, threads) in [(1 << 24, 1), (1 << 13, 3), (0, 2)] {
-            let stored = stored(&sets, dir.path(), memory);
-            let priority = Priority { order: Some(&order), fixed: fixed as u32, ..Priority::default() };
-            let resources = JoinResources { dir: dir.path(), memory, threads };
-            let found = cover_measured(&stored, &measure, priority, resources).unwrap();
-            assert_eq!((&found.by[..], &found.scores[..]), (&by[..], &scores[..]), "{seed} {memory}");
-            passes = passes.max(found.passes);
-            if let Some(max) = found.comparisons.checked_sub(1) {
-                let less = Priority { max: Some(max), ..priority };
-                let error = cover_measured(&stored, &measure, less, resources).unwrap_err().to_string();
-                assert!(error.contains("comparisons with kept sets"), "{error}");
-            }
-        }
-    }
-    assert!(removed > 800 && passes > 2, "a test of something: {removed} {passes}");
 }

@@ -2,7 +2,6 @@
 //! texts, and the words that differ.
 
 mod basis;
-mod rows;
 mod texts;
 
 use std::ops::ControlFlow;
@@ -13,14 +12,16 @@ use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::params::Shingling;
 use twindex::sketch::{IdfTable, jaccard};
+use twindex::sys::MemoryBudget;
 use twindex::{Index, Params, Sketcher};
 
 use self::basis::{Equal, SetAndSketch, WhyColumns, agrees};
-use self::rows::{Row, find_rows, for_each_row, unescaped};
-use self::texts::{DocumentContent, DocumentRead, KeysToFind, add_keys, alias, find};
+use self::texts::{DocumentContent, DocumentRead, KeysToFind, add_keys, alias, find, roots};
 use super::Dedup;
+use super::against::for_each_removed_key;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::left_out::sketcher_of_results;
+use super::rows::{Row, find_rows, for_each_row, unescaped};
 use super::run_file::{RunFile, RunInput};
 use super::word_diff::{self, Extent, WordDiff};
 use crate::boilerplate::{self, BOILERPLATE};
@@ -28,7 +29,7 @@ use crate::error::InvalidOptions;
 use crate::idf;
 use crate::input::{DecidingValues, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
-use crate::repeated::{EarlierKeys, RepeatedKeys};
+use crate::repeated::{EarlierKeys, RepeatedKeys, without_numbers};
 use crate::settings::{Keep, Near};
 use crate::tsv;
 
@@ -452,10 +453,13 @@ impl Why {
         if histories.is_empty() {
             return Ok(None);
         }
-        let (mut indexes, mut texts) = (Vec::new(), Vec::new());
+        let (mut indexes, mut texts, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for input in histories {
             let history = input.path.unwrap_or(input.given);
             let shown = history.display().to_string();
+            if history.is_dir() && kept_files(&history)?.is_some() {
+                results.push(history.clone());
+            }
             let index = [history.join(INDEX), history.clone()]
                 .into_iter()
                 .find(|index| index.join("CURRENT").is_file());
@@ -471,6 +475,16 @@ impl Why {
         let options = InputOptions { format: InputFormat::Auto, ..of_history(&known.input) };
         for (history, (_, files)) in texts.iter().enumerate() {
             add_keys(&mut earlier, (history, files), &options, sought)?;
+        }
+        let roots = roots(sought);
+        for folder in results {
+            let history = earlier.add_history(folder.display().to_string());
+            for_each_removed_key(&folder, &mut |key| {
+                if roots.contains(&without_numbers(key)) {
+                    earlier.add(key, history, &MemoryBudget::unlimited())?;
+                }
+                Ok(())
+            })?;
         }
         Ok(Some(earlier))
     }

@@ -63,6 +63,11 @@ pub(super) struct KeysToFind {
     pub(super) keys: Vec<Vec<u8>>,
 }
 
+/// Returns the sought keys without the numbers that may have been added to them.
+pub(super) fn roots(sought: &[KeysToFind]) -> Vec<&[u8]> {
+    sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect()
+}
+
 /// The error that stops reading when all documents are found.
 #[derive(Debug)]
 struct AllFound;
@@ -102,8 +107,7 @@ pub(super) fn add_keys(
     sought: &[KeysToFind],
 ) -> anyhow::Result<()> {
     let mut documents = Documents::open(paths, options)?;
-    let roots: Vec<&[u8]> =
-        sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
+    let roots = roots(sought);
     let job = Job {
         state: || (),
         begin: Vec::new,
@@ -137,8 +141,7 @@ pub(super) fn find(
     let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
     // A number may have been added to a repeated key, so all documents whose key without the number matches are read in
     // order.
-    let roots: Vec<&[u8]> =
-        sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
+    let roots = roots(sought);
     let job = Job {
         state: || (),
         begin: Vec::new,

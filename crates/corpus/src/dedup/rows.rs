@@ -40,10 +40,11 @@ pub(super) fn find_rows(
     Ok((header, rows))
 }
 
-/// Passes each row of a table with its line number to `each`, and returns the column names.
+/// Passes each row of a table with its line number to `each`, and returns the column names. The first of these must be
+/// those in `head`, if given.
 pub(super) fn for_each_row(
     path: &Path,
-    header: Option<&str>,
+    head: Option<&str>,
     each: &mut RowVisitor<'_>,
 ) -> anyhow::Result<Vec<String>> {
     let cannot = || format!("{}: cannot be read", path.display());
@@ -59,7 +60,7 @@ pub(super) fn for_each_row(
         if number == 1 {
             names = fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
             ensure!(
-                header.is_none_or(|header| header.split('\t').eq(names.iter().map(String::as_str)))
+                head.is_none_or(|head| names.iter().zip(head.split('\t')).all(|(name, head)| name == head))
                     && names.len() > 2,
                 "{}:1: not the columns that `dedup` writes, but `{}`",
                 path.display(),
