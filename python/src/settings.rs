@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use twindex::params::{Shingling, Tokens};
 use twindex_corpus::settings::{self, AnySettings, Choice, Difference, Door, Setting, Settings};
-use twindex_corpus::{Resources, Rule, TextOptions};
+use twindex_corpus::{DedupTexts, Resources, Rule, TextOptions};
 
 use crate::error::{Failure, Result};
+use crate::rows::takes_features;
 
 /// The kind of tokens of documents that are sets or vectors of features instead of texts.
 const FEATURES: &str = "features";
@@ -90,6 +91,8 @@ impl CallSettings {
 
     /// Returns how texts are split into shingles: as by the settings, with which a table must agree.
     pub(crate) fn shingling(&self, table: Option<&twindex::IdfTable>) -> Result<Shingling> {
+        let is_features = self.features || table.is_some_and(|table| takes_features(table.shingling()));
+        DedupTexts::check_rule(&self.rule, table.is_some(), is_features)?;
         self.text.check_features(self.features)?;
         self.text.check_near(self.rule.near.unwrap_or_default())?;
         let own = || {

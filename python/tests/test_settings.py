@@ -154,6 +154,9 @@ def test_keep_takes_a_column_of_the_table():
         ("keep: expected .first.*found best", lambda: twindex.passages([SAME], keep="best")),
         ('tokens: expected one of words,.* found "features"', lambda: twindex.passages([SAME], tokens="features")),
         ("weights goes with a resemblance or containment in near", lambda: twindex.dedup([SAME], "equal", weights="tf")),
+        # The first of several mistakes is the one that the command names.
+        ("^weights goes with a resemblance", lambda: twindex.dedup([SAME], "equal", weights="tf", tokens="sentences")),
+        ("^weights idf needs a table", lambda: twindex.dedup([SAME], "equal", weights="idf", words=2)),
         ("max_work: expected a number from 0", lambda: twindex.dedup([SAME], max_work=1.5)),
     ],
 )
