@@ -13,6 +13,7 @@ mod columns;
 mod cut;
 mod dedup;
 mod error;
+mod fields;
 mod forest;
 mod hit;
 mod idf;

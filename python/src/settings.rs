@@ -35,10 +35,20 @@ fn takes(door: Door) -> (bool, bool, bool) {
 /// The other keywords of a door, which a message about an unknown name may suggest.
 fn keywords(door: Door) -> &'static [&'static str] {
     match door {
-        Door::PythonDedup => {
-            &["text_field", "keep", "against", "inside", "against_inside", "nulls", "idf", "progress"]
+        Door::PythonDedup => &[
+            "text_field",
+            "id_field",
+            "keep",
+            "against",
+            "inside",
+            "against_inside",
+            "nulls",
+            "idf",
+            "progress",
+        ],
+        Door::PythonPassages => {
+            &["min_words", "within", "exact", "keep", "text_field", "id_field", "progress"]
         }
-        Door::PythonPassages => &["min_words", "within", "exact", "keep", "text_field", "progress"],
         Door::PythonIdf => &["text_field", "min_df", "max_entries", "progress"],
         Door::SparkDedup => &["key", "text", "keep", "inside", "driver_edges", "idf", "features"],
         Door::SparkPassages => &["min_words", "key", "text", "keep", "within", "exact"],

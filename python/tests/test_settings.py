@@ -132,7 +132,7 @@ def test_keep_takes_a_column_of_the_table():
             twindex.dedup(table, text_field="text", keep="max:stars")
     with pytest.raises(TypeError, match="keep: expected integers or floats, found Utf8"):
         twindex.dedup(tables[1], text_field="text", keep="max:name")
-    with pytest.raises(twindex.InvalidError, match="keep: expected a table with the column score, found list"):
+    with pytest.raises(twindex.InvalidError, match="keep: texts is a list and no table, so that there is no column score; give numbers instead"):
         twindex.dedup([SAME], keep="max:score")
 
 
