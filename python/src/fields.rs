@@ -41,7 +41,7 @@ impl<'a, 'py> LazyTable<'a, 'py> {
         Self { name, object, table: OnceCell::new() }
     }
 
-    /// Returns the table, of which `argument` names a field.
+    /// Returns the table. `argument` names its field `field`, for errors.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl<'a, 'py> Table<'a, 'py> {
     /// Returns the column with exactly this name; `None` if there is none.
     fn exact(&self, name: &str) -> Option<Found<'py>> {
         let Some((fields, chunks)) = &self.arrow else {
-            return self.object.get_item(name).ok().map(Found::Values);
+            return self.object.get_item(name).and_then(arrow_backed).ok().map(Found::Values);
         };
         let at = fields.iter().position(|field| field.name() == name)?;
         Some(Found::Arrays(chunks.iter().map(|chunk| descend(chunk, &[at])).collect()))
@@ -245,7 +245,7 @@ impl<'a, 'py> Table<'a, 'py> {
             return Ok(Found::Arrays(chunks.iter().map(|chunk| descend(chunk, &places)).collect()));
         }
         let (first, below) = field.path.split_first().ok_or_else(|| missing(""))?;
-        let column = self.object.get_item(first).map_err(|_| missing(""))?;
+        let column = arrow_backed(self.object.get_item(first).map_err(|_| missing(""))?)?;
         if below.is_empty() {
             return Ok(Found::Values(column));
         }
@@ -297,6 +297,17 @@ impl<'a, 'py> Table<'a, 'py> {
 fn is_of(object: &Bound<'_, PyAny>, package: &str) -> PyResult<bool> {
     let module = object.get_type().getattr("__module__")?.to_string();
     Ok(module.split('.').next() == Some(package))
+}
+
+/// Returns the Arrow array of a pandas column that is stored as one, and any other column itself.
+fn arrow_backed(column: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if is_of(&column, "pandas")? && column.hasattr("array")? {
+        let array = column.getattr("array")?;
+        if array.get_type().name()?.to_string().starts_with("Arrow") {
+            return array.call_method0("__arrow_array__");
+        }
+    }
+    Ok(column)
 }
 
 /// Returns whether values of a type are lists or maps.

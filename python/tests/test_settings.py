@@ -183,6 +183,10 @@ def test_spark_resolves_the_same_settings_and_defaults():
     ]:
         with pytest.raises(twindex.InvalidError, match=why):
             _twindex.spark_rule(settings)
+    for function in ("dedup", "passages"):
+        _twindex.spark_key(function, "id")
+        with pytest.raises(twindex.InvalidError, match="^key: FILE:ROW is not taken here: rows of a DataFrame"):
+            _twindex.spark_key(function, "FILE:ROW")
     with pytest.raises(twindex.InvalidError, match="stop_words: @list is not taken here: workers"):
         _twindex.passage_fingerprints([], 5, "tokens", {"stop_words": "@list"}, False)
 

@@ -297,6 +297,7 @@ def dedup(
     `driver_edges` pairs are left, the driver decides the rest. The work is done when this function returns, and its
     result is cached; `unpersist` frees it.
     """
+    _twindex.spark_key("dedup", key)
     found = _type(documents, _key(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
@@ -382,6 +383,7 @@ def passages(
     words are sorted by hash to find the first occurrence of each. Each run of words that may be repeated takes a row.
     The work is done when this function returns, and its result is cached; `unpersist` frees it.
     """
+    _twindex.spark_key("passages", key)
     found = _type(documents, _key(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")

@@ -91,6 +91,12 @@ pub const DIFFERS: &[Difference] = &[
         why: "texts in memory are in no file; name a column of keys",
     },
     Difference {
+        doors: &[SparkDedup, SparkPassages],
+        setting: "id_field",
+        form: "FILE:ROW",
+        why: "rows of a DataFrame have no order; name a column of keys",
+    },
+    Difference {
         doors: &[PythonPassages, SparkPassages],
         setting: "words",
         form: "",
