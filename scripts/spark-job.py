@@ -399,6 +399,16 @@ def choices(session, tw, mine):
         wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(keys))]
         assert found == wanted and 20 < len(right.kept) < 280, f"{options}: {len(right.kept)} kept"
         assert tw.kept(frame, decided, key="meta.the id").count() == len(right.kept)
+    # Pointers and lists; a value of a list may be null, but not all.
+    given = [(row[0], row[1], None if number % 3 == 0 else f"title {number % 5}") for number, row in enumerate(rows)]
+    schema = "meta struct<`the id`:string, n:int>, page struct<text:string>, title string"
+    titled = session.createDataFrame(given, schema)
+    decided = tw.dedup(titled, 0.6, words=2, key="/meta/the id,meta.n", text="title,/page/text")
+    found = sorted((row.key, row.kept, row.score) for row in decided.collect())
+    right = twindex.dedup([f"{title or ''}\n{text}" for (_, (text,), title) in given], 0.6, words=2)
+    wanted = [(f"{keys[at]},0", f"{keys[right.representatives[at]]},0", right.scores[at]) for at in range(len(keys))]
+    assert found == wanted and 20 < len(right.kept) < 280, len(right.kept)
+    assert tw.kept(titled, decided, key="/meta/the id,meta.n").count() == len(right.kept)
     vectors = []
     for _ in range(200):
         vector = dict(chance.choice(vectors)) if vectors and chance.random() < 0.6 else {}

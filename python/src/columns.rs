@@ -21,6 +21,7 @@ use twindex::{Key, KeyBuf};
 use twindex_corpus::Features;
 
 use crate::error::{Failure, Result};
+use crate::fields::{FieldArrays, descend, is_nested};
 
 /// A Python value of a column.
 enum Value {
@@ -49,35 +50,22 @@ struct ColumnPiece {
     /// Number of rows of the column up to the end of this array.
     end: usize,
     array: ArrayRef,
-    /// For a dictionary array, the index into `array` for each row; `None` for a null.
+    /// For a dictionary array, and for one in structs that are null, the index into `array` for each row; `None` for a
+    /// null.
     keys: Option<Vec<Option<u32>>>,
 }
 
 impl Column {
-    /// Takes an Arrow array, a stream of Arrow arrays, or any sequence of str, bytes or int. `name` is used in errors.
+    /// Takes an Arrow array, a stream of Arrow arrays, a table with one column or one column of text, or any sequence of
+    /// str, bytes or int. `name` is used in errors.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
-        Self::of_field(name, values, None)
-    }
-
-    /// The same as [`of`](Self::of), but also takes a table with a column of this name: an Arrow table of any library,
-    /// or an object whose columns are indexed by name.
-    pub(crate) fn of_field(
-        name: &'static str,
-        values: &Bound<'_, PyAny>,
-        field: Option<&str>,
-    ) -> Result<Self> {
         // A Hugging Face dataset must be read by columns, because its Arrow interface does not apply a selection of
         // rows.
-        let is_arrow = values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?;
-        if is_arrow && !has_own_rows(values) {
-            return Self::of_arrow(name, values, field);
+        if is_arrow(values)? && !has_own_rows(values) {
+            return Self::of_arrow(name, values);
         }
-        let one = if field.is_none() { only_column(values)? } else { None };
-        if let Some(field) = field.or(one.as_deref()) {
-            let column = values.get_item(field).map_err(|error| {
-                Failure::invalid(format!("text_field: no column {field} in {name}: {error}"))
-            })?;
-            return Self::of(name, &column);
+        if let Some(one) = only_column(values)? {
+            return Self::of(name, &values.get_item(one)?);
         }
         if values.is_instance_of::<PyDict>()
             || values.hasattr("columns")?
@@ -126,25 +114,36 @@ impl Column {
         Ok(Self { name, len: all.len(), source: ColumnSource::Values(all) })
     }
 
-    fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, field: Option<&str>) -> Result<Self> {
+    fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
         let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
-        let is_nested = |array: &ArrayRef| {
-            matches!(
-                array.data_type(),
-                DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..)
-            )
-        };
         // Sets and vectors of features are converted to Python lists and pairs.
-        if field.is_none() && chunks.chunks().iter().any(is_nested) && values.hasattr("to_pylist")? {
-            return Self::of(name, &values.call_method0("to_pylist")?);
+        if is_nested(chunks.data_type()) {
+            for list in ["to_pylist", "to_list"] {
+                if values.hasattr(list)? {
+                    return Self::of(name, &values.call_method0(list)?);
+                }
+            }
         }
-        let mut arrays = Vec::new();
+        let arrays = chunks.chunks().iter().map(|array| only_text(name, array));
+        Self::of_arrays(name, arrays.collect::<Result<_>>()?)
+    }
+
+    /// Takes the arrays of a field.
+    pub(crate) fn of_arrays(name: &'static str, arrays: FieldArrays) -> Result<Self> {
+        let mut pieces = Vec::new();
         let mut len = 0;
-        for array in chunks.chunks() {
-            let array = column_of((name, "text_field"), array, field)?;
-            let (array, keys) = match dictionary(&array)? {
-                None => (array, None),
-                Some((values, keys)) => (values, Some(keys)),
+        for (array, nulls) in arrays {
+            let (array, keys) = match (dictionary(&array)?, nulls) {
+                (None, None) => (array, None),
+                (None, Some(nulls)) => {
+                    let place = |(row, is_null): (usize, &bool)| (!is_null).then_some(row as u32);
+                    (array, Some(nulls.iter().enumerate().map(place).collect()))
+                }
+                (Some((values, keys)), None) => (values, Some(keys)),
+                (Some((values, keys)), Some(nulls)) => {
+                    let keys = keys.into_iter().zip(nulls).map(|(key, is_null)| key.filter(|_| !is_null));
+                    (values, Some(keys.collect()))
+                }
             };
             let taken = matches!(
                 array.data_type(),
@@ -171,9 +170,9 @@ impl Column {
                 return Err(PyTypeError::new_err(why).into());
             }
             len += keys.as_ref().map_or(array.len(), Vec::len);
-            arrays.push(ColumnPiece { end: len, array, keys });
+            pieces.push(ColumnPiece { end: len, array, keys });
         }
-        Ok(Self { name, source: ColumnSource::Arrays(arrays), len })
+        Ok(Self { name, source: ColumnSource::Arrays(pieces), len })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -351,7 +350,7 @@ fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8
 }
 
 /// Returns whether a Python value means a missing value: `None`, NaN, and the missing values of pandas.
-fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_none() {
         return Ok(true);
     }
@@ -374,41 +373,29 @@ pub(crate) fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
     values.hasattr("_indices").unwrap_or(false)
 }
 
-/// Returns the column with this name of a table, or else its only column or only text column. An array that is not a
-/// table is returned itself. `argument` is the one that names the column.
-pub(crate) fn column_of(
-    (name, argument): (&str, &str),
-    array: &ArrayRef,
-    field: Option<&str>,
-) -> Result<ArrayRef> {
-    let DataType::Struct(fields) = array.data_type() else {
-        return match field {
-            None => Ok(Arc::clone(array)),
-            Some(field) => Err(Failure::invalid(format!(
-                "{argument}: {name} is a column and no table, so that there is none by the name {field}; leave it out"
-            ))),
-        };
-    };
+/// Returns whether a value has an Arrow interface.
+pub(crate) fn is_arrow(values: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?)
+}
+
+/// Returns the only column or the only text column of a table. An array that is not a table is returned itself.
+fn only_text(name: &str, array: &ArrayRef) -> Result<(ArrayRef, Option<Vec<bool>>)> {
+    let DataType::Struct(fields) = array.data_type() else { return Ok((Arc::clone(array), None)) };
     let is_text = |of_type: &DataType| match of_type {
         DataType::Dictionary(_, values) => is_string(values),
         of_type => is_string(of_type),
     };
     let texts: Vec<usize> = (0..fields.len()).filter(|&at| is_text(fields[at].data_type())).collect();
-    let found = match (field, fields.len(), &texts[..]) {
-        (Some(field), ..) => fields.iter().position(|one| one.name() == field),
-        (None, 1, _) => Some(0),
-        (None, _, &[one]) => Some(one),
-        (None, ..) => None,
+    let at = match (fields.len(), &texts[..]) {
+        (1, _) => 0,
+        (_, &[one]) => one,
+        _ => {
+            let names = fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+            let why = format!("{name}: which of the columns {names}? name it by text_field=\"...\"");
+            return Err(Failure::invalid(why));
+        }
     };
-    let Some(at) = found else {
-        let names = fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
-        let why = match field {
-            Some(field) => format!("{argument}: no column {field} in {name}; there are {names}"),
-            None => format!("{name}: which of the columns {names}? name it by text_field=\"...\""),
-        };
-        return Err(Failure::invalid(why));
-    };
-    Ok(Arc::clone(array.as_struct().column(at)))
+    Ok(descend(array, &[at]))
 }
 
 fn is_string(of_type: &DataType) -> bool {

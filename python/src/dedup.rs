@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3_arrow::PyTable;
 use twindex::params::KeyKind;
 use twindex_corpus::settings::Door;
@@ -15,8 +15,9 @@ use twindex_corpus::{DedupTexts, FieldNumber, Keep, SharedProgress, TextAttribut
 
 use crate::columns::Column;
 use crate::error::{Failure, Result};
+use crate::fields::LazyTable;
 use crate::idf::IdfTable;
-use crate::numbers::{field_numbers, numbers_of_column};
+use crate::numbers::field_numbers;
 use crate::rows::takes_features;
 use crate::settings::CallSettings;
 use crate::values::Values;
@@ -133,16 +134,21 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 ///     tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
 ///     pairs of a name and its weight. Names are str or int; 7 is the same as "7".
 /// near: the setting `near` below; `threshold` is its second name.
-/// text_field: the column with the texts, if a table has several columns.
+/// text_field: the column with the texts, if a table has several columns: a name, a path into structs or dicts,
+///     "page.text" or "/page/text", or a list of these, "title,page.text", whose values are joined by line feeds. A column
+///     with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
+/// id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
+///     Of texts with equal numbers, that with the smallest key is considered first.
 /// keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
 ///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
 ///     "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-///     hash of the key or by the key. Texts with equal numbers are considered in input order.
+///     hash of the key or by the key. Without keys, texts with equal numbers are considered in input order.
 /// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
 ///     them is removed for the equal text first.
-/// inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
-///     value is kept.
-/// against_inside: with `against` and `inside`, the value of each text of `against`.
+/// inside: a value for each text, such as its source, or the name of a column with the values. Only texts with the same
+///     value are compared, so one text of each value is kept.
+/// against_inside: with `against` and `inside`, the value of each text of `against`, or a column of it; by default that of
+///     `inside`.
 /// nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
 /// idf: the IdfTable of weights="idf". Texts are tokenized as those of the table.
 /// progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
@@ -157,14 +163,15 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// `dedup` lists no other pairs and forms no connected components: `Index.pairs` lists all near pairs of an index, and
 /// `Forest` connects pairs.
 #[pyfunction]
-#[pyo3(signature = (texts, near=None, *, text_field=None, keep=None, against=None, inside=None, against_inside=None,
-    nulls="raise", idf=None, progress=None, **settings))]
+#[pyo3(signature = (texts, near=None, *, text_field=None, id_field=None, keep=None, against=None, inside=None,
+    against_inside=None, nulls="raise", idf=None, progress=None, **settings))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     near: Option<&Bound<'_, PyAny>>,
     text_field: Option<&str>,
+    id_field: Option<&str>,
     keep: Option<&Bound<'_, PyAny>>,
     against: Option<&Bound<'_, PyAny>>,
     inside: Option<&Bound<'_, PyAny>>,
@@ -181,13 +188,23 @@ pub(crate) fn dedup(
         }
         call.set(Door::PythonDedup, "near", near)?;
     }
-    let (keep, by) = keep_of(keep, texts)?;
+    let table = LazyTable::new("texts", texts);
+    let keys = id_field.map(|field| keys_of(Door::PythonDedup, &table, field)).transpose()?;
+    let (keep, by) = keep_of(keep, &table, keys)?;
     let shingling = call.shingling(idf.map(|idf| &*idf.get().inner))?;
     call.rule.keep = keep;
-    let texts = Column::of_field("texts", texts, text_field)?;
-    let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;
-    let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
-    let against_inside = against_inside.map(|values| Column::of("against_inside", values)).transpose()?;
+    let texts = table.texts(text_field)?;
+    let history = against.map(|against| LazyTable::new("against", against));
+    let against = history.as_ref().map(|history| history.texts(text_field)).transpose()?;
+    // A column of both tables.
+    let of_both = inside.filter(|inside| against_inside.is_none() && inside.is_instance_of::<PyString>());
+    let inside = inside.map(|inside| table.values("inside", inside)).transpose()?;
+    let against_inside = match (&history, against_inside.or(of_both)) {
+        (Some(history), Some(values)) => Some(history.values("against_inside", values)?),
+        (None, Some(_)) if of_both.is_some() => None,
+        (None, Some(values)) => Some(Column::of("against_inside", values)?),
+        (_, None) => None,
+    };
     match (&against, &inside, &against_inside) {
         (Some(_), Some(_), None) => {
             return Err(Failure::invalid(
@@ -218,29 +235,40 @@ pub(crate) fn dedup(
 }
 
 /// The values that determine the order of the texts.
-pub(crate) enum TextOrder {
-    Nothing,
-    Numbers(Vec<FieldNumber>),
-    Keys(Column),
+#[derive(Default)]
+pub(crate) struct TextOrder {
+    pub(crate) numbers: Option<Vec<FieldNumber>>,
+    /// The keys by which texts are ordered, or those of equal numbers.
+    pub(crate) keys: Option<Column>,
 }
 
-/// Parses the value of `keep`: a text form, or a name with numbers or keys. A column is one of the table `texts`.
+/// Returns the keys in the column or columns that `id_field` names.
+pub(crate) fn keys_of(door: Door, table: &LazyTable<'_, '_>, field: &str) -> Result<Column> {
+    door.check("id_field", field)?;
+    table.get("id_field", field)?.keys("id_field", field)
+}
+
+/// Parses the value of `keep`: a text form, or a name with numbers or keys. A column is one of the table `texts`, and
+/// `keys` are those of `id_field`.
 pub(crate) fn keep_of(
     keep: Option<&Bound<'_, PyAny>>,
-    texts: &Bound<'_, PyAny>,
+    texts: &LazyTable<'_, '_>,
+    keys: Option<Column>,
 ) -> Result<(Keep, TextOrder)> {
     const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), \"max:COLUMN\", \
                             \"min:COLUMN\", (\"key-hash\", keys) or (\"smallest-key\", keys)";
-    let Some(keep) = keep else { return Ok((Keep::First, TextOrder::Nothing)) };
+    let Some(keep) = keep else { return Ok((Keep::First, TextOrder::default())) };
     if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
-        let numbers = || field_numbers("keep", &beside).map(TextOrder::Numbers);
-        let keys = || Column::of("keep", &beside).map(TextOrder::Keys);
+        let by_numbers =
+            |keys| Ok::<_, Failure>(TextOrder { numbers: Some(field_numbers("keep", &beside)?), keys });
+        let by_keys =
+            || Ok::<_, Failure>(TextOrder { numbers: None, keys: Some(Column::of("keep", &beside)?) });
         return match &*name {
             // The numbers are not those of a field.
-            "max" => Ok((Keep::Max("numbers".to_owned()), numbers()?)),
-            "min" => Ok((Keep::Min("numbers".to_owned()), numbers()?)),
-            "key-hash" => Ok((Keep::KeyHash, keys()?)),
-            "smallest-key" => Ok((Keep::SmallestKey, keys()?)),
+            "max" => Ok((Keep::Max("numbers".to_owned()), by_numbers(keys)?)),
+            "min" => Ok((Keep::Min("numbers".to_owned()), by_numbers(keys)?)),
+            "key-hash" => Ok((Keep::KeyHash, by_keys()?)),
+            "smallest-key" => Ok((Keep::SmallestKey, by_keys()?)),
             _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
         };
     }
@@ -253,12 +281,15 @@ pub(crate) fn keep_of(
     }
     let parsed: Keep = text.parse().map_err(|_| Failure::invalid(format!("{EXPECTED}, found {text}")))?;
     let by = match &parsed {
-        Keep::First | Keep::Longest => TextOrder::Nothing,
+        Keep::First | Keep::Longest => TextOrder::default(),
         Keep::Max(column) | Keep::Min(column) => {
-            TextOrder::Numbers(numbers_of_column("keep", texts, column)?)
+            TextOrder { numbers: Some(texts.get("keep", column)?.numbers("keep", column)?), keys }
         }
+        Keep::KeyHash | Keep::SmallestKey if keys.is_some() => TextOrder { numbers: None, keys },
         Keep::KeyHash | Keep::SmallestKey => {
-            let why = format!("keep: {text} needs a key for each text: keep=(\"{text}\", keys)");
+            let why = format!(
+                "keep: {text} needs a key for each text: keep=(\"{text}\", keys), or id_field for a column of keys"
+            );
             return Err(Failure::invalid(why));
         }
     };
@@ -295,15 +326,12 @@ impl DedupInput<'_> {
         if u32::try_from(texts + self.against.map_or(0, Column::len)).is_err() {
             return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {texts}")));
         }
-        let (what, of_keep) = match self.by {
-            TextOrder::Nothing => ("values", None),
-            TextOrder::Numbers(numbers) => ("numbers", Some(numbers.len())),
-            TextOrder::Keys(keys) => ("keys", Some(keys.len())),
-        };
-        debug_assert!(of_keep.is_some() || keep.field().is_none());
-        for (name, len) in
-            [(format!("keep: {what}"), of_keep), ("inside".into(), self.inside.map(Column::len))]
-        {
+        debug_assert!(self.by.numbers.is_some() || keep.field().is_none());
+        for (name, len) in [
+            ("keep: numbers", self.by.numbers.as_ref().map(Vec::len)),
+            ("keep: keys", self.by.keys.as_ref().map(Column::len)),
+            ("inside", self.inside.map(Column::len)),
+        ] {
             if let Some(len) = len.filter(|&len| len != texts) {
                 return Err(Failure::invalid(format!("{name}: expected {texts}, one a text, found {len}")));
             }
@@ -360,14 +388,12 @@ impl DedupInput<'_> {
         let inside: Option<Vec<&[u8]>> = inside
             .as_ref()
             .map(|inside| against_inside.iter().flatten().chain(inside).map(|value| &**value).collect());
-        let numbers: Option<Vec<FieldNumber>> = match self.by {
-            TextOrder::Numbers(numbers) => Some(of_places().map(|row| numbers[row]).collect()),
-            _ => None,
-        };
-        let keys = match self.by {
-            TextOrder::Keys(keys) => Some(of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()?),
-            _ => None,
-        };
+        let numbers = self.by.numbers.as_ref();
+        let numbers: Option<Vec<FieldNumber>> =
+            numbers.map(|numbers| of_places().map(|row| numbers[row]).collect());
+        let keys = self.by.keys.as_ref();
+        let keys =
+            keys.map(|keys| of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()).transpose()?;
         let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
         let beside = TextAttributes {
             history: history.len(),

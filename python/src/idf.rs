@@ -16,6 +16,7 @@ use twindex_join::SharedProgress;
 use crate::args;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
+use crate::fields::LazyTable;
 use crate::rows::{RowWork, sketch_row, takes_features};
 use crate::settings::CallSettings;
 use crate::watch::watched;
@@ -58,7 +59,7 @@ impl IdfTable {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> Result<Self> {
         let shingling = CallSettings::of(Door::PythonIdf, settings)?.shingling(None)?;
-        let texts = Column::of_field("texts", texts, text_field)?;
+        let texts = LazyTable::new("texts", texts).texts(text_field)?;
         watched(py, progress, |watched| {
             watched.begin("counting", texts.len() as u64);
             if takes_features(&shingling) {

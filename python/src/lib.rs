@@ -13,6 +13,7 @@ mod columns;
 mod cut;
 mod dedup;
 mod error;
+mod fields;
 mod forest;
 mod hit;
 mod idf;
@@ -72,6 +73,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(passages::passages, module)?)?;
     module.add_function(wrap_pyfunction!(settings::_settings, module)?)?;
     module.add_function(wrap_pyfunction!(rule::spark_rule, module)?)?;
+    module.add_function(wrap_pyfunction!(rule::spark_key, module)?)?;
     module.add_function(wrap_pyfunction!(rule::shingle_sets, module)?)?;
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;

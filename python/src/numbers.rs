@@ -1,5 +1,7 @@
 //! Numbers that determine the order of texts: Python sequences and Arrow arrays.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
@@ -9,18 +11,21 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyBool;
 use pyo3_arrow::input::AnyArray;
 use twindex::Error;
 use twindex_corpus::FieldNumber;
 
-use crate::columns::{column_of, has_own_rows};
+use crate::columns::is_arrow;
 use crate::error::{Failure, Result};
+use crate::fields::FieldArrays;
 
 /// Takes an Arrow array, a stream of Arrow arrays, or any sequence of int or float. `name` is used in errors.
 pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
     if is_arrow(values)? {
-        return of_arrow(name, values, None);
+        let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+        let arrays: FieldArrays = chunks.chunks().iter().map(|array| (Arc::clone(array), None)).collect();
+        return numbers_of_arrays(name, &arrays);
     }
     let mut all = Vec::with_capacity(values.len().unwrap_or(0));
     for (at, value) in values.try_iter()?.enumerate() {
@@ -28,32 +33,6 @@ pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Re
         all.push(number(&value).ok_or_else(|| wrong(name, at, &value.to_string()))?);
     }
     Ok(all)
-}
-
-/// Takes a column of numbers of a table. `name` is used in errors.
-pub(crate) fn numbers_of_column(
-    name: &'static str,
-    table: &Bound<'_, PyAny>,
-    column: &str,
-) -> Result<Vec<FieldNumber>> {
-    if is_arrow(table)? && !has_own_rows(table) {
-        return of_arrow(name, table, Some(column));
-    }
-    let is_table =
-        table.is_instance_of::<PyDict>() || table.hasattr("columns")? || table.hasattr("column_names")?;
-    if !is_table {
-        let found = table.get_type().name()?;
-        let why =
-            format!("{name}: expected a table with the column {column}, found {found}; give numbers instead");
-        return Err(Failure::invalid(why));
-    }
-    let values = table.get_item(column);
-    let values = values.map_err(|error| Failure::invalid(format!("{name}: no column {column}: {error}")))?;
-    field_numbers(name, &values)
-}
-
-fn is_arrow(values: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?)
 }
 
 /// Extracts an int, exactly, or a float; `None` for anything else, for NaN and for infinity.
@@ -67,14 +46,10 @@ fn number(value: &Bound<'_, PyAny>) -> Option<FieldNumber> {
     FieldNumber::float(value.extract().ok()?)
 }
 
-fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, column: Option<&str>) -> Result<Vec<FieldNumber>> {
-    let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+/// Takes the arrays of a field. `name` is used in errors.
+pub(crate) fn numbers_of_arrays(name: &'static str, arrays: &FieldArrays) -> Result<Vec<FieldNumber>> {
     let mut all = Vec::new();
-    for array in chunks.chunks() {
-        let array = match column {
-            None => array,
-            Some(_) => &column_of(("texts", name), array, column)?,
-        };
+    for (array, nulls) in arrays {
         let read = reader(array.data_type()).ok_or_else(|| {
             let found = array.data_type();
             PyTypeError::new_err(format!(
@@ -82,10 +57,13 @@ fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, column: Option<&str>)
             ))
         })?;
         for at in 0..array.len() {
-            let number = if array.is_null(at) { None } else { read(array, at) };
-            all.push(number.ok_or_else(|| {
-                wrong(name, all.len(), if array.is_null(at) { "none" } else { "no finite number" })
-            })?);
+            let is_null = array.is_null(at) || nulls.as_ref().is_some_and(|nulls| nulls[at]);
+            let number = if is_null { None } else { read(array, at) };
+            all.push(
+                number.ok_or_else(|| {
+                    wrong(name, all.len(), if is_null { "none" } else { "no finite number" })
+                })?,
+            );
         }
     }
     Ok(all)

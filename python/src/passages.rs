@@ -12,8 +12,9 @@ use twindex_corpus::{Exact, PassageSteps, PassagesOfTexts, SharedProgress, TextA
 
 use crate::args;
 use crate::columns::{Column, batch};
-use crate::dedup::{TextOrder, choice, keep_of, key};
+use crate::dedup::{TextOrder, choice, keep_of, key, keys_of};
 use crate::error::{Failure, Result};
+use crate::fields::LazyTable;
 use crate::settings::CallSettings;
 use crate::watch::watched;
 
@@ -64,14 +65,14 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 /// keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
 ///     ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
 ///     "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
-/// text_field, progress: as for dedup.
+/// text_field, id_field, progress: as for dedup.
 ///
 /// All other keywords are settings of the command, as for dedup.
 ///
 #[doc = include_str!("passages_settings.txt")]
 #[pyfunction]
-#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, text_field=None, progress=None,
-    **settings))]
+#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, text_field=None, id_field=None,
+    progress=None, **settings))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn passages(
     py: Python<'_>,
@@ -81,13 +82,16 @@ pub(crate) fn passages(
     exact: &str,
     keep: Option<&Bound<'_, PyAny>>,
     text_field: Option<&str>,
+    id_field: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> Result<Vec<Passage>> {
     let CallSettings { text, resources, .. } = CallSettings::of(Door::PythonPassages, settings)?;
     let exact = choice("exact", exact, &EXACT)?;
-    let (keep, by) = keep_of(keep, texts)?;
-    let texts = Column::of_field("texts", texts, text_field)?;
+    let table = LazyTable::new("texts", texts);
+    let keys = id_field.map(|field| keys_of(Door::PythonPassages, &table, field)).transpose()?;
+    let (keep, by) = keep_of(keep, &table, keys)?;
+    let texts = table.texts(text_field)?;
     let job = PassagesOfTexts { min_words, exact, within, keep, text, memory: resources.memory };
     watched(py, progress, |watched| work(&texts, &by, &job, watched))
 }
@@ -98,16 +102,12 @@ fn work(
     job: &PassagesOfTexts,
     watched: &SharedProgress,
 ) -> Result<Vec<Passage>> {
-    let keys: Option<Vec<_>> = match by {
-        TextOrder::Keys(keys) => Some((0..keys.len()).map(|row| key(keys, row)).collect::<Result<_>>()?),
-        TextOrder::Numbers(_) | TextOrder::Nothing => None,
-    };
+    let keys =
+        by.keys.as_ref().map(|keys| (0..keys.len()).map(|row| key(keys, row)).collect::<Result<Vec<_>>>());
+    let keys = keys.transpose()?;
     let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
-    let numbers = match by {
-        TextOrder::Numbers(numbers) => Some(&numbers[..]),
-        TextOrder::Keys(_) | TextOrder::Nothing => None,
-    };
-    let beside = TextAttributes { numbers, keys: keys.as_deref(), ..TextAttributes::default() };
+    let beside =
+        TextAttributes { numbers: by.numbers.as_deref(), keys: keys.as_deref(), ..TextAttributes::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
     // A text that is not valid UTF-8 has no words and so no passages.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();

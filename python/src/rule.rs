@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatch;
 use twindex::params::{Shingling, WeightUnit};
 use twindex::sketch::Nearness;
-use twindex_corpus::settings::{Door, Value};
+use twindex_corpus::settings::{Door, Value, in_words_of};
 use twindex_corpus::{Boilerplate, Features, Near, SetMaker, SetWork, Weights};
 
 use crate::columns::{Column, batch};
@@ -57,6 +57,16 @@ pub(crate) fn spark_rule<'py>(
     rule.set_item("weight_unit", call.rule.weight_unit.map(WeightUnit::value))?;
     rule.set_item("without_boilerplate", spans)?;
     Ok(rule)
+}
+
+/// Returns an error if a function of Spark, `dedup` or `passages`, does not take this value of `key`.
+#[pyfunction]
+pub(crate) fn spark_key(function: &str, key: &str) -> Result<()> {
+    let doors = [("dedup", Door::SparkDedup), ("passages", Door::SparkPassages)];
+    choice("function", function, &doors)?.check("id_field", key).map_err(|why| {
+        let why = in_words_of(&why.to_string(), |name| name.replace("id_field", "key"));
+        Failure::invalid(why)
+    })
 }
 
 /// Returns the shingle set and the number of tokens of each text, as `set` and `tokens`. `boilerplate` lists spans to

@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use twindex::params::{Shingling, Tokens};
 use twindex_corpus::settings::{self, AnySettings, Choice, Difference, Door, Setting, Settings};
-use twindex_corpus::{Resources, Rule, TextOptions};
+use twindex_corpus::{DedupTexts, Resources, Rule, TextOptions};
 
 use crate::error::{Failure, Result};
+use crate::rows::takes_features;
 
 /// The kind of tokens of documents that are sets or vectors of features instead of texts.
 const FEATURES: &str = "features";
@@ -34,10 +35,20 @@ fn takes(door: Door) -> (bool, bool, bool) {
 /// The other keywords of a door, which a message about an unknown name may suggest.
 fn keywords(door: Door) -> &'static [&'static str] {
     match door {
-        Door::PythonDedup => {
-            &["text_field", "keep", "against", "inside", "against_inside", "nulls", "idf", "progress"]
+        Door::PythonDedup => &[
+            "text_field",
+            "id_field",
+            "keep",
+            "against",
+            "inside",
+            "against_inside",
+            "nulls",
+            "idf",
+            "progress",
+        ],
+        Door::PythonPassages => {
+            &["min_words", "within", "exact", "keep", "text_field", "id_field", "progress"]
         }
-        Door::PythonPassages => &["min_words", "within", "exact", "keep", "text_field", "progress"],
         Door::PythonIdf => &["text_field", "min_df", "max_entries", "progress"],
         Door::SparkDedup => &["key", "text", "keep", "inside", "driver_edges", "idf", "features"],
         Door::SparkPassages => &["min_words", "key", "text", "keep", "within", "exact"],
@@ -90,6 +101,8 @@ impl CallSettings {
 
     /// Returns how texts are split into shingles: as by the settings, with which a table must agree.
     pub(crate) fn shingling(&self, table: Option<&twindex::IdfTable>) -> Result<Shingling> {
+        let is_features = self.features || table.is_some_and(|table| takes_features(table.shingling()));
+        DedupTexts::check_rule(&self.rule, table.is_some(), is_features)?;
         self.text.check_features(self.features)?;
         self.text.check_near(self.rule.near.unwrap_or_default())?;
         let own = || {

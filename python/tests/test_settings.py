@@ -132,7 +132,7 @@ def test_keep_takes_a_column_of_the_table():
             twindex.dedup(table, text_field="text", keep="max:stars")
     with pytest.raises(TypeError, match="keep: expected integers or floats, found Utf8"):
         twindex.dedup(tables[1], text_field="text", keep="max:name")
-    with pytest.raises(twindex.InvalidError, match="keep: expected a table with the column score, found list"):
+    with pytest.raises(twindex.InvalidError, match="keep: texts is a list and no table, so that there is no column score; give numbers instead"):
         twindex.dedup([SAME], keep="max:score")
 
 
@@ -154,6 +154,9 @@ def test_keep_takes_a_column_of_the_table():
         ("keep: expected .first.*found best", lambda: twindex.passages([SAME], keep="best")),
         ('tokens: expected one of words,.* found "features"', lambda: twindex.passages([SAME], tokens="features")),
         ("weights goes with a resemblance or containment in near", lambda: twindex.dedup([SAME], "equal", weights="tf")),
+        # The first of several mistakes is the one that the command names.
+        ("^weights goes with a resemblance", lambda: twindex.dedup([SAME], "equal", weights="tf", tokens="sentences")),
+        ("^weights idf needs a table", lambda: twindex.dedup([SAME], "equal", weights="idf", words=2)),
         ("max_work: expected a number from 0", lambda: twindex.dedup([SAME], max_work=1.5)),
     ],
 )
@@ -180,6 +183,10 @@ def test_spark_resolves_the_same_settings_and_defaults():
     ]:
         with pytest.raises(twindex.InvalidError, match=why):
             _twindex.spark_rule(settings)
+    for function in ("dedup", "passages"):
+        _twindex.spark_key(function, "id")
+        with pytest.raises(twindex.InvalidError, match="^key: FILE:ROW is not taken here: rows of a DataFrame"):
+            _twindex.spark_key(function, "FILE:ROW")
     with pytest.raises(twindex.InvalidError, match="stop_words: @list is not taken here: workers"):
         _twindex.passage_fingerprints([], 5, "tokens", {"stop_words": "@list"}, False)
 

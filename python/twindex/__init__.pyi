@@ -667,13 +667,14 @@ def dedup(
     near: float | str | None = None,
     *,
     text_field: str | None = None,
+    id_field: str | None = None,
     keep: str
     | tuple[Literal["max", "min"], _Numbers]
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
     | None = None,
     against: _Texts | Table | None = None,
-    inside: _Keys | None = None,
-    against_inside: _Keys | None = None,
+    inside: str | _Keys | None = None,
+    against_inside: str | _Keys | None = None,
     nulls: Literal["raise", "keep", "drop"] = "raise",
     idf: IdfTable | None = None,
     progress: _Progress = None,
@@ -689,16 +690,21 @@ def dedup(
         tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
         pairs of a name and its weight. Names are str or int; 7 is the same as "7".
     near: the setting `near` below; `threshold` is its second name.
-    text_field: the column with the texts, if a table has several columns.
+    text_field: the column with the texts, if a table has several columns: a name, a path into structs or dicts,
+        "page.text" or "/page/text", or a list of these, "title,page.text", whose values are joined by line feeds. A column
+        with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
+    id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
+        Of texts with equal numbers, that with the smallest key is considered first.
     keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
         by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
         "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-        hash of the key or by the key. Texts with equal numbers are considered in input order.
+        hash of the key or by the key. Without keys, texts with equal numbers are considered in input order.
     against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
         them is removed for the equal text first.
-    inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
-        value is kept.
-    against_inside: with `against` and `inside`, the value of each text of `against`.
+    inside: a value for each text, such as its source, or the name of a column with the values. Only texts with the same
+        value are compared, so one text of each value is kept.
+    against_inside: with `against` and `inside`, the value of each text of `against`, or a column of it; by default that of
+        `inside`.
     nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
     idf: the IdfTable of weights="idf". Texts are tokenized as those of the table.
     progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
@@ -739,6 +745,7 @@ def passages(
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
     | None = None,
     text_field: str | None = None,
+    id_field: str | None = None,
     progress: _Progress = None,
     **settings: Unpack[_PassagesSettings],
 ) -> list[tuple[int, int, int, int, int, int]]:
@@ -754,7 +761,7 @@ def passages(
     keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
         ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
         "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
-    text_field, progress: as for dedup.
+    text_field, id_field, progress: as for dedup.
 
     All other keywords are settings of the command, as for dedup.
 

@@ -90,8 +90,8 @@ def sketch(
 ) -> DataFrame:
     """Returns the sketches of documents: key, shard, fingerprint, features, signature, bottom, modular, set.
 
-    key, text: columns, or paths to fields of structs such as "page.text". Columns of data that the parameters do not
-    keep are empty or null. A document without words has no features. A row without a text ends the job with an error
+    key, text: columns, or paths to fields of structs, "page.text" or "/page/text", or lists of these, "title,page.text",
+    whose values are joined as the command joins them. Columns of data that the parameters do not keep are empty or null. A document without words has no features. A row without a text ends the job with an error
     that names its key.
     """
     run = _Sketch(params, shards, _version())
@@ -275,7 +275,8 @@ def dedup(
 
     near: the setting `near`; `threshold` is its second name. With "containment:J", larger documents come first, and the
         score is the share of the document that the kept one contains.
-    key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text".
+    key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text"; key and text
+        may be lists of these, as in `sketch`.
     keep: the order in which documents are considered: "smallest-key", "key-hash" (by a hash of the key), "longest" (by
         number of words), or "max:COLUMN" or "min:COLUMN", or ("max", column) or ("min", column), for numbers; for equal
         numbers, by key. Rows have no order in Spark, so there is no "first".
@@ -296,7 +297,8 @@ def dedup(
     `driver_edges` pairs are left, the driver decides the rest. The work is done when this function returns, and its
     result is cached; `unpersist` frees it.
     """
-    found = _type(documents, _column(documents, key))
+    _twindex.spark_key("dedup", key)
+    found = _type(documents, _key(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
     rule = _rule(near, settings, idf, features)
@@ -318,7 +320,11 @@ def _rule(near, settings, idf, features):
         if "threshold" in settings:
             raise InvalidError("threshold: a second name of near; give one of the two", field="threshold")
         settings = {"near": near, **settings}
-    return _twindex.spark_rule(settings, idf, features)
+    try:
+        return _twindex.spark_rule(settings, idf, features)
+    except InvalidError as error:
+        # Features are documents of another kind here, and no tokens of texts.
+        raise InvalidError(str(error).replace('tokens="features"', "features=True")) from None
 
 
 def groups(
@@ -377,10 +383,11 @@ def passages(
     words are sorted by hash to find the first occurrence of each. Each run of words that may be repeated takes a row.
     The work is done when this function returns, and its result is cached; `unpersist` frees it.
     """
-    found = _type(documents, _column(documents, key))
+    _twindex.spark_key("passages", key)
+    found = _type(documents, _key(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
-    of_key, of_text = _column(documents, key), _column(documents, text)
+    of_key, of_text = _key(documents, key), _text(documents, text)
     rows = documents.select(
         _needed(of_key, key).alias("id"),
         _number(documents, keep, of_key).alias("number"),
@@ -446,11 +453,11 @@ class _Dedup:
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK_2)
 
     def decide(self, documents, key, text, keep, inside):
-        of_key, of_text = _column(documents, key), _column(documents, text)
+        of_key = _key(documents, key)
         if self.features:
-            of_text = _canonical(documents, of_text, text, of_key)
+            of_text = _canonical(documents, _column(documents, text), text, of_key)
         else:
-            of_text = of_text.cast("string")
+            of_text = _text(documents, text).cast("string")
         value = F.lit("")
         if inside is not None:
             value = _needed(_column(documents, inside).cast("string"), inside, of_key)
@@ -707,7 +714,7 @@ def clusters(pairs: DataFrame, *, memory: int = MEMORY, fan_in: int = FAN_IN) ->
 def kept(documents: DataFrame, clusters: DataFrame, *, key: str = "id") -> DataFrame:
     """Returns the documents to keep: those in no cluster, and the kept document of each cluster."""
     gone = clusters.where("key <> kept").select(F.col("key").alias("_twindex_gone"))
-    return documents.join(gone, _column(documents, key) == F.col("_twindex_gone"), "left_anti")
+    return documents.join(gone, _key(documents, key) == F.col("_twindex_gone"), "left_anti")
 
 
 def write_pairs(pairs: DataFrame, path: str | os.PathLike[str]) -> None:
@@ -768,18 +775,52 @@ def _segments_folder(path):
     return path.rstrip("/") + ".segments"
 
 
+def _quoted(*names):
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
 def _column(frame, name):
-    """Returns the column with this name, or the struct field at this path."""
+    """Returns the column with this name, or the struct field at this path, "page.text", or pointer, "/page/text"."""
     if name in frame.columns:
-        return F.col("`" + name.replace("`", "``") + "`")
+        return F.col(_quoted(name))
+    if name.startswith("/"):
+        path = [part.replace("~1", "/").replace("~0", "~") for part in name[1:].split("/")]
+    else:
+        path = name.split(".")
     kind = frame.schema
-    for part in name.split("."):
+    for part in path:
         fields = {field.name: field.dataType for field in getattr(kind, "fields", ())}
         if part not in fields:
             there = ", ".join(fields) or "no fields"
             raise InvalidError(f"no column {name}; there are {', '.join(frame.columns)}, and at {part}: {there}", field=name)
         kind = fields[part]
-    return F.col(".".join("`" + part.replace("`", "``") + "`" for part in name.split(".")))
+    return F.col(_quoted(*path))
+
+
+def _columns(frame, names):
+    """Returns the column with this name, or those of a list of names, which commas separate."""
+    if names in frame.columns:
+        return [_column(frame, names)]
+    return [_column(frame, name) for name in names.split(",")]
+
+
+def _text(frame, names):
+    """Returns the text in a column, or in several, whose values are joined by line feeds: null if all are null."""
+    parts = _columns(frame, names)
+    if len(parts) == 1:
+        return parts[0]
+    joined = F.concat_ws("\n", *[F.coalesce(part.cast("string"), F.lit("")) for part in parts])
+    return F.when(F.coalesce(*[part.cast("string") for part in parts]).isNotNull(), joined)
+
+
+def _key(frame, names):
+    """Returns the key in a column, or in several, whose values are joined by commas, as the command joins them."""
+    parts = _columns(frame, names)
+    if len(parts) == 1:
+        return parts[0]
+    # A null in one of them makes the key null.
+    escaped = [F.regexp_replace(part.cast("string"), r"([,\\])", r"\\$1") for part in parts]
+    return F.concat(escaped[0], *[one for part in escaped[1:] for one in (F.lit(","), part)])
 
 
 def _type(frame, column):
@@ -787,7 +828,7 @@ def _type(frame, column):
 
 
 def _text_column(frame, name, key):
-    return _needed(_column(frame, name), name, _column(frame, key)).alias("text")
+    return _needed(_text(frame, name), name, _key(frame, key)).alias("text")
 
 
 def _key_type(params):
@@ -795,7 +836,7 @@ def _key_type(params):
 
 
 def _key_column(frame, key, params):
-    column = _column(frame, key)
+    column = _key(frame, key)
     found = _type(frame, column)
     if params.keys == "u64" and found not in _INTEGERS:
         expected = f"{', '.join(_INTEGERS[:-1])} or {_INTEGERS[-1]}"

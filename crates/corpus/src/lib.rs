@@ -84,8 +84,9 @@ pub use dedup::{
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Charset, Compression, Counts, DecidingFields, Dialect, Features, FieldNumber, Ids,
-    InputFormat, InputOptions, InvalidUtf8, Kind as InputKind, Quote, UrlPart,
+    AttachedFields, Charset, Compression, Counts, DecidingFields, Dialect, Features, FieldNumber, FieldPath,
+    Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind, Quote, Selection as FieldSelection,
+    UrlPart,
 };
 pub use observer::{Observer, Progress};
 pub use passages::{

@@ -1,5 +1,5 @@
 //! Random jobs, drawn from the declarations of the settings, through the doors of the command and the library: the same
-//! documents stay, or the same refusal is given.
+//! documents stay, or the same refusal is given. `doors` has the same jobs through Python and Spark.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -7,9 +7,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use rayon::prelude::*;
+use twindex::{Admitted, Index};
 use twindex_corpus::settings::{self, AnySettings, Kind};
-use twindex_corpus::{Dedup, DedupTexts, FieldNumber, Keep, Near, TextAttributes};
+use twindex_corpus::{Dedup, DedupTexts, FieldNumber, Keep, Near, TextAttributes, Weights};
 
+use crate::doors;
 use crate::support::Bench;
 
 /// Number of jobs; `TWINDEX_JOBS` replaces it.
@@ -84,11 +86,11 @@ impl Random {
 }
 
 /// One document: its key, its text and its line.
-struct One {
-    id: String,
+pub(crate) struct One {
+    pub(crate) id: String,
     text: String,
     score: u32,
-    line: String,
+    pub(crate) line: String,
 }
 
 /// Texts that repeat words, with changes, copies, accents and documents without words.
@@ -120,7 +122,7 @@ fn corpus() -> Vec<One> {
             let line = serde_json::json!({
                 "id": id, "text": text, "title": random.of(&["one", "two words here"]), "points": score, "lang": lang,
                 "url": format!("https://{lang}.example/{number}"),
-                "print": format!("{:016x}", random.below(1 << 12)), "feats": [text.len() % 7, "a", "b"],
+                "print": format!("{:016x}", random.below(1 << 12)), "feats": [(text.len() % 7).to_string(), "a", "b"],
                 "meta": { "rank": random.below(9), "part": random.below(3).to_string() },
             });
             One { id, text, score, line: line.to_string() }
@@ -129,7 +131,7 @@ fn corpus() -> Vec<One> {
 }
 
 /// The settings of a job: names and values in text form.
-type Drawn = Vec<(&'static str, Kind, &'static str)>;
+pub(crate) type Drawn = Vec<(&'static str, Kind, &'static str)>;
 
 fn draw(seed: u64) -> Drawn {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 5);
@@ -146,7 +148,7 @@ fn draw(seed: u64) -> Drawn {
 }
 
 /// The keys that stay in order, and the pairs; or why the job was refused.
-type Outcome = Result<(Vec<String>, String), String>;
+pub(crate) type Outcome = Result<(Vec<String>, String), String>;
 
 fn results(out: &Path) -> (Vec<String>, String) {
     let clusters = std::fs::read_to_string(out.join("clusters.tsv")).unwrap();
@@ -198,7 +200,7 @@ fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>
     if matches!(job.rule.near, Some(Near::Within(_) | Near::Equal)) || is_file {
         return None;
     }
-    if job.rule.keep.field().is_some() && !by_score || job.rule.weights == twindex_corpus::Weights::Idf {
+    if job.rule.keep.field().is_some() && !by_score || job.rule.weights == Weights::Idf {
         return None;
     }
     job.shingling = match text.shingling() {
@@ -247,9 +249,37 @@ fn by_stream(bench: &Bench, input: &str, drawn: &Drawn, name: &str) -> Option<Ve
     Some(kept)
 }
 
+/// Returns the keys that [`Writer::admit`](twindex::Writer::admit) finds new, one document after the other; `None` if it
+/// does not decide by the rule of this job.
+fn by_admit(corpus: &[One], drawn: &Drawn, folder: &Path) -> Option<Vec<String>> {
+    let mut job = Dedup::default();
+    for (name, _, value) in drawn {
+        settings::set(&mut job.settings_mut(), name, &[value]).ok()?;
+    }
+    let usual = Dedup::default();
+    let rule = settings::Rule { near: job.rule.near, ..usual.rule };
+    let is_of_texts = job.reading == usual.reading && job.scope == usual.scope && !job.brings_fingerprints();
+    let is_by_resemblance = matches!(job.rule.near, None | Some(Near::Resemblance(_)));
+    if job.rule != rule || !is_of_texts || !is_by_resemblance {
+        return None;
+    }
+    let index = Index::create(folder, job.params(None).unwrap()).unwrap();
+    let (sketcher, mut writer) = (index.sketcher().unwrap(), index.writer().unwrap());
+    let mut kept = Vec::new();
+    for one in corpus {
+        match writer.admit(one.id.as_str(), &sketcher.sketch(&one.text).unwrap()).unwrap() {
+            Admitted::New => kept.push(one.id.clone()),
+            Admitted::Duplicate(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    kept.sort_unstable();
+    Some(kept)
+}
+
 /// Returns whether the two refusals say the same: the command adds its name, and the parser of the command line names
 /// the value.
-fn say_the_same(command: &str, library: &str) -> bool {
+pub(crate) fn say_the_same(command: &str, library: &str) -> bool {
     let first = library.split(": ").next().unwrap_or_default();
     let rest = library.strip_prefix(&format!("{first}: ")).unwrap_or(library);
     let last = library.rsplit(": ").next().unwrap_or_default();
@@ -260,7 +290,7 @@ fn say_the_same(command: &str, library: &str) -> bool {
 fn random_jobs_end_alike_through_every_door() {
     let jobs = std::env::var("TWINDEX_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(JOBS);
     let corpus = corpus();
-    let tally = (0..jobs)
+    let ran: Vec<(doors::Job, [u64; 6])> = (0..jobs)
         .into_par_iter()
         .map(|seed| {
             let bench = Bench::new();
@@ -286,7 +316,7 @@ fn random_jobs_end_alike_through_every_door() {
                 }
                 _ => panic!("job {seed}: {drawn:?}\ncommand {command:?}\ntexts {texts:?}"),
             }
-            let (mut by_file, mut streamed) = (0, 0);
+            let (mut by_file, mut streamed, mut admitted) = (0, 0, 0);
             if let (Ok(_), true) = (&command, seed % 8 == 0) {
                 // The same job from the run.json of the run.
                 let again = bench.path("c");
@@ -304,18 +334,25 @@ fn random_jobs_end_alike_through_every_door() {
                 assert_eq!(kept, &new, "job {seed}, stream: {drawn:?}");
                 streamed = 1;
             }
-            [
-                u64::from(command.is_ok()),
-                u64::from(command.is_err()),
-                u64::from(texts.is_some()),
-                by_file,
-                streamed,
-            ]
+            if let Ok((kept, _)) = &command
+                && let Some(new) = by_admit(&corpus, &drawn, &bench.path("d"))
+            {
+                assert_eq!(kept, &new, "job {seed}, admit: {drawn:?}");
+                admitted = 1;
+            }
+            let ended = [command.is_ok(), command.is_err(), texts.is_some()].map(u64::from);
+            let [decided, refused, texts] = ended;
+            let counts = [decided, refused, texts, by_file, streamed, admitted];
+            (doors::Job { seed, drawn, command }, counts)
         })
-        .reduce(|| [0; 5], |a, b| std::array::from_fn(|at| a[at] + b[at]));
-    let [decided, refused, texts, by_file, streamed] = tally;
+        .collect();
+    let (ran, counts): (Vec<doors::Job>, Vec<[u64; 6]>) = ran.into_iter().unzip();
+    let tally: [u64; 6] = std::array::from_fn(|at| counts.iter().map(|counts| counts[at]).sum());
+    let [decided, refused, texts, by_file, streamed, admitted] = tally;
     println!(
-        "{jobs} jobs: {decided} decided, {refused} refused; {texts} by texts, {by_file} by file, {streamed} by stream"
+        "{jobs} jobs: {decided} decided, {refused} refused; {texts} by texts, {by_file} by file, {streamed} by stream, \
+         {admitted} by admit"
     );
     assert!(tally.iter().all(|&count| count * 40 > jobs), "each door is tested: {tally:?}");
+    doors::compare(&Bench::new(), &corpus, &ran);
 }

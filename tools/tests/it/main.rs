@@ -9,6 +9,7 @@ mod corpora;
 mod dedup;
 mod disk;
 mod docs;
+mod doors;
 mod durable;
 mod effects;
 mod encodings;

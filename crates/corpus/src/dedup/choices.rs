@@ -10,7 +10,7 @@ use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 
 use super::Dedup;
-use super::weights;
+use super::weights::{self, IDF_WITHOUT_TABLE, UNIT_OF_WHOLE_WEIGHTS};
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
@@ -71,14 +71,8 @@ const REFUSED: &[Refusal] = &[
         |job| job.scope.idf.is_some() && job.near().within().is_none() && job.rule.weights != Weights::Idf,
         "--idf goes with --weights idf, or with --near within:K",
     ),
-    (
-        |job| job.rule.weights == Weights::Idf && job.scope.idf.is_none(),
-        "--weights idf needs a table: --idf FILE, which `twindex idf` makes",
-    ),
-    (
-        |job| job.rule.weight_unit.is_some() && job.unit().is_none(),
-        "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
-    ),
+    (|job| job.rule.weights == Weights::Idf && job.scope.idf.is_none(), IDF_WITHOUT_TABLE),
+    (|job| job.rule.weight_unit.is_some() && job.unit().is_none(), UNIT_OF_WHOLE_WEIGHTS),
     (
         |job| !job.scope.texts.is_empty() && (job.scope.against.is_empty() || !job.counts()),
         "--texts goes with --against where texts are compared, not with --near within:K",
@@ -101,6 +95,32 @@ const REFUSED: &[Refusal] = &[
         "--annotation-prefix goes with --also annotated or --also sizes",
     ),
 ];
+
+/// Returns an error if the rule of texts in memory combines settings that contradict each other, in the order in which
+/// [`Dedup::check`] finds them. `has_table` is whether there is a table of [`Weights::Idf`], and `is_features` whether
+/// documents are features instead of texts.
+pub(super) fn check_rule_of_texts(
+    rule: &Rule,
+    has_table: bool,
+    is_features: bool,
+) -> Result<(), InvalidOptions> {
+    if rule.weights == Weights::Idf && !has_table {
+        return Err(InvalidOptions::new(IDF_WITHOUT_TABLE));
+    }
+    if rule.weight_unit.is_some() && !has_fractions(rule.weights, is_features) {
+        return Err(InvalidOptions::new(UNIT_OF_WHOLE_WEIGHTS));
+    }
+    check_rule(rule, rule.near.unwrap_or_default())
+}
+
+/// Returns whether weights may be fractions.
+fn has_fractions(weights: Weights, is_features: bool) -> bool {
+    match weights {
+        Weights::Distinct => false,
+        Weights::Frequencies => is_features,
+        Weights::Idf => true,
+    }
+}
 
 /// Returns an error if the rule combines settings that contradict each other. `near` is what it takes for near.
 pub(super) fn check_rule(rule: &Rule, near: Near) -> Result<(), InvalidOptions> {
@@ -154,11 +174,7 @@ impl Dedup {
 
     /// Returns the unit to which fractional weights are rounded; `None` if all weights are integers.
     fn unit(&self) -> Option<WeightUnit> {
-        let has_fractions = match self.rule.weights {
-            Weights::Distinct => false,
-            Weights::Frequencies => self.brings_features(),
-            Weights::Idf => true,
-        };
+        let has_fractions = has_fractions(self.rule.weights, self.brings_features());
         has_fractions.then(|| self.rule.weight_unit.unwrap_or(WeightUnit::ONE))
     }
 

@@ -13,7 +13,7 @@ use twindex_join::SharedProgress;
 use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::choices::check_rule;
+use super::choices::check_rule_of_texts;
 use super::clusters::Clusters;
 use super::contained::Contained;
 use super::groups::{Grouped, NewDocument, NewSet};
@@ -184,6 +184,16 @@ pub struct TextsResult {
 }
 
 impl DedupTexts {
+    /// Checks the settings of a rule before the texts and their shingling are known. `has_table` is whether there is a
+    /// table of [`Weights::Idf`](crate::Weights::Idf), and `is_features` whether documents are features.
+    ///
+    /// # Errors
+    ///
+    /// Settings contradict each other.
+    pub fn check_rule(rule: &Rule, has_table: bool, is_features: bool) -> Result<(), InvalidOptions> {
+        check_rule_of_texts(rule, has_table, is_features)
+    }
+
     /// Finds near texts and decides which are kept, in the current rayon thread pool. A text that is not UTF-8 is near
     /// only to equal texts.
     ///
@@ -224,7 +234,7 @@ impl DedupTexts {
         self.rule.check()?;
         self.resources.check()?;
         let near = self.rule.near.unwrap_or_default();
-        check_rule(&self.rule, near)?;
+        Self::check_rule(&self.rule, self.idf.is_some(), self.shingling.tokens == Tokens::Features)?;
         let measure = match near {
             Near::Resemblance(threshold) => Some(Nearness::Resemblance(threshold)),
             Near::Containment(threshold) => Some(Nearness::Containment(threshold)),

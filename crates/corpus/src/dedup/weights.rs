@@ -19,6 +19,12 @@ pub(super) fn of_index(weights: Weights, table: Option<&IdfTable>) -> MinhashWei
     }
 }
 
+/// Why weights of a table are refused if there is none.
+pub(super) const IDF_WITHOUT_TABLE: &str =
+    "--weights idf needs a table: --idf FILE, which `twindex idf` makes";
+/// Why a unit is refused if all weights are integers.
+pub(super) const UNIT_OF_WHOLE_WEIGHTS: &str = "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole";
+
 /// The weights of shingles with the data to compute them.
 #[derive(Clone, Debug, Default)]
 pub(super) enum ShingleWeights {
@@ -50,13 +56,9 @@ impl ShingleWeights {
     ) -> Result<Self, InvalidOptions> {
         match (weights, table) {
             (Weights::Idf, Some(table)) => Ok(Self::Idf { table, unit: unit.unwrap_or(WeightUnit::ONE) }),
-            (Weights::Idf, None) => {
-                Err(InvalidOptions::new("--weights idf needs a table: --idf FILE, which `twindex idf` makes"))
-            }
+            (Weights::Idf, None) => Err(InvalidOptions::new(IDF_WITHOUT_TABLE)),
             (_, Some(_)) => Err(InvalidOptions::new("--idf goes with --weights idf")),
-            _ if unit.is_some() => Err(InvalidOptions::new(
-                "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
-            )),
+            _ if unit.is_some() => Err(InvalidOptions::new(UNIT_OF_WHOLE_WEIGHTS)),
             (Weights::Distinct, None) => Ok(Self::Distinct),
             (Weights::Frequencies, None) => Ok(Self::Frequencies),
         }

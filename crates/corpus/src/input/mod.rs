@@ -131,6 +131,7 @@ use patterns::Patterns;
 pub use place::Place;
 pub use revisit::revisit;
 use seen::FieldsSeen;
+pub use selection::{FieldPath, Selection};
 use window::Window;
 pub use without_effect::InputKinds;
 

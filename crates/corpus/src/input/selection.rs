@@ -1,29 +1,57 @@
 //! Names of fields: a name, a path into nested fields, or a list of these.
 
-/// A field, or several fields whose values are joined.
+use super::fields::{check_names, push_key, push_text};
+use crate::error::InvalidOptions;
+
+/// The fields that an option names: a field, or several fields whose values are joined.
 #[derive(Clone, Debug)]
-pub(super) struct Selection {
+pub struct Selection {
     /// The name as specified by the user. A field with exactly this name takes precedence.
-    pub(super) whole: String,
-    pub(super) parts: Vec<FieldPath>,
+    pub whole: String,
+    /// The fields.
+    pub parts: Vec<FieldPath>,
 }
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FieldPath {
-    pub(super) name: String,
+pub struct FieldPath {
+    /// The name as specified by the user. A field with exactly this name takes precedence.
+    pub name: String,
     /// The names of the nested fields on the path; a single name if the field is not nested.
-    pub(super) path: Vec<String>,
+    pub path: Vec<String>,
 }
 
 impl Selection {
     pub(super) fn of(names: &str) -> Self {
         Self { whole: names.to_owned(), parts: names.split(',').map(FieldPath::of).collect() }
     }
+
+    /// Parses the value of an option that takes a list of fields.
+    ///
+    /// # Errors
+    ///
+    /// A name is empty, or there are too many. The message names `option`.
+    pub fn parse(option: &str, names: &str) -> Result<Self, InvalidOptions> {
+        check_names(option, names, true)?;
+        Ok(Self::of(names))
+    }
+
+    /// Appends the value of field `number`, from 0, to a text: on a new line.
+    pub fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
+        push_text(text, part, number);
+    }
+
+    /// Appends the value of field `number`, from 0, to a key: after a comma, so that different values never give the
+    /// same key.
+    pub fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
+        push_key(key, part, number);
+    }
 }
 
 impl FieldPath {
-    pub(super) fn of(name: &str) -> Self {
+    /// Parses the name of a field: a name, a path, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901).
+    #[must_use]
+    pub fn of(name: &str) -> Self {
         let path = match name.strip_prefix('/') {
             Some(pointer) => {
                 pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()

@@ -85,6 +85,18 @@ pub const DIFFERS: &[Difference] = &[
         why: "Spark joins all candidates at once; a job that takes too long can be cancelled",
     },
     Difference {
+        doors: &[PythonDedup, PythonPassages],
+        setting: "id_field",
+        form: "FILE:ROW",
+        why: "texts in memory are in no file; name a column of keys",
+    },
+    Difference {
+        doors: &[SparkDedup, SparkPassages],
+        setting: "id_field",
+        form: "FILE:ROW",
+        why: "rows of a DataFrame have no order; name a column of keys",
+    },
+    Difference {
         doors: &[PythonPassages, SparkPassages],
         setting: "words",
         form: "",
@@ -140,7 +152,7 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Resources;
+    use crate::settings::{Reading, Resources};
     use crate::text::TextOptions;
 
     #[test]
@@ -171,6 +183,7 @@ mod tests {
         let mut known = names(&mut Rule::TABLE.iter().map(|setting| setting.name));
         known.extend(names(&mut TextOptions::TABLE.iter().map(|setting| setting.name)));
         known.extend(names(&mut Resources::TABLE.iter().map(|setting| setting.name)));
+        known.extend(names(&mut Reading::TABLE.iter().map(|setting| setting.name)));
         for one in DIFFERS {
             assert!(known.contains(&one.setting), "{}", one.setting);
         }
