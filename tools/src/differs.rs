@@ -185,6 +185,19 @@ const REPEATED_IN_INDEX: &[Difference] = &[Difference::of(
     A key that is in the index is no repeated one: its document is replaced. [default: last]",
 )];
 
+const IDF: &[Difference] = &[Difference::of(
+    "idf",
+    "Table of document frequencies, which weights the shingles of the simhash\n\
+    `twindex idf` makes it. With --weights idf it also weights those of MinHash. Texts are tokenized as for the table.",
+)];
+
+const INSIDE: &[Difference] = &[Difference::of(
+    "inside",
+    "Compare only documents with the same value in this field\n\
+    `host` and `domain` are those of the URL; `field:NAME` is a field with any name. The index keeps the value as the \
+    document's value. This option must be repeated in each run, and needs an index with sets and without stamps.",
+)];
+
 pick!(NearAlone: "near"; PAIRS);
 pick!(NearOfQuery: "near"; QUERY);
 pick!(NearOfReport: "near"; REPORT);
@@ -194,6 +207,8 @@ pick!(NearAndKeep: "near", "keep"; CLUSTERS);
 pick!(ReadingTexts: all but "inputs");
 pick!(InBuild: "near", "weights", "weight_unit"; BUILD);
 pick!(InStream: "near", "weights", "weight_unit"; STREAM);
+pick!(IdfTables: "idf"; IDF);
+pick!(InsideAlone: "inside"; INSIDE);
 pick!(Repeated: "repeated_keys"; REPEATED);
 pick!(RepeatedInIndex: "repeated_keys"; REPEATED_IN_INDEX);
 

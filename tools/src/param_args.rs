@@ -15,11 +15,11 @@ use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 use twindex_corpus::contents;
 use twindex_corpus::idf;
-use twindex_corpus::settings::{Near as GivenValue, Rule, Weights};
+use twindex_corpus::settings::{Near as GivenValue, Rule, Scope, Weights};
 use twindex_corpus::sharing::bits_kept;
 use twindex_corpus::text::{ExistingParams, check_option};
 
-use crate::differs::InBuild;
+use crate::differs::{IdfTables, InBuild};
 use crate::options::{TextArgs, Usage};
 use crate::settings_args::{Options, Pick};
 
@@ -77,10 +77,8 @@ pub(crate) struct ParamArgs<P: Pick = InBuild> {
     /// counted exactly, and marks for duplicates [default: kept, if documents are near by resemblance]
     #[arg(long, value_enum, value_name = "WHETHER")]
     sets: Option<Sets>,
-    /// Weight the shingles of the simhash by this table from `twindex idf`, and with --weights idf also those of
-    /// MinHash; texts are tokenized as for the table
-    #[arg(long, value_name = "FILE")]
-    idf: Option<PathBuf>,
+    #[command(flatten)]
+    tables: Options<Scope, IdfTables>,
 }
 
 /// The kind of documents in a new index.
@@ -178,7 +176,7 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
 impl<P: Pick> ParamArgs<P> {
     /// Reads the table of `--idf`, and checks that it matches the kind of documents and the text options.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
-        self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
+        self.tables.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
     }
 
     /// Reads the table of `--idf` for existing sketches. `sketches` is the first file of sketches, for messages.
@@ -189,7 +187,7 @@ impl<P: Pick> ParamArgs<P> {
     /// was given although they were made without one.
     pub(crate) fn table_of(&self, sketches: &Path, params: &Params) -> anyhow::Result<Option<IdfTable>> {
         let needed = params.sketch().idf_table()?.is_some();
-        let Some(path) = &self.idf else {
+        let Some(path) = &self.tables.idf else {
             ensure!(!needed, "{}: made with an idf table; name it with --idf FILE", sketches.display());
             return Ok(None);
         };
@@ -208,12 +206,12 @@ impl<P: Pick> ParamArgs<P> {
 
     /// Returns the files that the options name: the table of `--idf` and the list of stop words.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.idf.iter().cloned().chain(self.text.file()).collect()
+        self.tables.idf.iter().cloned().chain(self.text.file()).collect()
     }
 
     /// Returns whether `--idf` was given.
     pub(crate) fn names_table(&self) -> bool {
-        self.idf.is_some()
+        self.tables.idf.is_some()
     }
 
     /// Returns an error if documents are features but options for tokenizing texts were given.
@@ -224,7 +222,7 @@ impl<P: Pick> ParamArgs<P> {
     /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
     pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
         let weighting = [
-            ("--idf", self.idf.is_some()),
+            ("--idf", self.tables.idf.is_some()),
             ("--simhash-weights", self.simhash_weights.is_some()),
             ("--weights", self.weights().is_some()),
         ];

@@ -17,6 +17,7 @@ use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, P
 use twindex_corpus::admitting::AdmitOptions;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
+use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{
     DocumentSink, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
 };
@@ -26,13 +27,14 @@ use twindex_corpus::tsv;
 use self::deciding::{Outcome, StreamCriteria, StreamDecider, StreamDecision};
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
-use crate::differs::InStream;
+use crate::differs::{InStream, InsideAlone};
 use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
 use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Costs, Stopwatch, count};
+use crate::settings_args::Options;
 use crate::verifying::{VerifiedBy, counted};
 
 /// The columns of a line, which are also the fields of the objects printed with `--json`.
@@ -74,18 +76,14 @@ pub(crate) struct StreamArgs {
     drop_duplicates: bool,
     /// Add to each line the leader and the current size of the document's group (see `groups`); - for a duplicate that
     /// was dropped, and for a group that would take more than 10,000 lookups
-    #[arg(long)]
+    #[arg(long, conflicts_with = "inside")]
     groups: bool,
     /// How resemblance is verified: by exact counts, with the sets in the index (the default); by the signatures in the
     /// index, an estimate; or not at all, so that every document that shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifiedBy>,
-    /// Compare documents only if they have the same value in this field, column, or header field of a record, so that
-    /// the duplicates of each value are found separately. `host` and `domain` are those of the URL; `field:NAME` is a
-    /// field with any name. The index keeps this value as the document's value. This option must be repeated in each
-    /// run, and needs an index with sets and without stamps
-    #[arg(long, value_name = "FIELD", conflicts_with_all = ["value_field", "groups"])]
-    inside: Option<String>,
+    #[command(flatten)]
+    scope: Options<Scope, InsideAlone>,
     #[command(flatten)]
     attached: AttachedArgs,
     #[command(flatten)]
@@ -297,7 +295,11 @@ impl StreamArgs {
         self.params.check_fingerprints(self.fingerprint.are_read())?;
         let options = self.input.options_with(&self.fingerprint)?;
         let mut attached = self.attached.fields();
-        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        if self.scope.inside.is_some() && attached.value.is_some() {
+            let why = "--inside and --value-field both say what the index keeps as the value of a document; leave one out";
+            return Err(Usage::new(why).into());
+        }
+        let (inside, inside_url) = inside_of(self.scope.inside.as_deref());
         attached.deciding = DecidingFields { inside, inside_url, ..attached.deciding };
         Ok(InputOptions { streaming: true, attached, ..options })
     }
@@ -426,7 +428,7 @@ impl StreamArgs {
     fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> anyhow::Result<StreamCriteria> {
         let options = AdmitOptions {
             containment: self.params.containment()?,
-            inside: self.inside.is_some(),
+            inside: self.scope.inside.is_some(),
             drop_duplicates: self.drop_duplicates,
             memory: self.work.memory / 2,
         };
@@ -440,7 +442,7 @@ impl StreamArgs {
         let path = self.index.display();
         let named = self.params.near()?;
         let mut near = named.unwrap_or_else(|| params.near());
-        if named.is_none() && self.inside.is_some() {
+        if named.is_none() && self.scope.inside.is_some() {
             near.within = None; // the distance is used only if --near within:K was given, which is then an error
         }
         if self.params.containment()?.is_some() {
@@ -494,7 +496,7 @@ impl StreamArgs {
                 self.attached.apply(&mut params)?;
                 // Marks record which documents are duplicates: later documents are compared only with unmarked ones.
                 params.marks = true;
-                params.values |= self.inside.is_some();
+                params.values |= self.scope.inside.is_some();
                 let list = self.boilerplate.apply(&mut params)?;
                 let near = self.near(&params)?;
                 let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
