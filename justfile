@@ -14,18 +14,18 @@ test crate:
 
 # The C interface: header, tests in C, examples in Java and Go.
 capi:
-    scripts/capi-header
-    scripts/capi-test
+    scripts/capi header
+    scripts/capi test
 
 # Installs the C library.
 install-capi prefix="/usr/local":
-    scripts/capi-install {{prefix}}
+    scripts/capi install {{prefix}}
 
 # The command with man pages, completions and a Debian package.
 package target="x86_64-unknown-linux-musl" out="target/dist":
-    scripts/package {{target}} {{out}}
-    scripts/package-test {{out}}
+    scripts/release package {{target}} {{out}}
+    scripts/release package-test {{out}}
 
 # All that a release does, without an upload.
 release *steps:
-    scripts/release-check {{steps}}
+    scripts/release check {{steps}}

@@ -2,7 +2,7 @@
 //! builds, so that a test can control the order in which threads run.
 //!
 //! With `--cfg twindex_shuttle` the library's own tests use the crate shuttle instead of real locks and threads. It runs one
-//! thread at a time and chooses the next thread at each lock operation (`scripts/races`). Every other build uses the real
+//! thread at a time and chooses the next thread at each lock operation (`.ci/run races`). Every other build uses the real
 //! types under the same names.
 
 #[cfg(not(all(test, twindex_shuttle)))]

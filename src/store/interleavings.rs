@@ -1,4 +1,4 @@
-//! Tests of publish, refresh and gc under many thread schedules. `scripts/races` builds the library's unit tests so
+//! Tests of publish, refresh and gc under many thread schedules. `.ci/run races` builds the library's unit tests so
 //! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
 //! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the same

@@ -5,7 +5,7 @@
 //! The indexes are on an in-memory disk, where a sync costs nothing and a kill leaves one of the states that a crash may
 //! leave. Histories run on all cores. By default, they have a few thousand operations and at most 70 live documents.
 //! `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations and allows 2,000 live documents;
-//! `TWINDEX_GROUP_CHECKPOINTS` then sets the number of checkpoints (default 1,000). `scripts/groups-model` runs this
+//! `TWINDEX_GROUP_CHECKPOINTS` then sets the number of checkpoints (default 1,000). `.ci/run groups` runs this
 //! test.
 
 use std::collections::{BTreeMap, BTreeSet};

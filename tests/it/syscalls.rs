@@ -2,7 +2,7 @@
 //! Afterwards its acknowledged commits must exist, and all others must be complete or absent.
 //!
 //! The tests are skipped with a notice if strace cannot trace. By default they interrupt some of the calls;
-//! `scripts/kill-syscalls` interrupts all of them (`TWINDEX_SYSCALLS=all`).
+//! `.ci/run syscalls` interrupts all of them (`TWINDEX_SYSCALLS=all`).
 //!
 //! Short writes are caused by a limit on the file size, because strace cannot cause them: it can make `write` return 7,
 //! but then no byte was written, and a program that continues after these 7 bytes leaves a hole.

@@ -118,7 +118,7 @@ mod tests {
             header.split_once("*/").expect("a comment at the head").1.replace("*twindex_", " twindex_");
         let declared = functions(&header, " twindex_");
         assert!(rust.len() > 60, "{}", rust.len());
-        assert_eq!(rust, declared, "run scripts/capi-header");
+        assert_eq!(rust, declared, "run scripts/capi header");
     }
 
     /// Checks that the linker map assigns a version to the exported symbols.

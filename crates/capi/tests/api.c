@@ -1,4 +1,4 @@
-/* Tests the C interface as a C program uses it. Usage: api DIRECTORY, with an empty directory. scripts/capi-test runs it
+/* Tests the C interface as a C program uses it. Usage: api DIRECTORY, with an empty directory. scripts/capi test runs it
  * under AddressSanitizer and valgrind, which also report leaks and out-of-bounds accesses. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 //! The random jobs of `jobs` through Python and Spark: `python/tests/random_jobs.py` runs them, and this file compares
-//! their results with those of the command. `scripts/python-test` and `scripts/spark-test` call it.
+//! their results with those of the command. `scripts/python test` and `scripts/spark-test` call it.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,5 +1,5 @@
 // Command twindex-example finds near-duplicates among the lines of a file: twindex-example INDEX FILE. Each line is a
-// document. Lines are sketched in parallel and admitted in order. scripts/capi-examples runs it.
+// document. Lines are sketched in parallel and admitted in order. scripts/capi examples runs it.
 package main
 
 // #cgo pkg-config: twindex

@@ -1,4 +1,4 @@
-// Admits pages in the loop of an indexer, through JNA: `java Admit.java INDEX PAGES`. scripts/capi-examples runs it.
+// Admits pages in the loop of an indexer, through JNA: `java Admit.java INDEX PAGES`. scripts/capi examples runs it.
 //
 // The search engine has its own store and commits it first. twindex then stores the number of processed pages with its
 // commit, so that the loop resumes there after a crash. In this example, a list represents the search engine.

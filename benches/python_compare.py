@@ -1,4 +1,4 @@
-"""The measurements of scripts/python-compare; see there."""
+"""The measurements of scripts/python compare; see there."""
 
 import json
 import os
