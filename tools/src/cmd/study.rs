@@ -14,7 +14,7 @@ use serde::Serialize;
 use twindex::{Index, Snapshot};
 use twindex_corpus::settings::{Rule, THRESHOLD};
 use twindex_corpus::tsv;
-use twindex_join::scores::Scores;
+use twindex_join::bands::scores::Scores;
 use twindex_join::{JoinResources, Sorter, band_scores, block_scores};
 use xxhash_rust::xxh3::xxh3_128;
 

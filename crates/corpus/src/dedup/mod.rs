@@ -4,7 +4,7 @@
 //!    text is equal, byte for byte, to the text of an earlier document joins its group; equal hashes are confirmed by
 //!    comparing the texts.
 //! 2. *decide*: a document is removed if and only if an earlier document that is kept is near it. Each document is
-//!    compared only with kept ones ([`twindex_join::cover`]); distances of fingerprints are looked up in an index of all
+//!    compared only with kept ones ([`twindex_join::keep`]); distances of fingerprints are looked up in an index of all
 //!    documents.
 //! 3. *write*: writes the results, and an index of the kept documents, `OUT/index`, unless it is not wanted.
 //!

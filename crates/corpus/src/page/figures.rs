@@ -7,7 +7,7 @@ use serde::Serialize;
 use twindex::params::FEATURE_BITS_MAX;
 use twindex::params::FeatureScheme;
 use twindex::{KeyBuf, Snapshot};
-use twindex_join::scores::{EqualSignatures, Scores};
+use twindex_join::bands::scores::{EqualSignatures, Scores};
 use twindex_join::{Forest, JoinResources, band_scores, block_scores, scored_pairs};
 
 use super::groups::GroupSizes;

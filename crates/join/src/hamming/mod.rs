@@ -20,7 +20,10 @@
 //! A search needs designs with more tables and more bits for more fingerprints. A join does not: dividing large buckets
 //! further in the cache (`inside`) has the same effect.
 
+pub mod batch;
 mod inside;
+pub mod pairs;
+pub mod raw;
 mod rows;
 mod sorted;
 mod values;
@@ -35,7 +38,7 @@ use rows::{PrefixEnds, PrefixStarts, Row, RowParts, ShortRow, ShortRows, TableRo
 use zerocopy::IntoBytes;
 
 pub use inside::NearPair;
-pub(super) use sorted::Distinct;
+pub(crate) use sorted::Distinct;
 pub use values::{FingerprintValues, Piece, PieceReader};
 
 use twindex::error::{Error, Result};
@@ -134,7 +137,7 @@ const fn low_bits(bits: u32) -> u64 {
 
 /// Unused memory of tables, kept because reusing memory is cheaper than allocating it.
 #[derive(Debug, Default)]
-pub(super) struct TablePool(Mutex<Vec<RowParts>>);
+pub(crate) struct TablePool(Mutex<Vec<RowParts>>);
 
 impl TablePool {
     fn take(&self) -> RowParts {
@@ -175,7 +178,7 @@ struct JoinWorker<S> {
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
-pub(super) fn join<S: Send>(
+pub(crate) fn join<S: Send>(
     sides: &[FingerprintValues<'_>],
     within: u32,
     resources: JoinResources<'_>,
@@ -239,7 +242,7 @@ fn tables(max: usize, within: u32) -> Vec<JoinTable> {
 ///
 /// # Errors
 /// The first error that a thread returns.
-pub(super) fn on_threads<S: Send>(
+pub(crate) fn on_threads<S: Send>(
     states: &mut [S],
     work: impl Fn(&mut S) -> Result<()> + Sync,
 ) -> Result<()> {
@@ -566,7 +569,7 @@ fn changed() -> Error {
 }
 
 /// Returns an error if there are too many fingerprints for 32-bit numbers.
-pub(super) fn check_count(count: u64) -> Result<()> {
+pub(crate) fn check_count(count: u64) -> Result<()> {
     if u32::try_from(count).is_ok() {
         return Ok(());
     }

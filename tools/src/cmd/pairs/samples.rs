@@ -1,4 +1,4 @@
-//! Finds pairs of documents by the samples in the index: the pipeline of [`twindex_join::altavista`].
+//! Finds pairs of documents by the samples in the index: the pipeline of [`twindex_join::samples`].
 
 use std::iter;
 use std::path::Path;

@@ -1,0 +1,4 @@
+//! Candidates that share a band, and their estimated scores.
+
+pub mod candidates;
+pub mod scores;

@@ -1,0 +1,351 @@
+//! Finds the documents of an index that contain given texts or are contained in them, by comparing with the sets of all
+//! documents.
+//!
+//! The features that an index stores for resemblance do not find all containing documents: a document is indexed by only a
+//! part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these.
+//! Instead, all elements of the texts are indexed, and the sets of all documents are read once for each batch of texts that
+//! fits in memory.
+
+use std::ops::{ControlFlow, Range};
+
+use crate::work::slots::{NUMBERS, Postings, Slots};
+use crate::work::threads::in_order;
+use crate::work::watched::SharedProgress;
+use twindex::error::{Error, Result};
+use twindex::segment::Segment;
+use twindex::{KeyBuf, Snapshot};
+use twindex_sketch::{Containment, Nearness, Resemblance};
+
+/// A document that contains a text or is contained in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainmentHit {
+    /// The number of the text in its batch.
+    pub text: u32,
+    /// The key of the document.
+    pub key: KeyBuf,
+    /// Number of elements that are in both sets.
+    pub shared: u32,
+    /// Number of elements of the text.
+    pub of_text: u32,
+    /// Number of elements of the document.
+    pub of_document: u32,
+}
+
+impl ContainmentHit {
+    /// Returns the fraction of the smaller set's elements that are also in the other set.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
+    }
+
+    /// Returns the resemblance of both sets.
+    #[must_use]
+    pub fn resemblance(&self) -> Resemblance {
+        let [intersection, of_text, of_document] =
+            [self.shared, self.of_text, self.of_document].map(|count| count as usize);
+        Resemblance::Exact { intersection, union: of_text + of_document - intersection }
+    }
+
+    /// Returns the fraction of the text that is contained in the document.
+    #[must_use]
+    pub fn query_in_hit(&self) -> Containment {
+        Containment::counted(self.shared as usize, self.of_text as usize)
+    }
+
+    /// Returns the fraction of the document that is contained in the text.
+    #[must_use]
+    pub fn hit_in_query(&self) -> Containment {
+        Containment::counted(self.shared as usize, self.of_document as usize)
+    }
+}
+
+/// The documents found for one text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainmentAnswers {
+    /// The documents, sorted by descending [share](ContainmentHit::share), then by key.
+    pub hits: Vec<ContainmentHit>,
+    /// Number of documents that were removed because they exceed the limit.
+    pub left_out: u64,
+}
+
+impl ContainmentAnswers {
+    /// Adds a document. Removes the documents beyond the limit when enough have accumulated.
+    fn push(&mut self, hit: ContainmentHit, limit: usize) {
+        self.hits.push(hit);
+        if self.hits.len() >= limit.saturating_mul(2).saturating_add(HELD) {
+            self.cut(limit);
+        }
+    }
+
+    /// Sorts the documents, and removes the documents beyond the limit.
+    fn cut(&mut self, limit: usize) {
+        let by_share = |a: &ContainmentHit, b: &ContainmentHit| {
+            b.share().total_cmp(&a.share()).then_with(|| a.key.cmp(&b.key))
+        };
+        self.hits.sort_unstable_by(by_share);
+        self.left_out += self.hits.len().saturating_sub(limit) as u64;
+        self.hits.truncate(limit);
+    }
+}
+
+/// The documents of a text are truncated to the limit when their number reaches twice the limit plus this number.
+const HELD: usize = 64;
+
+/// A batch of texts that are queried at once. It holds as many texts as fit in memory.
+///
+/// ```
+/// use twindex::{Index, Params};
+/// use twindex_join::ContainmentQueries;
+///
+/// # let dir = tempfile::tempdir()?;
+/// let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(4, 3).sets().build()?)?;
+/// let (sketcher, mut writer) = (index.sketcher()?, index.writer()?);
+/// writer.put("page", &sketcher.sketch("one two three four five six seven eight nine ten")?)?;
+/// writer.put("word", &sketcher.sketch("two")?)?;
+/// writer.commit()?;
+///
+/// let mut queries = ContainmentQueries::new(&index.params(), 0.8, 1 << 20)?;
+/// assert_eq!(queries.push(sketcher.sketch("two three four five zero")?.set())?, Some(0));
+/// let mut hits = Vec::new();
+/// queries.run(&index.snapshot(), 2, |hit| Ok(hits.push((hit.key.to_string(), hit.shared, hit.of_text, hit.of_document))))?;
+/// // 4 of the 5 words are in the page, and the only word of the other document is in the text.
+/// assert_eq!(hits, [("page".to_string(), 4, 5, 10), ("word".to_string(), 1, 5, 1)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ContainmentQueries {
+    near: Nearness,
+    memory: usize,
+    /// Maps each element to the texts that contain it.
+    slots: Slots,
+    /// The sets of all texts, concatenated; `ends` holds the end of each set.
+    elements: Vec<u64>,
+    ends: Vec<usize>,
+}
+
+/// Estimated bytes per text in addition to its elements: the end of its set, and one counter in each thread.
+const TEXT_BYTES: usize = 64;
+/// Number of documents that a thread processes at once.
+const PIECE: u32 = 256;
+/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be passed to the
+/// callback.
+const AHEAD: usize = 4;
+
+/// Working memory of a thread.
+#[derive(Default)]
+struct Worker {
+    set: Vec<u64>,
+    /// For each text, an upper bound of the number of elements that it shares with the current document; all 0 between
+    /// documents. `found` lists the texts whose bound is above 0.
+    counts: Vec<u32>,
+    found: Vec<u32>,
+}
+
+impl ContainmentQueries {
+    /// Creates an empty batch for documents of an index with these parameters. `threshold` is the minimum share of the
+    /// smaller set, and `memory` the memory budget in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the index stores no sets, or if the threshold is not above 0 and at most 1.
+    pub fn new(params: &twindex::Params, threshold: f64, memory: usize) -> Result<Self> {
+        if !params.sets {
+            return Err(Error::Invalid(
+                "this index keeps no sets, by which containment is counted, and nothing else that it keeps finds all that contains \
+                 a text; make another index with sets"
+                    .into(),
+            ));
+        }
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(Error::Invalid(format!("containment {threshold}: expected above 0 and up to 1")));
+        }
+        let near = Nearness::Containment(threshold);
+        Ok(Self { near, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
+    }
+
+    /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not fit
+    /// in memory: then call [`run`](Self::run) and [`clear`](Self::clear), and add the set again. The first text always
+    /// fits.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 or more hashes.
+    pub fn push(&mut self, set: &[u64]) -> Result<Option<u32>> {
+        if !set.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
+        }
+        if u32::try_from(set.len()).is_err() {
+            let (limit, found) = (u64::from(u32::MAX), set.len() as u64);
+            return Err(Error::Limit { what: "shingles of a set", limit, found });
+        }
+        // A factor of 2, because vectors double their capacity when they grow.
+        let columns = 2 * size_of::<u64>() * (self.elements.len() + set.len());
+        let needed = self.slots.bytes_with(set.len()) + columns + TEXT_BYTES * (self.len() + 1);
+        if !self.is_empty() && (needed > self.memory || self.len() >= NUMBERS) {
+            return Ok(None);
+        }
+        let number = self.len() as u32;
+        self.slots.add(number, set);
+        self.elements.extend_from_slice(set);
+        self.ends.push(self.elements.len());
+        Ok(Some(number))
+    }
+
+    /// Removes all texts.
+    pub fn clear(&mut self) {
+        self.slots = Slots::new();
+        self.elements.clear();
+        self.ends.clear();
+    }
+
+    /// Returns the number of texts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether the batch has no texts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the set of a text.
+    fn set(&self, text: u32) -> &[u64] {
+        let text = text as usize;
+        let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.elements[start..self.ends[text]]
+    }
+
+    /// Like [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted`
+    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares. Another thread can
+    /// use `watched` to stop the work.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or the error of [`SharedProgress::check`].
+    pub fn answers(
+        &self,
+        snapshot: &Snapshot,
+        threads: usize,
+        limit: usize,
+        is_wanted: impl Fn(&KeyBuf) -> bool + Sync,
+        watched: &SharedProgress,
+    ) -> Result<Vec<ContainmentAnswers>> {
+        let mut all = vec![ContainmentAnswers::default(); self.len()];
+        self.for_each_piece(snapshot, threads, |hits| {
+            for hit in hits.into_iter().filter(|hit| is_wanted(&hit.key)) {
+                all[hit.text as usize].push(hit, limit);
+            }
+            watched.check()
+        })?;
+        for answers in &mut all {
+            answers.cut(limit);
+        }
+        Ok(all)
+    }
+
+    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each` if the
+    /// larger set contains at least the minimum share of the smaller set. Pairs are in the order of segments and documents,
+    /// then of texts. Documents that are marked as duplicates are included.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or the error of `each`.
+    pub fn run(
+        &self,
+        snapshot: &Snapshot,
+        threads: usize,
+        mut each: impl FnMut(ContainmentHit) -> Result<()> + Send,
+    ) -> Result<()> {
+        self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
+    }
+
+    /// Passes the pairs of [`run`](Self::run) to `take`, those of one piece of the documents at a time. A piece without
+    /// pairs is passed as an empty list.
+    fn for_each_piece(
+        &self,
+        snapshot: &Snapshot,
+        threads: usize,
+        mut take: impl FnMut(Vec<ContainmentHit>) -> Result<()> + Send,
+    ) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let segments: Vec<_> = snapshot.segments().collect();
+        let pieces = |(at, documents): (usize, u32)| {
+            (0..documents)
+                .step_by(PIECE as usize)
+                .map(move |start| (at, start..documents.min(start.saturating_add(PIECE))))
+        };
+        let documents = segments.iter().map(|(segment, _)| segment.documents() as u32);
+        let pieces: Vec<(usize, Range<u32>)> = documents.enumerate().flat_map(pieces).collect();
+        let mut workers: Vec<Worker> = (0..threads.max(1))
+            .map(|_| Worker { counts: vec![0; self.len()], ..Worker::default() })
+            .collect();
+        let work = |worker: &mut Worker, (at, ordinals): &(usize, Range<u32>)| -> Result<_> {
+            let (segment, deleted) = segments[*at];
+            let mut hits = Vec::new();
+            for ordinal in ordinals.clone().filter(|&ordinal| !deleted.contains(ordinal)) {
+                self.count(worker, segment, ordinal, &mut hits)?;
+            }
+            segment.check_map()?;
+            Ok(hits)
+        };
+        in_order(&mut workers, &pieces, AHEAD, work, |hits: Vec<ContainmentHit>| {
+            take(hits)?;
+            Ok(ControlFlow::Continue(()))
+        })
+        .map(drop)
+    }
+
+    /// Adds all texts that contain the document or are contained in it to `hits`.
+    fn count(
+        &self,
+        worker: &mut Worker,
+        segment: &Segment,
+        ordinal: u32,
+        hits: &mut Vec<ContainmentHit>,
+    ) -> Result<()> {
+        let Worker { set, counts, found } = worker;
+        segment.set(ordinal, set)?;
+        let mut note = |text: u32| {
+            let count = &mut counts[text as usize];
+            if *count == 0 {
+                found.push(text);
+            }
+            *count += 1;
+        };
+        for (at, &element) in set.iter().enumerate() {
+            if let Some(&later) = set.get(at + FETCHED) {
+                self.slots.fetch(later);
+            }
+            match self.slots.postings(element) {
+                Postings::None => {}
+                Postings::One(text) => note(text),
+                Postings::Several(texts) => texts.iter().copied().for_each(&mut note),
+            }
+        }
+        found.sort_unstable();
+        let mut key = None;
+        for text in found.drain(..) {
+            // Elements are matched by 32 of their bits, so this number may be too high.
+            let at_most = std::mem::take(&mut counts[text as usize]) as usize;
+            let of_text = self.set(text);
+            let (smaller, larger) =
+                if of_text.len() <= set.len() { (of_text, &**set) } else { (&**set, of_text) };
+            // The share of the smaller set is the greater of the two shares, so only this share is compared with the
+            // threshold.
+            if !self.near.is_met(at_most.min(smaller.len()), smaller.len(), larger.len()) {
+                continue;
+            }
+            let Some(shared) = self.near.shared(smaller, larger) else { continue };
+            let key = match &key {
+                Some(key) => KeyBuf::clone(key),
+                None => key.insert(segment.key(ordinal)?).clone(),
+            };
+            let [shared, of_text, of_document] = [shared, of_text.len(), set.len()].map(|count| count as u32);
+            hits.push(ContainmentHit { text, key, shared, of_text, of_document });
+        }
+        Ok(())
+    }
+}
+
+/// Number of elements between the current element and the one whose slot is prefetched.
+const FETCHED: usize = 8;

@@ -1,0 +1,4 @@
+//! Documents that contain others, or are contained in them.
+
+pub mod contained;
+pub mod containing;
