@@ -1,39 +1,6 @@
 //! The settings of `dedup` that other verbs do not take as it does: their help, and the forms that are refused.
 
-use std::ffi::OsStr;
-
-use crate::settings_args::pick;
-
-/// A setting that a verb takes otherwise than `dedup`.
-#[derive(Debug)]
-pub(crate) struct Difference {
-    /// The name of the setting.
-    pub(crate) setting: &'static str,
-    /// The help, with the default, in place of that of `dedup`. The first line is complete in itself.
-    pub(crate) help: &'static str,
-    /// Whether the option may be given more than once.
-    pub(crate) repeats: bool,
-    /// The forms of its value that are not taken, such as `within:K`, each with the reason.
-    pub(crate) refused: &'static [(&'static str, &'static str)],
-}
-
-impl Difference {
-    /// A setting that is taken as `dedup` does, except for its help.
-    const fn of(setting: &'static str, help: &'static str) -> Self {
-        Self { setting, help, repeats: false, refused: &[] }
-    }
-
-    /// Returns an error if the verb does not take this value.
-    pub(crate) fn check(&self, text: &OsStr) -> Result<(), String> {
-        let text = text.to_string_lossy();
-        let is_refused =
-            |form: &str| text.starts_with(form.trim_end_matches(|c: char| c.is_ascii_uppercase()));
-        match self.refused.iter().find(|(form, _)| is_refused(form)) {
-            Some((_, why)) => Err(format!("{text} is not taken here: {why}")),
-            None => Ok(()),
-        }
-    }
-}
+use crate::settings_args::{Difference, pick};
 
 /// Why no verb over an index takes `equal`.
 const NO_TEXTS: &str =

@@ -7,7 +7,36 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use twindex_corpus::settings::{AnySettings, Kind, Setting, Settings, Value};
 
-use crate::differs::Difference;
+/// A setting that a verb takes otherwise than `dedup`.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    /// The name of the setting.
+    pub(crate) setting: &'static str,
+    /// The help, with the default, in place of that of `dedup`. The first line is complete in itself.
+    pub(crate) help: &'static str,
+    /// Whether the option may be given more than once.
+    pub(crate) repeats: bool,
+    /// The forms of its value that are not taken, such as `within:K`, each with the reason.
+    pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+impl Difference {
+    /// A setting that is taken as `dedup` does, except for its help.
+    pub(crate) const fn of(setting: &'static str, help: &'static str) -> Self {
+        Self { setting, help, repeats: false, refused: &[] }
+    }
+
+    /// Returns an error if the verb does not take this value.
+    pub(crate) fn check(&self, text: &OsStr) -> Result<(), String> {
+        let text = text.to_string_lossy();
+        let is_refused =
+            |form: &str| text.starts_with(form.trim_end_matches(|c: char| c.is_ascii_uppercase()));
+        match self.refused.iter().find(|(form, _)| is_refused(form)) {
+            Some((_, why)) => Err(format!("{text} is not taken here: {why}")),
+            None => Ok(()),
+        }
+    }
+}
 
 /// The settings of a struct that are options of a verb.
 pub(crate) trait Pick: Clone + std::fmt::Debug + Send + Sync + 'static {
@@ -44,7 +73,7 @@ macro_rules! pick {
 
         impl $crate::settings_args::Pick for $name {
             const NAMES: Option<&'static [&'static str]> = Some(&[$($setting),+]);
-            $(const DIFFERS: &'static [$crate::differs::Difference] = $differs;)?
+            $(const DIFFERS: &'static [$crate::settings_args::Difference] = $differs;)?
         }
     };
 }

@@ -115,3 +115,14 @@ impl<F: Write> Write for Hashed<F> {
         self.file.flush()
     }
 }
+
+/// A file that was written.
+#[derive(Debug)]
+pub struct WrittenFile {
+    /// The name of the file in its folder.
+    pub name: String,
+    /// The digest of the file.
+    pub digest: FileDigest,
+    /// The digest of its file of keys; `None` if there is none.
+    pub keys: Option<FileDigest>,
+}

@@ -65,7 +65,7 @@ macro_rules! parts {
 
 pub mod admitting;
 
-parts! { boilerplate contents hashed_file idf input lost numbers output_path page shard sharing sketching text texts tsv urls watch }
+parts! { boilerplate compared contents hashed_file idf input lost numbers output_path page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;
 mod error;

@@ -15,6 +15,7 @@ use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::admitting::AdmitOptions;
+use twindex_corpus::compared;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::settings::Scope;
@@ -482,6 +483,7 @@ impl StreamArgs {
                 } else {
                     contents::check(&self.index, &params.shingling, features)?;
                 }
+                compared::check(&self.index, self.scope.inside.as_deref())?;
                 let near = self.near(&params)?;
                 Ok((index, near))
             }
@@ -501,6 +503,9 @@ impl StreamArgs {
                 let near = self.near(&params)?;
                 let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
                 BoilerplateArgs::keep(list.as_deref(), &self.index)?;
+                if let Some(field) = &self.scope.inside {
+                    compared::record(&self.index, field)?;
+                }
                 Ok((index, near))
             }
             Err(error) => Err(error.into()),

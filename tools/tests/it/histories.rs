@@ -209,9 +209,13 @@ fn history_with_another_inside_field_is_refused() {
     bench.ok("dedup day1.jsonl -o by-lang -q --inside lang");
     bench.ok("build plain.twx day1.jsonl -q --method minhash");
     for (history, inside, why) in [
-        ("plain", "--inside lang", "its run compared all documents, and this run compares inside of lang"),
-        ("by-lang", "", "its run compared inside of lang, and this run compares all documents"),
-        ("by-lang", "--inside site", "its run compared inside of lang, and this run inside of site"),
+        ("plain", "--inside lang", "its documents were all compared, and this run compares inside of lang"),
+        ("by-lang", "", "its documents were compared inside of lang, and this run compares all documents"),
+        (
+            "by-lang",
+            "--inside site",
+            "its documents were compared inside of lang, and this run compares inside of site",
+        ),
     ] {
         for part in ["", "/index", "/kept.jsonl", "/index/../index"] {
             for way in ["", "--near equal", "--near containment:0.8"] {

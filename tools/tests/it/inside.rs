@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::fs::File;
+use std::fs::{self, File};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
@@ -139,6 +139,44 @@ fn two_daily_runs_with_option_inside_equal_one_run() {
     let (dropped, _) = against.iter().find(|(_, kept)| history.contains_key(*kept)).unwrap();
     let said = bench.ok(&format!("why new {dropped}"));
     says(&said, &["field      score (keep max): ", "field      lang (inside): "]);
+}
+
+/// An index of its own, without the folder of results, knows the field that decided.
+#[test]
+fn index_refuses_another_field_than_that_inside_which_it_was_made() {
+    let bench = Bench::new();
+    let documents = fielded(74, 200, 2);
+    let (old, new) = documents.split_at(100);
+    bench.write("old.jsonl", jsonl(old));
+    bench.write("new.jsonl", jsonl(new));
+    bench.ok("dedup old.jsonl -o old -q --inside lang");
+    fs::create_dir(bench.path("copy")).unwrap();
+    for entry in fs::read_dir(bench.path("old/index")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), bench.path("copy").join(entry.file_name())).unwrap();
+    }
+    for against in ["old", "old/index", "copy"] {
+        bench.ok(&format!("dedup new.jsonl -o new -q --force --inside lang --against {against}"));
+        bench.ok("dedup new.jsonl -o same -q --force --inside lang --against old");
+        assert_eq!(bench.read("new/kept.jsonl"), bench.read("same/kept.jsonl"), "{against}");
+        for (option, own) in [("", "all documents"), ("--inside score", "inside of score")] {
+            let said = bench.refused(&format!("dedup new.jsonl -o no {option} --against {against}"));
+            says(&said, &["inside of lang", own, "give --inside lang"]);
+        }
+    }
+    // A stream goes on inside of its field only.
+    bench.ok("stream living.twx old.jsonl -q --inside lang");
+    for index in ["living.twx", "copy"] {
+        says(
+            &bench.refused(&format!("stream {index} new.jsonl -q")),
+            &["all documents", "give --inside lang"],
+        );
+        says(&bench.refused(&format!("stream {index} new.jsonl -q --inside score")), &["give --inside lang"]);
+        bench.ok(&format!("stream {index} new.jsonl -q --inside lang"));
+    }
+    // Results are replaced, with the record in the index.
+    bench.ok("dedup old.jsonl -o old -q --force");
+    assert!(!bench.path("old/index/inside").exists());
 }
 
 /// Writes the documents as a Parquet table with these additional columns.

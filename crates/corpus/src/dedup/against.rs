@@ -25,6 +25,7 @@ use super::rows::for_each_row;
 use super::run_file::RunFile;
 use super::score::ScoreKind;
 use super::written::Check;
+use crate::compared;
 use crate::error::InvalidOptions;
 use crate::input::{InputFormat, InputOptions, is_name_of_kept};
 use crate::observer::Observer;
@@ -174,37 +175,28 @@ impl Dedup {
                 )),
             }
         }
-        let (own, made) = (self.scope.inside.as_deref(), run.as_ref().map(RunFile::inside));
+        let own = self.scope.inside.as_deref();
+        let recorded = if run.is_none() && path.is_dir() { compared::recorded(path)? } else { None };
+        let made = run.as_ref().map(RunFile::inside).or(recorded.as_deref().map(Some));
         let why = match made {
-            Some(made) if made == own => return Ok(()),
-            Some(Some(made)) => match own {
-                None => format!(
-                    "its run compared inside of {made}, and this run compares all documents; give --inside {made}"
-                ),
-                Some(own) => format!(
-                    "its run compared inside of {made}, and this run inside of {own}; give --inside {made}"
-                ),
-            },
-            Some(None) => format!(
-                "its run compared all documents, and this run compares inside of {}; leave out --inside",
-                own.unwrap_or_default()
-            ),
+            Some(made) => compared::difference(made, own),
             // Only the index itself shows how it was made.
             None => {
                 let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
                 match (stores_values.map(|index| index.params().values), own) {
-                    (Some(true), None) => {
+                    (Some(true), None) => Some(
                         "stores the value of a field of each document, and this run compares all documents; give the \
                          --inside with which it was made"
-                            .to_owned()
-                    }
-                    (Some(false), Some(own)) => {
-                        format!("does not store the values of {own}, inside which this run compares; leave out --inside")
-                    }
-                    _ => return Ok(()),
+                            .to_owned(),
+                    ),
+                    (Some(false), Some(own)) => Some(format!(
+                        "does not store the values of {own}, inside which this run compares; leave out --inside"
+                    )),
+                    _ => None,
                 }
             }
         };
+        let Some(why) = why else { return Ok(()) };
         Err(InvalidOptions::new(format!("--against {shown}: {why}")).into())
     }
 
@@ -461,7 +453,8 @@ impl ComparedIndex {
     fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
         let Some(field) = field else { return Ok(self) };
         let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
-        let made = run.as_ref().and_then(RunFile::inside);
+        let recorded = compared::recorded(&self.path)?;
+        let made = run.as_ref().and_then(RunFile::inside).or(recorded.as_deref());
         if made != Some(field) || !self.snapshot.params().values {
             let path = path.display();
             return Err(InvalidOptions::new(format!(

@@ -6,7 +6,8 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::out::write_documents;
-use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT, WrittenFile};
+use crate::hashed_file::WrittenFile;
+use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT};
 
 /// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {

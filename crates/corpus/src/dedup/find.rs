@@ -27,7 +27,9 @@ use super::score::Score;
 use super::sketches::{IndexMembership, Sketched};
 use super::written::Digests;
 use super::{Dedup, KeepOrder, layout, out};
-use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, WrittenFile, is_name_of_kept};
+use crate::compared;
+use crate::hashed_file::WrittenFile;
+use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, VerifyOptions};
 use crate::settings::{Also, IndexOf, Near};
@@ -169,7 +171,9 @@ impl Dedup {
             let watch = Stopwatch::of_thread();
             let snapshot = match (whole, written) {
                 (Some(whole), _) => Some(whole),
-                (None, Some(indexed)) => Some(make_of_kept(indexed, corpus, &half, wanted)?),
+                (None, Some(indexed)) => {
+                    Some(make_of_kept(indexed, self.scope.inside.as_deref(), corpus, &half, wanted)?)
+                }
                 (None, None) => None,
             };
             let indexing = watch.cpu_seconds();
@@ -415,15 +419,22 @@ fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<Nea
         .map(Some)
 }
 
-/// Builds the index of the wanted documents, unless the stopped run already did.
+/// Builds the index of the wanted documents, which were compared inside of a field, unless the stopped run already did.
 fn make_of_kept(
     indexed: &Indexed<'_>,
+    inside: Option<&str>,
     corpus: &Corpus,
     limits: &JoinLimits<'_>,
     wanted: impl Fn(u32) -> IndexMembership,
 ) -> anyhow::Result<Snapshot> {
     let path = limits.folder.join(layout::INDEX);
-    let make = |wanted| indexed.make(&path, limits.memory, corpus, (wanted, true));
+    let make = |wanted| -> anyhow::Result<Snapshot> {
+        let snapshot = indexed.make(&path, limits.memory, corpus, (wanted, true))?;
+        if let Some(field) = inside.filter(|_| indexed.params.values) {
+            compared::record(&path, field)?;
+        }
+        Ok(snapshot)
+    };
     let Some(journal) = limits.journal else { return make(wanted) };
     if journal.files(layout::INDEX)?.is_some() {
         return Ok(Index::open(&path)?.snapshot());

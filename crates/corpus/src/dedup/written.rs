@@ -14,6 +14,7 @@ use twindex::{Index, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files};
+use crate::compared::INSIDE;
 use crate::error::InvalidOptions;
 use crate::hashed_file::FileDigest;
 use crate::input::{is_name_of_kept, is_name_of_keys};
@@ -203,7 +204,7 @@ impl Written {
                 for entry in fs::read_dir(entry.path())? {
                     let entry = entry?;
                     let name = entry.file_name();
-                    if !(entry.file_type()?.is_file() && is_of_an_index(&name)) {
+                    if !(entry.file_type()?.is_file() && (is_of_an_index(&name) || name == INSIDE)) {
                         bail!("`{INDEX}/{}` in it {NOT_OURS}", name.display());
                     }
                 }

@@ -17,9 +17,10 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::attached::HasField;
 use super::decoded::{ColumnType, DecodedColumn};
-use super::fields::{self, Ids, push_key, push_text};
+use super::fields::{self, Ids};
 use super::fingerprint;
 use super::leaves::{Table, TypeTest};
+use super::selection::{push_key, push_text};
 use super::thrift::{self, Checked};
 use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 

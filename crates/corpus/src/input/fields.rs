@@ -8,8 +8,7 @@ use std::borrow::Cow;
 
 use super::attached::AttachedFields;
 use super::fingerprint::FingerprintForm;
-use super::selection::{FieldPath, Selection};
-use crate::error::InvalidOptions;
+use super::selection::{FieldPath, Selection, push_key};
 
 /// The names of the fields from which documents are read.
 #[derive(Clone, Debug, Default)]
@@ -69,28 +68,6 @@ impl Fields {
         let fields = Self { id, text, named, ids, features, attached: attached.clone(), ..Self::default() };
         if features { fields.with_single_text() } else { fields }
     }
-}
-
-/// Maximum number of fields in a list.
-const LIST_MAX: usize = 64;
-
-/// Returns an error if a name is empty, or if it is a list with an empty name or with more than [`LIST_MAX`] names.
-pub(super) fn check_names(option: &str, names: &str, is_list: bool) -> Result<(), InvalidOptions> {
-    let wrong = |why: String| Err(InvalidOptions::new(format!("{option} {names:?}: {why}")));
-    if names.is_empty() {
-        return wrong("expected the name of a field, found none".to_owned());
-    }
-    if !is_list {
-        return Ok(());
-    }
-    let parts = names.split(',').count();
-    if parts > 1 && names.split(',').any(str::is_empty) {
-        return wrong("a name in the list is empty; remove the comma, or write a name beside it".to_owned());
-    }
-    if parts > LIST_MAX {
-        return wrong(format!("a list of {parts} fields; expected at most {LIST_MAX}"));
-    }
-    Ok(())
 }
 
 /// Returns the error message for a field with a reserved name.
@@ -163,30 +140,9 @@ impl Fields {
     }
 }
 
-/// Appends a part to a key that consists of several fields. Parts are separated by commas, and commas inside a part are
-/// escaped with a backslash, so that different parts never result in the same key.
-pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
-    if number > 0 {
-        key.push(b',');
-    }
-    for &byte in part {
-        if byte == b',' || byte == b'\\' {
-            key.push(b'\\');
-        }
-        key.push(byte);
-    }
-}
-
-/// Appends a part on a new line to a text that consists of several fields.
-pub(super) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
-    if number > 0 {
-        text.push(b'\n');
-    }
-    text.extend_from_slice(part);
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::selection::check_names;
     use super::*;
 
     #[test]

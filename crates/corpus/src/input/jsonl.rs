@@ -16,13 +16,13 @@ use twindex_kernel::Unescaped;
 use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::{FieldSelections, Fields, Ids, name_conflict, push_key, push_text};
+use super::fields::{FieldSelections, Fields, Ids, name_conflict};
 use super::fingerprint::FingerprintForm;
 use super::form::Ending;
 use super::nested::{self, invalid_json, select_error};
 use super::open::Reader;
 use super::scan::{self, Scanned, ScannedValue};
-use super::selection::Selection;
+use super::selection::{Selection, push_key, push_text};
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
 /// Size of reads from the stream, and minimum size of a buffer, in bytes. It is small in fuzzing, so that short inputs

@@ -14,7 +14,7 @@ use super::kept_keys;
 use super::kept_names::{may_be_compressed, name};
 use super::rows_kept;
 use super::{Annotation, Compression};
-use crate::hashed_file::{FileDigest, FileHash, HashedFile};
+use crate::hashed_file::{FileHash, HashedFile, WrittenFile};
 
 /// File name suffix of JSON Lines files.
 const JSONL: &str = "jsonl";
@@ -140,17 +140,6 @@ struct KeptFile {
     /// The hash of the file while it is closed, and the hash of its file of keys, if there is one.
     hash: FileHash,
     keys: Option<FileHash>,
-}
-
-/// A file that was written.
-#[derive(Debug)]
-pub struct WrittenFile {
-    /// The name of the file in its folder.
-    pub name: String,
-    /// The digest of the file.
-    pub digest: FileDigest,
-    /// The digest of its file of keys; `None` if there is none.
-    pub keys: Option<FileDigest>,
 }
 
 /// The file that is being written.

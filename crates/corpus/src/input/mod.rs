@@ -118,7 +118,7 @@ use folder::Contents;
 pub use form::{Ending, Form};
 use headers::Headers;
 use jsonl::JsonLines;
-pub use kept::{KeptBlock, KeptWriter, WrittenFile};
+pub use kept::{KeptBlock, KeptWriter};
 use kept_keys::KeptKeys;
 pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{
@@ -320,8 +320,8 @@ impl InputOptions {
             None if self.features => "--features-field",
             None => "--text-field",
         };
-        fields::check_names(text, &self.text_field, !self.is_brought())?;
-        fields::check_names("--id-field", &self.id_field, true)?;
+        selection::check_names(text, &self.text_field, !self.is_brought())?;
+        selection::check_names("--id-field", &self.id_field, true)?;
         let AttachedFields { value, stamp, deciding } = &self.attached;
         let single = [
             ("--value-field", value),
@@ -331,7 +331,7 @@ impl InputOptions {
             ("--url-field", &deciding.url),
         ];
         let mut named = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
-        named.try_for_each(|(option, name)| fields::check_names(option, name, false))
+        named.try_for_each(|(option, name)| selection::check_names(option, name, false))
     }
 }
 

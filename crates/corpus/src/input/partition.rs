@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::deciding::DecidingFields;
 use super::field_value::FieldValue;
-use super::fields::{FieldSelections, Fields, Ids, push_key};
+use super::fields::{FieldSelections, Fields, Ids};
 use super::parser::Parser;
-use super::selection::{FieldPath, Selection};
+use super::selection::{FieldPath, Selection, push_key};
 use super::{AttachedFields, OwnAttached, folder};
 
 /// The value that Hive writes for null.

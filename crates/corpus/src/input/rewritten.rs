@@ -7,10 +7,10 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::content::Content;
 use super::cuts::part_without;
 pub use super::cuts::without;
-use super::fields::{Fields, push_text};
+use super::fields::Fields;
 use super::form::Form;
 use super::parser::{ParseBuffers, ParsedLine, Parser, understand};
-use super::selection::Selection;
+use super::selection::{Selection, push_text};
 use super::{InvalidUtf8, charset, nested, warc};
 
 /// Returns whether the line of a document contains its text unchanged, so that parts of the text can be removed from

@@ -17,10 +17,10 @@ use super::charset::{self, Charset};
 use super::cuts::part_without;
 use super::dialect::{Dialect, RowDialect};
 use super::field_value::FieldValue;
-use super::fields::{self, Ids, push_key, push_text};
+use super::fields::{self, Ids};
 use super::form::Ending;
 use super::jsonl::FoundLine;
-use super::selection::{FieldPath, Selection};
+use super::selection::{FieldPath, Selection, push_key, push_text};
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 

@@ -28,11 +28,10 @@ use super::columns::{ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, r
 use super::cuts::Cuts;
 use super::decoded::column_reader;
 use super::form::PARQUET;
-use super::kept::WrittenFile;
 use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::Checked;
 use super::{Annotation, kept_keys, kept_names, notes};
-use crate::hashed_file::Hashed;
+use crate::hashed_file::{Hashed, WrittenFile};
 
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";

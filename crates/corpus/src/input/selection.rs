@@ -1,6 +1,5 @@
 //! Names of fields: a name, a path into nested fields, or a list of these.
 
-use super::fields::{check_names, push_key, push_text};
 use crate::error::InvalidOptions;
 
 /// The fields that an option names: a field, or several fields whose values are joined.
@@ -70,4 +69,48 @@ impl FieldPath {
         };
         std::iter::once(self.name.as_str()).chain(pointed)
     }
+}
+
+/// Maximum number of fields in a list.
+const LIST_MAX: usize = 64;
+
+/// Returns an error if a name is empty, or if it is a list with an empty name or with more than [`LIST_MAX`] names.
+pub(super) fn check_names(option: &str, names: &str, is_list: bool) -> Result<(), InvalidOptions> {
+    let wrong = |why: String| Err(InvalidOptions::new(format!("{option} {names:?}: {why}")));
+    if names.is_empty() {
+        return wrong("expected the name of a field, found none".to_owned());
+    }
+    if !is_list {
+        return Ok(());
+    }
+    let parts = names.split(',').count();
+    if parts > 1 && names.split(',').any(str::is_empty) {
+        return wrong("a name in the list is empty; remove the comma, or write a name beside it".to_owned());
+    }
+    if parts > LIST_MAX {
+        return wrong(format!("a list of {parts} fields; expected at most {LIST_MAX}"));
+    }
+    Ok(())
+}
+
+/// Appends a part to a key that consists of several fields. Parts are separated by commas, and commas inside a part are
+/// escaped with a backslash, so that different parts never result in the same key.
+pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
+    if number > 0 {
+        key.push(b',');
+    }
+    for &byte in part {
+        if byte == b',' || byte == b'\\' {
+            key.push(b'\\');
+        }
+        key.push(byte);
+    }
+}
+
+/// Appends a part on a new line to a text that consists of several fields.
+pub(super) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
+    if number > 0 {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(part);
 }
