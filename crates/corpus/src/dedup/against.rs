@@ -178,22 +178,21 @@ impl Dedup {
         let own = self.scope.inside.as_deref();
         let recorded = if run.is_none() && path.is_dir() { compared::recorded(path)? } else { None };
         let made = run.as_ref().map(RunFile::inside).or(recorded.as_deref().map(Some));
-        let why = match made {
-            Some(made) => compared::difference(made, own),
+        let why = if let Some(made) = made {
+            compared::difference(made, own)
+        } else {
             // Only the index itself shows how it was made.
-            None => {
-                let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
-                match (stores_values.map(|index| index.params().values), own) {
-                    (Some(true), None) => Some(
-                        "stores the value of a field of each document, and this run compares all documents; give the \
-                         --inside with which it was made"
-                            .to_owned(),
-                    ),
-                    (Some(false), Some(own)) => Some(format!(
-                        "does not store the values of {own}, inside which this run compares; leave out --inside"
-                    )),
-                    _ => None,
-                }
+            let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
+            match (stores_values.map(|index| index.params().values), own) {
+                (Some(true), None) => Some(
+                    "stores the value of a field of each document, and this run compares all documents; give the \
+                     --inside with which it was made"
+                        .to_owned(),
+                ),
+                (Some(false), Some(own)) => Some(format!(
+                    "does not store the values of {own}, inside which this run compares; leave out --inside"
+                )),
+                _ => None,
             }
         };
         let Some(why) = why else { return Ok(()) };
