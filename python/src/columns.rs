@@ -13,15 +13,15 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyArray;
 use twindex::params::KeyKind;
 use twindex::{Key, KeyBuf};
 use twindex_corpus::Features;
 
+use crate::arrays::{FieldArrays, descend, has_own_rows, is_arrow, is_missing, is_nested};
 use crate::error::{Failure, Result};
-use crate::fields::{FieldArrays, descend, is_nested};
 
 /// A Python value of a column.
 enum Value {
@@ -349,33 +349,11 @@ fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8
     Ok(features.canonical())
 }
 
-/// Returns whether a Python value means a missing value: `None`, NaN, and the missing values of pandas.
-pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_none() {
-        return Ok(true);
-    }
-    match value.cast::<PyFloat>() {
-        Ok(number) => Ok(number.value().is_nan()),
-        Err(_) => Ok(matches!(value.get_type().name()?.to_str(), Ok("NAType" | "NaTType"))),
-    }
-}
-
 /// Returns the name of a table's only column; `None` if there are several columns or no column names.
 fn only_column(values: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(names) = values.getattr_opt("column_names")? else { return Ok(None) };
     let names = names.extract::<Vec<String>>().unwrap_or_default();
     Ok(<[String; 1]>::try_from(names).ok().map(|[name]| name))
-}
-
-/// Returns whether the Arrow interface of a table may give other rows than its columns. Hugging Face datasets can select
-/// rows.
-pub(crate) fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
-    values.hasattr("_indices").unwrap_or(false)
-}
-
-/// Returns whether a value has an Arrow interface.
-pub(crate) fn is_arrow(values: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?)
 }
 
 /// Returns the only column or the only text column of a table. An array that is not a table is returned itself.

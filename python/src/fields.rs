@@ -4,21 +4,18 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::LargeBinaryBuilder;
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Fields};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3_arrow::input::AnyArray;
 use twindex_corpus::{FieldNumber, FieldPath, FieldSelection};
 
-use crate::columns::{Column, has_own_rows, is_arrow, is_missing};
+use crate::arrays::{FieldArrays, descend, has_own_rows, is_arrow, is_missing};
+use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::numbers::{field_numbers, numbers_of_arrays};
-
-/// A field of a table: arrays, each with the rows in which a struct around the field is null.
-pub(crate) type FieldArrays = Vec<(ArrayRef, Option<Vec<bool>>)>;
 
 /// A table: an Arrow table of any library, or an object whose columns are found by name.
 pub(crate) struct Table<'a, 'py> {
@@ -310,14 +307,6 @@ fn arrow_backed(column: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     Ok(column)
 }
 
-/// Returns whether values of a type are lists or maps.
-pub(crate) fn is_nested(of_type: &DataType) -> bool {
-    matches!(
-        of_type,
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..)
-    )
-}
-
 /// Returns the index of each step of a path among the fields of its struct; `None` if a step is missing.
 fn places(fields: &Fields, path: &[String]) -> Option<Vec<usize>> {
     let (mut fields, mut places) = (fields, Vec::new());
@@ -330,20 +319,6 @@ fn places(fields: &Fields, path: &[String]) -> Option<Vec<usize>> {
         }
     }
     Some(places)
-}
-
-/// Returns the array at these places in a struct array, and the rows in which a struct around it is null.
-pub(crate) fn descend(array: &ArrayRef, places: &[usize]) -> (ArrayRef, Option<Vec<bool>>) {
-    let (mut array, mut nulls) = (array, None::<Vec<bool>>);
-    for &place in places {
-        let of = array.as_struct();
-        if of.null_count() > 0 {
-            let nulls = nulls.get_or_insert_with(|| vec![false; of.len()]);
-            (0..of.len()).for_each(|row| nulls[row] |= of.is_null(row));
-        }
-        array = of.column(place);
-    }
-    (Arc::clone(array), nulls)
 }
 
 /// Returns the value at a path in dicts; `None` if a step is missing.

@@ -9,6 +9,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values of their own")]
 
 mod args;
+mod arrays;
 mod columns;
 mod cut;
 mod dedup;

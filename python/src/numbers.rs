@@ -16,9 +16,8 @@ use pyo3_arrow::input::AnyArray;
 use twindex::Error;
 use twindex_corpus::FieldNumber;
 
-use crate::columns::is_arrow;
+use crate::arrays::{FieldArrays, is_arrow};
 use crate::error::{Failure, Result};
-use crate::fields::FieldArrays;
 
 /// Takes an Arrow array, a stream of Arrow arrays, or any sequence of int or float. `name` is used in errors.
 pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
