@@ -141,6 +141,12 @@ fn two_daily_runs_with_option_inside_equal_one_run() {
     says(&said, &["field      score (keep max): ", "field      lang (inside): "]);
 }
 
+fn refused(bench: &Bench, line: &str, parts: &[&str]) {
+    let output = bench.command(line).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    says(&String::from_utf8(output.stderr).unwrap(), parts);
+}
+
 /// An index of its own, without the folder of results, knows the field that decided.
 #[test]
 fn index_refuses_another_field_than_that_inside_which_it_was_made() {
@@ -160,8 +166,8 @@ fn index_refuses_another_field_than_that_inside_which_it_was_made() {
         bench.ok("dedup new.jsonl -o same -q --force --inside lang --against old");
         assert_eq!(bench.read("new/kept.jsonl"), bench.read("same/kept.jsonl"), "{against}");
         for (option, own) in [("", "all documents"), ("--inside score", "inside of score")] {
-            let said = bench.refused(&format!("dedup new.jsonl -o no {option} --against {against}"));
-            says(&said, &["inside of lang", own, "give --inside lang"]);
+            let line = format!("dedup new.jsonl -o no {option} --against {against}");
+            refused(&bench, &line, &["inside of lang", own, "give --inside lang"]);
         }
     }
     // A stream goes on inside of its field only.
