@@ -173,12 +173,10 @@ fn index_refuses_another_field_than_that_inside_which_it_was_made() {
     // A stream goes on inside of its field only.
     bench.ok("stream living.twx old.jsonl -q --inside lang");
     for index in ["living.twx", "copy"] {
-        says(
-            &bench.refused(&format!("stream {index} new.jsonl -q")),
-            &["all documents", "give --inside lang"],
-        );
-        says(&bench.refused(&format!("stream {index} new.jsonl -q --inside score")), &["give --inside lang"]);
-        bench.ok(&format!("stream {index} new.jsonl -q --inside lang"));
+        let line = format!("stream {index} new.jsonl -q");
+        refused(&bench, &line, &["all documents", "give --inside lang"]);
+        refused(&bench, &format!("{line} --inside score"), &["inside of score", "give --inside lang"]);
+        bench.ok(&format!("{line} --inside lang"));
     }
     // Results are replaced, with the record in the index.
     bench.ok("dedup old.jsonl -o old -q --force");
