@@ -48,7 +48,6 @@ pub mod samples;
 pub mod shingle;
 pub mod simhash;
 pub mod token;
-mod token_tables;
 mod weighted;
 pub mod whole;
 mod words;
@@ -61,6 +60,7 @@ pub mod lines;
 pub mod params;
 mod shingling;
 mod sketcher;
+mod tables;
 
 pub use classic::rabin::Rabin;
 pub use classic::rabin_karp::RabinKarp;

@@ -4,7 +4,7 @@
 //! characters separate words. There are two more rules:
 //!
 //! - In a script that is written without spaces (Han, kana, Thai, Khmer and so on; the list of blocks is in
-//!   `scripts/token-tables.py`), each letter is a token, together with the marks that follow it. Digits of these scripts
+//!   `tests/second/tables.py`), each letter is a token, together with the marks that follow it. Digits of these scripts
 //!   form runs as in other scripts. Hangul has spaces and forms words.
 //! - A mark continues the token before it and never begins one, so a variation selector after an emoji is not a word.
 //!
@@ -16,15 +16,27 @@
 //! Text is not normalised: a letter composed with its accent and the same letter followed by a combining accent give
 //! different tokens.
 //!
-//! Character classes and lower case come from tables in this crate, which are generated from the version of Unicode in
+//! Character classes and lower case come from tables in this crate, made from the version of Unicode in
 //! [`UNICODE_VERSION`]. The tables of the standard library change with the compiler, but stored fingerprints must not
 //! change.
 
 use std::ops::Range;
 
-use super::token_tables::{BLOCK_BITS, BLOCK_OF, BLOCKS, TRAITS};
+use super::tables::{TOKEN, count, u8s, u32s};
 
-pub use super::token_tables::UNICODE_VERSION;
+/// The version of Unicode whose character classes and lower case are used. It never changes.
+pub const UNICODE_VERSION: &str = "14.0.0";
+
+/// Each combination of a kind and a shift that occurs. The low two bits are the kind (0 not part of a token, 1 part of a word,
+/// 2 a token by itself, 3 a mark), and the upper bits are the signed number to add to a character to get its lower
+/// case.
+static TRAITS: [u32; count(TOKEN, 0)] = u32s(TOKEN, 0);
+/// The number of the block of each character, indexed by its upper bits. Later characters use the last block.
+static BLOCK_OF: [u8; count(TOKEN, 1)] = u8s(TOKEN, 1);
+/// The index in `TRAITS` of each character, block after block.
+static BLOCKS: [u8; count(TOKEN, 2)] = u8s(TOKEN, 2);
+/// The base-2 logarithm of the number of characters in a block.
+const BLOCK_BITS: u32 = 7;
 
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
@@ -158,7 +170,7 @@ pub(super) fn classify(c: char) -> (Kind, char) {
         2 => Kind::Single,
         _ => Kind::Mark,
     };
-    let lower = (c as u32).checked_add_signed(packed >> 2).and_then(char::from_u32);
+    let lower = (c as u32).checked_add_signed(packed.cast_signed() >> 2).and_then(char::from_u32);
     (kind, lower.unwrap_or(c)) // the shifts in the tables always give valid characters
 }
 

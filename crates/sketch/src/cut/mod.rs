@@ -66,8 +66,6 @@ mod pieces;
 mod placed;
 #[cfg(feature = "languages")]
 mod segments;
-#[cfg(feature = "languages")]
-mod stem_probes;
 mod stems;
 mod units;
 

@@ -1,9 +1,9 @@
 //! Reduces words to stems.
 
-#[cfg(all(feature = "languages", test))]
-pub(super) use with_languages::probe;
 #[cfg(feature = "languages")]
 pub(super) use with_languages::{Stemmer, Stems};
+#[cfg(all(feature = "languages", test))]
+pub(super) use with_languages::{probe, probe_of};
 #[cfg(not(feature = "languages"))]
 pub(super) use without::{Stemmer, Stems};
 
@@ -15,9 +15,9 @@ mod with_languages {
     use rust_stemmers::Algorithm;
     use xxhash_rust::xxh3::xxh3_64;
 
-    use super::super::stem_probes::PROBES;
     use crate::error::{Error, Result};
     use crate::params::Stemming;
+    use crate::tables::STEMS;
 
     /// The Snowball stemmer of a language.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,13 @@ mod with_languages {
         /// [`Error::Invalid`] if the stemmer gives stems that differ from those in existing indexes. Each language is tested
         /// once per process, in less than a millisecond.
         pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
-            static PROBED: [OnceLock<Result<()>>; PROBES.len()] = [const { OnceLock::new() }; PROBES.len()];
+            static PROBED: [OnceLock<Result<()>>; Stemming::ALL.len()] =
+                [const { OnceLock::new() }; Stemming::ALL.len()];
             let Some(algorithm) = algorithm(stemming) else { return Ok(None) };
-            let place =
-                PROBES.iter().position(|probe| probe.0 == stemming).expect("each language has a probe");
-            PROBED[place]
+            PROBED[stemming as usize]
                 .get_or_init(|| {
                     let stemmer = rust_stemmers::Stemmer::create(algorithm);
-                    probe(&PROBES[place], |word| stemmer.stem(word))
+                    probe(probe_of(stemming), |word| stemmer.stem(word))
                 })
                 .clone()?;
             Ok(Some(Self(algorithm)))
@@ -68,9 +67,17 @@ mod with_languages {
         })
     }
 
+    /// Returns the test words of a language and the digest of their stems.
+    pub(in crate::cut) fn probe_of(stemming: Stemming) -> (Stemming, &'static str, u64) {
+        let name = stemming.to_string();
+        let of_language = |line: &'static str| line.strip_prefix(&name)?.strip_prefix('\t')?.split_once('\t');
+        let (digest, words) = STEMS.lines().find_map(of_language).expect("each language has a line");
+        (stemming, words, u64::from_str_radix(digest, 16).expect("a digest is a number in hex"))
+    }
+
     /// Returns an error if the digest of the stems of the words in a probe is wrong.
     pub(in crate::cut) fn probe<'a>(
-        &(stemming, words, digest): &(Stemming, &'a str, u64),
+        (stemming, words, digest): (Stemming, &'a str, u64),
         stem: impl Fn(&'a str) -> Cow<'a, str>,
     ) -> Result<()> {
         let mut stems = String::with_capacity(words.len());

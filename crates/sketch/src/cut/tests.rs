@@ -230,8 +230,7 @@ fn options_not_compiled_in_are_refused_with_field_and_advice() {
 
 #[cfg(feature = "languages")]
 mod with_languages {
-    use super::super::stem_probes::PROBES;
-    use super::super::stems::probe;
+    use super::super::stems::{probe, probe_of};
     use super::*;
     use crate::params::Stemming;
 
@@ -354,7 +353,7 @@ mod with_languages {
         use rust_stemmers::{Algorithm, Stemmer};
 
         let english = Stemmer::create(Algorithm::English);
-        let of_english = PROBES.iter().find(|probe| probe.0 == Stemming::English).unwrap();
+        let of_english = probe_of(Stemming::English);
         assert_eq!(probe(of_english, |word| english.stem(word)), Ok(()));
         let last = of_english.1.split(' ').next_back().unwrap();
         let changed = |word| if word == last { "another".into() } else { english.stem(word) };

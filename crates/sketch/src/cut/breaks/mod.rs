@@ -1,31 +1,49 @@
 //! Word and sentence boundaries by the default rules of UAX #29, with tables that are part of this crate.
 //!
-//! [`tables`] has the properties of characters in one version of Unicode, which is stored in the parameters of an index.
+//! The tables have the properties of characters in one version of Unicode, which is stored in the parameters of an index.
 //! Later versions of Unicode occasionally change the properties of characters. Rules and tables are part of this crate so
 //! that no update of a dependency can move a boundary.
 
 mod sentences;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use sentences::Sentence;
-use tables::{TRAIT_BITS, TRAIT_BLOCK_OF, TRAIT_BLOCKS, TRAITS};
 use words::Word;
+
+use crate::tables::{BREAKS, count, u8s};
 
 pub(super) use sentences::sentences;
 pub(super) use words::words;
+
+/// Each combination of `Word_Break` and `Sentence_Break` that occurs.
+static TRAITS: [(Word, Sentence); count(BREAKS, 0) / 2] = {
+    let numbers: [u8; count(BREAKS, 0)] = u8s(BREAKS, 0);
+    let mut traits = [(Word::Other, Sentence::Other); count(BREAKS, 0) / 2];
+    let mut i = 0;
+    while i < traits.len() {
+        traits[i] = (Word::ALL[numbers[2 * i] as usize], Sentence::ALL[numbers[2 * i + 1] as usize]);
+        i += 1;
+    }
+    traits
+};
+/// The number of the block of each character, indexed by its upper bits. Later characters use the last block.
+static BLOCK_OF: [u8; count(BREAKS, 1)] = u8s(BREAKS, 1);
+/// The index in `TRAITS` of each character, block after block.
+static BLOCKS: [u8; count(BREAKS, 2)] = u8s(BREAKS, 2);
+/// The base-2 logarithm of the number of characters in a block.
+const BLOCK_BITS: u32 = 7;
 
 /// Returns the `Word_Break` and `Sentence_Break` properties of a character.
 #[inline]
 const fn traits(c: char) -> (Word, Sentence) {
     let code = c as usize;
-    let number = code >> TRAIT_BITS;
-    let last = TRAIT_BLOCK_OF.len() - 1;
-    let block = TRAIT_BLOCK_OF[if number < last { number } else { last }];
-    let within = code & ((1 << TRAIT_BITS) - 1);
-    TRAITS[TRAIT_BLOCKS[(block as usize) << TRAIT_BITS | within] as usize]
+    let number = code >> BLOCK_BITS;
+    let last = BLOCK_OF.len() - 1;
+    let block = BLOCK_OF[if number < last { number } else { last }];
+    let within = code & ((1 << BLOCK_BITS) - 1);
+    TRAITS[BLOCKS[(block as usize) << BLOCK_BITS | within] as usize]
 }
 
 /// The properties of the ASCII characters, which are the most frequent.

@@ -22,6 +22,27 @@ pub(super) enum Sentence {
     SContinue,
 }
 
+impl Sentence {
+    /// All values, in the order of their numbers in the table.
+    pub(super) const ALL: [Self; 15] = [
+        Self::Other,
+        Self::CR,
+        Self::LF,
+        Self::Sep,
+        Self::Extend,
+        Self::Format,
+        Self::Sp,
+        Self::Lower,
+        Self::Upper,
+        Self::OLetter,
+        Self::Numeric,
+        Self::ATerm,
+        Self::STerm,
+        Self::Close,
+        Self::SContinue,
+    ];
+}
+
 /// The part of a sentence end, `SATerm Close* Sp*`, that precedes the current character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {

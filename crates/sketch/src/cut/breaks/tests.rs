@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::tables::VERSION;
 use super::*;
 use crate::params::UnicodeVersion;
 
@@ -23,8 +22,7 @@ fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
 
 #[test]
 fn tables_have_the_unicode_version_of_unicode_segmentation() {
-    let (major, minor, update) = VERSION;
-    assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
+    let UnicodeVersion(major, minor, update) = UnicodeVersion::BREAKS;
     let (ours, compared) =
         ((major.into(), minor.into(), update.into()), unicode_segmentation::UNICODE_VERSION);
     assert_eq!(ours, compared, "compare with a version of unicode-segmentation that has our Unicode");

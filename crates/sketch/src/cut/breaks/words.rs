@@ -59,6 +59,31 @@ const fn set(words: &[Word]) -> Words {
 }
 
 impl Word {
+    /// All values, in the order of their numbers in the table.
+    pub(super) const ALL: [Self; 21] = [
+        Self::Other,
+        Self::CR,
+        Self::LF,
+        Self::Newline,
+        Self::Extend,
+        Self::Zwj,
+        Self::Format,
+        Self::RegionalIndicator,
+        Self::Katakana,
+        Self::HebrewLetter,
+        Self::ALetter,
+        Self::SingleQuote,
+        Self::DoubleQuote,
+        Self::MidNumLet,
+        Self::MidLetter,
+        Self::MidNum,
+        Self::Numeric,
+        Self::ExtendNumLet,
+        Self::WSegSpace,
+        Self::Pictograph,
+        Self::PictographLetter,
+    ];
+
     #[inline]
     const fn is_in(self, set: Words) -> bool {
         set >> self as u32 & 1 == 1

@@ -1,27 +1,80 @@
 //! Converts text to NFKC (UAX #15) and removes marks, with tables that are part of this crate. Only stretches of text that
 //! may not be in the normal form are processed.
 //!
-//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which is stored in the
+//! The tables have the decompositions, compositions and combining classes of one version of Unicode, which is stored in the
 //! parameters of an index. Later versions assign more characters but never change the normal form of assigned characters. A
 //! character that this version does not assign is never changed, even if newer libraries have data for it.
 
-mod canonical;
-mod tables;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
 use super::pieces::Pieces;
-use canonical::{
-    CANONICAL, CHANGES as NOT_NFC, COMPOSES as MAY_JOIN, FLAG_BITS, FLAG_BLOCK_OF, FLAG_BLOCKS, MARK, MARKED,
-    SHIFTS, SPLITS,
-};
+use crate::tables::{NORMAL, count, u8s, u16s, u32s};
 
-use tables::{
-    CHANGES, CHARACTERS, COMPOSES, COMPOSITIONS, DECOMPOSED_BITS, DECOMPOSED_BLOCK_OF, DECOMPOSED_BLOCKS,
-    ENDS, TRAIT_BITS, TRAIT_BLOCK_OF, TRAIT_BLOCKS, TRAITS,
-};
+/// Each combination of a combining class and a flag that occurs: [`CHANGES`] or [`COMPOSES`], added to the class.
+static TRAITS: [u16; count(NORMAL, 0)] = u16s(NORMAL, 0);
+/// For this property and those below: the number of the block of each character, indexed by its upper bits. Later characters
+/// use the last block.
+static TRAIT_BLOCK_OF: [u8; count(NORMAL, 1)] = u8s(NORMAL, 1);
+/// The index in `TRAITS` of each character, block after block.
+static TRAIT_BLOCKS: [u8; count(NORMAL, 2)] = u8s(NORMAL, 2);
+/// The base-2 logarithm of the number of characters in a block.
+const TRAIT_BITS: u32 = 6;
+
+static DECOMPOSED_BLOCK_OF: [u8; count(NORMAL, 3)] = u8s(NORMAL, 3);
+/// The number of the full compatibility decomposition of each character (0: none, or Hangul), block after block.
+static DECOMPOSED_BLOCKS: [u16; count(NORMAL, 4)] = u16s(NORMAL, 4);
+const DECOMPOSED_BITS: u32 = 6;
+/// The end of each decomposition in `CHARACTERS`.
+static ENDS: [u16; count(NORMAL, 5)] = u16s(NORMAL, 5);
+static CHARACTERS: [u32; count(NORMAL, 6)] = u32s(NORMAL, 6);
+/// Three numbers for each composition: two characters, and the character that they compose to; ascending. Hangul is omitted.
+static COMPOSITIONS: [u32; count(NORMAL, 7)] = u32s(NORMAL, 7);
+
+static FLAG_BLOCK_OF: [u8; count(NORMAL, 8)] = u8s(NORMAL, 8);
+/// The flags of each character, [`NOT_NFC`] to [`SHIFTS`], block after block.
+static FLAG_BLOCKS: [u8; count(NORMAL, 9)] = u8s(NORMAL, 9);
+const FLAG_BITS: u32 = 7;
+
+/// The flag of a character that NFKC always changes.
+const CHANGES: u16 = 1 << 8;
+/// The flag of a character that may compose with a character before it in NFKC.
+const COMPOSES: u16 = 1 << 9;
+
+/// The flag of a character that is not in NFC.
+const NOT_NFC: u8 = 1;
+/// The flag of a character that may compose with a character before it in NFC.
+const MAY_JOIN: u8 = 2;
+/// The flag of a character of category Mn.
+const MARK: u8 = 4;
+/// The flag of a character whose canonical decomposition contains a character of category Mn.
+const MARKED: u8 = 8;
+/// The flag of a character, other than a Hangul syllable, that differs from its canonical decomposition.
+const SPLITS: u8 = 16;
+/// The flag of a character whose combining class is not 0.
+const SHIFTS: u8 = 32;
+
+/// The characters whose canonical and compatibility decompositions differ, ascending, each with its canonical decomposition.
+static CANONICAL: [(u32, &[u32]); 16] = [
+    (901, &[168, 769]),
+    (979, &[978, 769]),
+    (980, &[978, 776]),
+    (7_835, &[383, 775]),
+    (8_129, &[168, 834]),
+    (8_141, &[8_127, 768]),
+    (8_142, &[8_127, 769]),
+    (8_143, &[8_127, 834]),
+    (8_157, &[8_190, 768]),
+    (8_158, &[8_190, 769]),
+    (8_159, &[8_190, 834]),
+    (8_173, &[168, 768]),
+    (8_174, &[168, 769]),
+    (8_189, &[180]),
+    (8_192, &[8_194]),
+    (8_193, &[8_195]),
+];
 
 /// Scratch memory: the normal form of a text, and the characters of a stretch with their combining classes.
 #[derive(Clone, Debug, Default)]
@@ -332,8 +385,9 @@ fn composition(first: char, second: char) -> Option<char> {
     {
         return char::from_u32(a + trailing);
     }
-    let found = COMPOSITIONS.binary_search_by_key(&(a, b), |&(a, b, _)| (a, b)).ok()?;
-    char::from_u32(COMPOSITIONS[found].2)
+    let compositions = COMPOSITIONS.as_chunks::<3>().0;
+    let found = compositions.binary_search_by_key(&(a, b), |&[a, b, _]| (a, b)).ok()?;
+    char::from_u32(compositions[found][2])
 }
 
 /// Returns the combining class of a character, and the flags that determine whether it may change; 0 for most characters.
