@@ -1,4 +1,4 @@
-//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it. `scripts/billion`
+//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it. `scripts/experiment billion`
 //! runs it.
 //!
 //! ```sh

@@ -10,7 +10,7 @@
 //! exclude other load on the machine, but it favours passes with more cache hits: at 50 M fingerprints, where many pages
 //! are read, it was half of the median.) The columns are: fingerprints, radius, scheme, measured and predicted
 //! nanoseconds per query, the ratio of prediction to measurement, bytes of the tables (stored and predicted), probes, and
-//! seconds to build. `scripts/fit-costs.py` reads the first four.
+//! seconds to build. `scripts/experiment fit_costs` reads the first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;

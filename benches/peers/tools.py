@@ -1,4 +1,4 @@
-"""Runs other tools from Python, each as its documentation shows. `scripts/compare-all` calls it.
+"""Runs other tools from Python, each as its documentation shows. `scripts/experiment compare_all` calls it.
 
     tools.py pairs datasketch|rensa|lance IN.jsonl OUT.tsv WORK      writes pairs whose resemblance is estimated at 0.8 or more
     tools.py removed datatrove|text-dedup IN.jsonl OUT.tsv WORK      writes the numbers of the documents that the tool removes

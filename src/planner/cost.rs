@@ -8,7 +8,7 @@
 //! within this distance leads to a bucket of `n / 2^16` entries in table 1. Memory accesses are counted in cache lines.
 //!
 //! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] describe one reference
-//! machine and were fitted to measurements by `scripts/fit-costs.py`. They are constants because the scheme chosen for a
+//! machine and were fitted to measurements by `scripts/experiment fit_costs`. They are constants because the scheme chosen for a
 //! segment is stored in the segment and must not depend on the machine. For the same reason, numbers that affect a
 //! choice are computed only with `+ - * /`, which give the same bits on all machines.
 
@@ -83,9 +83,9 @@ const LINE_UNCACHED_PAGE: usize = 13;
 ///
 /// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at
 /// 2.6 GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
-/// users). Pass the printed lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of `plain`
+/// users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of `plain`
 /// and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a virtual machine
-/// (`scripts/billion`), where an address is translated by the page tables of the guest and of the host.
+/// (`scripts/experiment billion`), where an address is translated by the page tables of the guest and of the host.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2, 50.8];
 /// Size of the level 2 cache in the cost model, in bytes.

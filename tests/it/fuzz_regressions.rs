@@ -25,7 +25,7 @@ fn inputs_that_once_failed_now_pass() {
     }
 }
 
-/// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora. `scripts/fuzz-coverage` measures the line coverage of this
+/// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora. `scripts/fuzz coverage` measures the line coverage of this
 /// test.
 #[test]
 fn corpora_named_in_the_environment_pass() {
@@ -52,7 +52,7 @@ fn every_target_passes_on_its_seeds_and_mutated_seeds() {
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
         // An input of `many` takes as long as a hundred inputs of other targets, so only some run here.
-        // `scripts/fuzz-coverage` replays all of them.
+        // `scripts/fuzz coverage` replays all of them.
         let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
         for seed in seeds.iter().step_by(step) {
             target(seed);

@@ -1,5 +1,5 @@
 //! Tests the formulas for choosing parameters against exact fractions. A second implementation,
-//! `scripts/golden_choices.py`, wrote them to `tests/golden/choices.tsv`; it rounds only the logarithms at the end.
+//! `tests/second/choices.py`, wrote them to `tests/golden/choices.tsv`; it rounds only the logarithms at the end.
 
 use twindex::params::FeatureScheme;
 use twindex::planner::{

@@ -1,5 +1,5 @@
 //! Minima of the classic families are stored in files, so they must never change. This test compares them with
-//! `tests/golden/families.tsv`, which a second implementation (`scripts/golden_families.py`) computed from the
+//! `tests/golden/families.tsv`, which a second implementation (`tests/second/families.py`) computed from the
 //! specification. `golden_sketches.rs` has the golden values of the default family.
 //!
 //! Regenerate the file only after an intended change of the definition, not to make the test pass.

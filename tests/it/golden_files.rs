@@ -10,7 +10,7 @@
 //! batches below are the complete history of the indexes. A change of the format adds a new directory. A directory is
 //! kept forever once its format version has been declared final.
 //!
-//! `scripts/read-segment.py`, written only from `format-spec.md`, reads the same segments and must find the same content.
+//! `tests/second/read_segment.py`, written only from `format-spec.md`, reads the same segments and must find the same content.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -854,7 +854,7 @@ fn format_3_segments_of_every_codec_open_and_answer_queries() {
     }
 }
 
-/// Returns the output of `scripts/read-segment.py` for a segment.
+/// Returns the output of `tests/second/read_segment.py` for a segment.
 fn described(path: &Path) -> twindex::Result<String> {
     let segment = Segment::open(&RealVfs, path)?;
     let mut out = String::new();
@@ -1125,7 +1125,7 @@ fn python_reader_finds_the_same_content_in_segments() {
     paths.push(near().join("000001.seg"));
     paths.extend(WITH_FIELDS.map(|(name, ..)| with_fields(name).join("000001.seg")));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/read_segment.py");
     let Ok(output) = Command::new("python3").arg(&script).args(&paths).output() else {
         return skip(Missing::Program("python3"));
     };
@@ -1156,7 +1156,7 @@ fn python_reader_refuses_flipped_bits_of_a_small_file() {
     // flipped.
     let bytes = read(&golden("three-records.seg"));
     let dir = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/read_segment.py");
     for at in (0..bytes.len()).step_by(97) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);

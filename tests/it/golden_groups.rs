@@ -117,7 +117,7 @@ fn format_3_index_with_priorities_has_the_recorded_groups() {
 #[test]
 fn both_python_readers_find_the_priorities_of_an_index() {
     let committed = golden().join("groups");
-    let Some(theirs) = script("read-index.py", &committed) else { return };
+    let Some(theirs) = script("read_index.py", &committed) else { return };
     let listing = std::fs::read_to_string(golden().join("groups.tsv")).unwrap();
     let mut found = 0;
     for line in listing.lines().skip(1) {
@@ -128,7 +128,7 @@ fn both_python_readers_find_the_priorities_of_an_index() {
         found += 1;
     }
     assert_eq!((found, theirs.lines().filter(|line| line.starts_with("key ")).count()), (23, 23));
-    let Some(theirs) = script("read-segment.py", &committed.join("000001.seg")) else { return };
+    let Some(theirs) = script("read_segment.py", &committed.join("000001.seg")) else { return };
     // A third of the twenty documents have no priority; the others have the priorities that `build` sets.
     assert_eq!(theirs.lines().filter(|line| line.starts_with("priority ")).count(), 13);
     assert_eq!(

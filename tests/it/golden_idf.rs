@@ -1,5 +1,5 @@
 //! IDF tables, and fingerprints weighted by them, are stored in files, so they must never change. This test compares them
-//! with `tests/golden/idf.tsv`, which a second implementation (`scripts/golden_idf.py`) computed from the documented
+//! with `tests/golden/idf.tsv`, which a second implementation (`tests/second/idf.py`) computed from the documented
 //! definitions.
 //!
 //! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended

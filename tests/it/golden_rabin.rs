@@ -1,5 +1,5 @@
 //! Rabin fingerprints, rolling hashes and the shingles computed from them are stored in files, so they must never change.
-//! This test compares them with `tests/golden/rabin.tsv`, which a second implementation (`scripts/golden_rabin.py`)
+//! This test compares them with `tests/golden/rabin.tsv`, which a second implementation (`tests/second/rabin.py`)
 //! computed from the definitions in the module documentation.
 //!
 //! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended

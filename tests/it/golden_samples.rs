@@ -1,5 +1,5 @@
 //! Samples are stored in files, so they must never change. This test compares samples, and the overlaps of pairs of
-//! samples, with `tests/golden/samples.tsv`, which a second implementation (`scripts/golden_samples.py`) computed from
+//! samples, with `tests/golden/samples.tsv`, which a second implementation (`tests/second/samples.py`) computed from
 //! the specification.
 //!
 //! Regenerate the file only after an intended change of the definition, not to make the test pass.

@@ -1,5 +1,5 @@
 //! Sketches are stored in files, so they must never change. This test compares them with `tests/golden/sketches.tsv`,
-//! which a second implementation (`scripts/golden-sketches.py`) computed from the definitions in the module
+//! which a second implementation (`tests/second/sketches.py`) computed from the definitions in the module
 //! documentation.
 //!
 //! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended

@@ -1,6 +1,6 @@
 //! An index stores its options for splitting texts, so the meaning of an option must never change. This test compares
 //! units and shingles with `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation
-//! (`scripts/golden_text_options.py`) computed from the specification.
+//! (`tests/second/text_options.py`) computed from the specification.
 //!
 //! If this test fails, existing indexes no longer match newly sketched texts. A new version of the stemming crate can
 //! cause this; do not use that version then. Regenerate the file only after an intended change of the definition, not to

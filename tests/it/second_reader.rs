@@ -1,4 +1,4 @@
-//! Tests that `scripts/read-index.py`, which was written only from `format-spec.md`, finds the same content as the
+//! Tests that `tests/second/read_index.py`, which was written only from `format-spec.md`, finds the same content as the
 //! library in indexes, IDF tables and files of sketches, and refuses damaged files.
 
 #![allow(
@@ -24,7 +24,7 @@ use twindex::format::sketches::{Encoded, Encoder, Row};
 use crate::support::skip::{Missing, skip};
 
 fn script(paths: &[&Path]) -> Option<Output> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-index.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/read_index.py");
     let output = Command::new("python3").arg(&script).args(paths).output();
     if output.is_err() {
         skip(Missing::Program("python3"));

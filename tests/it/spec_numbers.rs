@@ -830,7 +830,7 @@ fn three_records() -> Vec<u8> {
 }
 
 /// After an intended change of the format, `TWINDEX_WRITE_GOLDEN=1` writes the file again. Then replace the dump in the
-/// specification by the output of `scripts/read-segment.py --dump`.
+/// specification by the output of `tests/second/read_segment.py --dump`.
 #[test]
 fn three_record_file_equals_the_committed_file() {
     let path = golden("three-records.seg");

@@ -194,7 +194,7 @@ fn vectors_match_by_their_own_weights_and_by_idf_weights() {
     }
 }
 
-/// Compares with `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are
+/// Compares with `tests/golden/occurrences.tsv`, written by `tests/second/occurrences.py`. These minima and sets are
 /// stored in files, so they must never change.
 #[test]
 fn weighted_elements_and_minima_match_the_second_implementation() {
@@ -224,7 +224,7 @@ fn weighted_elements_and_minima_match_the_second_implementation() {
     assert_eq!(checked, 12);
 }
 
-/// Compares with `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are
+/// Compares with `tests/golden/whole-weights.tsv`, written by `tests/second/whole.py`. Elements in whole units are
 /// stored in files, too.
 #[test]
 fn whole_unit_elements_and_minima_match_the_second_implementation() {

@@ -1,5 +1,5 @@
 //! Other programs write files, and other programs read the files of kept documents, and must find the same values, types
-//! and metadata. Programs that are missing on the machine are listed by `scripts/round-trips.py`.
+//! and metadata. Programs that are missing on the machine are listed by `tests/second/round_trips.py`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::support::skip::{Missing, skip};
 
 #[test]
 fn other_readers_find_the_kept_rows() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/round-trips.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/second/round_trips.py");
     let ran = Command::new("python3").arg(script).env("TWINDEX", env!("CARGO_BIN_EXE_twindex")).output();
     let Ok(output) = ran else {
         skip(Missing::Program("python3"));

@@ -1,4 +1,4 @@
-//! The first steps of a new user: documents are converted to web archives with `scripts/make-wet` and deduplicated, and
+//! The first steps of a new user: documents are converted to web archives with `benches/experiments/make_wet.py` and deduplicated, and
 //! first mistakes give helpful errors. (For Parquet and more mistakes, see `formats.rs` and `refusals.rs`.)
 
 #![cfg(unix)]
@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, corpus, jsonl, says};
 
-/// Runs `scripts/make-wet`; `None`, with a notice, if Python is missing.
+/// Runs `benches/experiments/make_wet.py`; `None`, with a notice, if Python is missing.
 fn make_wet(bench: &Bench, line: &str) -> Option<Output> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/make-wet");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/experiments/make_wet.py");
     let output =
         Command::new("python3").arg(script).args(line.split_whitespace()).current_dir(bench.root()).output();
     if output.is_err() {

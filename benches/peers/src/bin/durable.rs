@@ -1,5 +1,5 @@
 //! Measures stores that add documents durably and find near documents: twindex, and an embedded baseline that implements
-//! MinHash bands on top of redb or LMDB. `scripts/compare-all` runs it.
+//! MinHash bands on top of redb or LMDB. `scripts/experiment compare_all` runs it.
 //!
 //! ```text
 //! durable load SYSTEM DIR FILE.jsonl               creates a store with the documents of a file

@@ -1,4 +1,4 @@
-//! Measures searches and joins of 64-bit fingerprints within 3 bits, one system per process. `scripts/compare-all` runs it.
+//! Measures searches and joins of 64-bit fingerprints within 3 bits, one system per process. `scripts/experiment compare_all` runs it.
 //!
 //! ```text
 //! fingerprints make COUNT DATA QUERIES NUMBER          writes COUNT fingerprints and NUMBER queries, little-endian

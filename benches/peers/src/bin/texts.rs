@@ -1,5 +1,5 @@
 //! Finds near-duplicate documents of a JSONL file, exactly or with other tools, and measures signatures alone.
-//! `scripts/compare-all` runs it.
+//! `scripts/experiment compare_all` runs it.
 //!
 //! ```text
 //! texts truth FILE.jsonl PAIRS.tsv LEAST [CHECKED]     writes all pairs with a resemblance of LEAST or more, exactly

@@ -1,5 +1,5 @@
 //! Tests that the lines equal those computed with the suffix array of an established library, for more text than the slow
-//! reference can handle. `scripts/passages-check` does the same with the command-line tool and 100 MB.
+//! reference can handle. `scripts/experiment passages_check` does the same with the command-line tool and 100 MB.
 
 use std::collections::HashMap;
 

@@ -3,20 +3,15 @@
 second implementation of the definitions in format-spec.md ("Fingerprint" and "IDF table") and crates/sketch/src/idf.rs.
 
     pip install xxhash
-    python3 scripts/golden_idf.py > tests/golden/idf.tsv
+    python3 tests/second/idf.py > tests/golden/idf.tsv
 """
 
-import importlib.util
 import json
-import pathlib
 import zlib
 
 import xxhash
 
-# Tokens and shingles are those of golden-sketches.py.
-spec = importlib.util.spec_from_file_location("sketches", pathlib.Path(__file__).with_name("golden-sketches.py"))
-sketches = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sketches)
+import sketches  # tokens and shingles
 
 VERSION, ROLE = 3, 5
 
@@ -115,7 +110,7 @@ DOCUMENTS = [0, 1, 2, 3, 9, 99, 1000, 1023, 65_535, 1_000_000, 2**31 - 1, 2**31,
 
 
 def main():
-    print("# By scripts/golden_idf.py, which says how to write this file again.")
+    print("# By tests/second/idf.py, which says how to write this file again.")
     print("# weight: documents, frequency, weight. table: width, seed, min_df, entries_max, texts, the file's bytes.")
     print("# fingerprint: by the table above, text, fingerprint.")
     for n in DOCUMENTS:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares twindex with similar tools, which run alternately in one process, and prints ratios of CPU time.
 
-  scripts/compare search [N...]           fingerprints within 3: mih-rs, the textbook's tables; bytes, opening [1000000 10000000]
-  scripts/compare join [N...]             all pairs within 3: all-pairs-hamming, two chunks of 32 [1000000 10000000]
-  scripts/compare cold [N...]             queries of a file not in memory: MADV_RANDOM without read-ahead [10000000]
-  scripts/compare sketch FILE.jsonl...    text to simhash, minima and features: gaoya, and each level of instructions
+  scripts/experiment compare search [N...]           fingerprints within 3: mih-rs, the textbook's tables; bytes, opening [1000000 10000000]
+  scripts/experiment compare join [N...]             all pairs within 3: all-pairs-hamming, two chunks of 32 [1000000 10000000]
+  scripts/experiment compare cold [N...]             queries of a file not in memory: MADV_RANDOM without read-ahead [10000000]
+  scripts/experiment compare sketch FILE.jsonl...    text to simhash, minima and features: gaoya, and each level of instructions
 
-`scripts/compare-all` compares more tools, each in a process of its own. Fields of the JSONL files: id and text; .zst and
+`scripts/experiment compare_all` compares more tools, each in a process of its own. Fields of the JSONL files: id and text; .zst and
 .gz files are first decompressed to a temporary folder. The other tools come in pinned versions from cargo's package
 registry, and are built for this processor. Nothing else should run at the same time.
 """

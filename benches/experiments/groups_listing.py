@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the cost of listing all groups with `pairs` and `clusters`: seconds, CPU seconds and memory.
 
-  scripts/groups-listing [DOCUMENTS] [--near 1,30,90] [--threads 2] [--memory 1G] [--rounds 3] [--folder DIR]
+  scripts/experiment groups_listing [DOCUMENTS] [--near 1,30,90] [--threads 2] [--memory 1G] [--rounds 3] [--folder DIR]
 
 Generates DOCUMENTS (default one million) random fingerprints, NEAR per cent of them in groups of ten within a few bits,
 builds an index (`build --fingerprints`), and runs these commands in turn, ROUNDS times:
@@ -27,7 +27,7 @@ from pathlib import Path
 
 from measuring import run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FAMILY = 10
 
 

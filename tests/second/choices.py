@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/choices.tsv: the formulas for features in src/planner, computed with exact fractions.
 
-    python3 scripts/golden_choices.py > tests/golden/choices.tsv
+    python3 tests/second/choices.py > tests/golden/choices.tsv
 
 A second implementation, from the formulas alone: sums of integers, and every scheme is tried. Only the logarithms at the
 end are rounded, from 400 digits to 17.
@@ -148,7 +148,7 @@ def chosen():
         row("choose", j, recall, strange, at_most, minima, thresholds, bits, answer)
 
 
-print("# Written by scripts/golden_choices.py; see there. Columns differ by the kind of row:")
+print("# Written by tests/second/choices.py; see there. Columns differ by the kind of row:")
 print("# tails n p k log10_at_least log10_below")
 print("# samples resemblance delta failure miss by_chernoff by_relative_entropy exact")
 print("# scheme groups group_size threshold bits resemblance log10_accepted log10_rejected")

@@ -214,7 +214,7 @@ def is_ours(process, name):
     except OSError:
         return False
     mark = f"SPARK_LOCAL_DIRS={os.environ['SPARK_LOCAL_DIRS']}".encode()
-    return process != os.getpid() and name.encode() in line and mark in environment and b"spark-job" not in line
+    return process != os.getpid() and name.encode() in line and mark in environment and b"spark_job" not in line
 
 
 def parent(process):

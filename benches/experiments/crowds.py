@@ -2,7 +2,7 @@
 """Prints a table of the documents that `twindex dedup` keeps and compares for records from one template, and of the
 cost.
 
-  scripts/crowds [--records 15000,150000] [--of 105,107,120] [--checked 300]
+  scripts/experiment crowds [--records 15000,150000] [--of 105,107,120] [--checked 300]
 
 Each record has 95 words of a template of 105, 107 or 120 words, and 5 distinct words. With 105 words nearly all records
 are near each other at 0.8, with 107 fewer, and with 120 nearly none, although all of them share most of their words.
@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COMMON, OWN = 95, 5
 
 

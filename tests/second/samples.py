@@ -3,20 +3,15 @@
 crates/sketch/src/samples.rs.
 
     pip install xxhash
-    python3 scripts/golden_samples.py > tests/golden/samples.tsv
+    python3 tests/second/samples.py > tests/golden/samples.tsv
 
 Written from "Samples" in format-spec.md and the module documentation, for simplicity and not for speed. Tokens and
-shingles are those of golden-sketches.py.
+shingles are those of sketches.py.
 """
-
-import importlib.util
-import pathlib
 
 import xxhash
 
-spec = importlib.util.spec_from_file_location("sketches", pathlib.Path(__file__).with_name("golden-sketches.py"))
-sketches = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sketches)
+import sketches
 
 SAMPLES = 0xBE5466CF34E90C6C
 MODULAR_MAX = 65535
@@ -64,7 +59,7 @@ CHOICES = [(5, 0, 100, 10), (1, 7, 64, 3), (2, 2**64 - 1, 1, 1), (3, 42, 4096, 1
 
 
 def main():
-    print("# Samples by scripts/golden_samples.py, which says how to write this file again. Hashes are xxh3-64 of the")
+    print("# Samples by tests/second/samples.py, which says how to write this file again. Hashes are xxh3-64 of the")
     print("# values, 8 bytes each, little-endian. What is compared is the document and the one in the row before it with")
     print("# the same choices: common hashes, those of this document and those of the union among the hashes known.")
     print("name\ttext\twidth\tseed\tt\tm\tbottom\tleast\tbottom_hash\tmodular\tmodular_hash\tby_bottom\tby_modular")

@@ -2,7 +2,7 @@
 """Writes corpora with other libraries, lets `twindex dedup` keep a part of each, and reads that part with other
 libraries. Rows must have the values, types and metadata of the input.
 
-    TWINDEX=target/release/twindex scripts/round-trips.py
+    TWINDEX=target/release/twindex tests/second/round_trips.py
 
 Writers and readers that are not installed are skipped with a notice. Exits with 1 if anything differs.
 """

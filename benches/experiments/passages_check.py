@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `twindex passages` with a suffix array, and prints a table of its cost by input size.
 
-  scripts/passages-check [--megabytes 100,1000] [--compare 100] [--min-words 50] [--memory 1G] [--threads 1]
+  scripts/experiment passages_check [--megabytes 100,1000] [--compare 100] [--min-words 50] [--memory 1G] [--threads 1]
                          [--index] [--queries N] [--altered 0.1,0,0.05,0.2] [--input FILE.jsonl] [--folder DIR]
 
 Generates documents with planted near-duplicates (tools/examples/planted.rs: 15 % are copies with up to one word in 25
@@ -38,7 +38,7 @@ from pathlib import Path
 
 from measuring import size_of, used, watched
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Number of words of the shortest passage that queries find.
 MIN_WORDS = 12
 

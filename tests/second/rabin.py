@@ -2,24 +2,19 @@
 """Writes tests/golden/rabin.tsv: Rabin fingerprints, rolling hashes and the shingle hashes made from them, with a second
 implementation of the definitions in crates/sketch/src/classic/{rabin,rabin_karp}.rs and shingle.rs.
 
-    python3 scripts/golden_rabin.py > tests/golden/rabin.tsv
+    python3 tests/second/rabin.py > tests/golden/rabin.tsv
 
 Written from the module documentation, for simplicity and not for speed: polynomials and numbers are Python's long
-integers. Irreducibility is decided by Rabin's test, not by Ben-Or's. Tokens and texts are those of golden-sketches.py.
+integers. Irreducibility is decided by Rabin's test, not by Ben-Or's. Tokens and texts are those of sketches.py.
 """
 
-import importlib.util
-import pathlib
 import sys
 import types
 
-# golden-sketches.py imports it for functions that are not used here.
+# sketches.py imports it for functions that are not used here.
 sys.modules.setdefault("xxhash", types.ModuleType("xxhash"))
-spec = importlib.util.spec_from_file_location(
-    "sketches", pathlib.Path(__file__).with_name("golden-sketches.py")
-)
-sketches = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sketches)
+
+import sketches
 
 M64 = (1 << 64) - 1
 COUNT = 0x9E3779B97F4A7C15
@@ -116,7 +111,7 @@ WIDTHS = [[1], [5], [16], [1, 2]]
 
 
 def main():
-    print("# By scripts/golden_rabin.py, which says how to write this file again. Numbers are hexadecimal; strings are")
+    print("# By tests/second/rabin.py, which says how to write this file again. Numbers are hexadecimal; strings are")
     print("# bytes in hexadecimal, the text is named as in sketches.tsv. A digest of hashes h is x = mix(x ^ h) from 0.")
     for seed in SEEDS + list(range(100, 120)):
         print(f"polynomial\t{seed}\t{polynomial(seed):x}")

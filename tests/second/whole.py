@@ -3,30 +3,19 @@
 with a second implementation of crates/sketch/src/whole.rs.
 
     pip install xxhash
-    python3 scripts/golden_whole.py > tests/golden/whole-weights.tsv
+    python3 tests/second/whole.py > tests/golden/whole-weights.tsv
 
 Written from "Weights in minima, samples and sets" in format-spec.md, with fractions. Minima are those of
-golden-sketches.py and golden_weighted.py, inverse document frequencies those of golden_idf.py.
+sketches.py and weighted.py, inverse document frequencies those of idf.py.
 """
 
-import contextlib
 import fractions
-import importlib.util
-import io
-import pathlib
 
 import xxhash
 
-
-def imported(name):
-    spec = importlib.util.spec_from_file_location(name, pathlib.Path(__file__).with_name(name + ".py"))
-    module = importlib.util.module_from_spec(spec)
-    with contextlib.redirect_stdout(io.StringIO()):
-        spec.loader.exec_module(module)
-    return module
-
-
-sketches, weighted, idf = imported("golden-sketches"), imported("golden_weighted"), imported("golden_idf")
+import idf
+import sketches
+import weighted
 DOCUMENTS = 999
 
 
@@ -56,7 +45,7 @@ def vectors():
 
 
 def main():
-    print("# By scripts/golden_whole.py, which says how to write this file again. A vector has feature:weight:frequency, of")
+    print("# By tests/second/whole.py, which says how to write this file again. A vector has feature:weight:frequency, of")
     print("# 999 documents; without a table frequencies do not count. The set is xxh3-64 of the elements, ascending, 8")
     print("# little-endian bytes each; minima are those of the families one-permutation-filled and darts.")
     print("unit\ttable\tvector\telements\tset\tfilled\tdarts")

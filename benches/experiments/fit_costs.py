@@ -4,7 +4,7 @@
     for n in 100000 1000000 10000000 50000000; do
         cargo run --release --example table_costs -- $n 3 blocks-4/planes+2 blocks-4/planes+3 blocks-2/planes+3 ...
     done > measured.tsv
-    cargo build && scripts/fit-costs.py target/debug/twindex measured.tsv
+    cargo build && scripts/experiment fit_costs target/debug/twindex measured.tsv
 
 Each line of measured.tsv has, separated by tabs: number of fingerprints, radius, design and codecs, nanoseconds per
 query, and any other columns. `twindex plan --json` gives the number of operations for each line. The fit minimizes the
@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src/planner/cost.rs"
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src/planner/cost.rs"
 PULL = 0.001  # penalty for changing a cost by a factor of e, in squared logarithms
 
 

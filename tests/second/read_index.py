@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
 """A second reader of whole indexes, IDF tables and files of sketches, written from format-spec.md alone.
 
-    python3 scripts/read-index.py DIRECTORY     an index: what is live at its newest commit, as text
-    python3 scripts/read-index.py FILE...       an IDF table or a file of sketches, as text
+    python3 tests/second/read_index.py DIRECTORY     an index: what is live at its newest commit, as text
+    python3 tests/second/read_index.py FILE...       an IDF table or a file of sketches, as text
 
-Needs only the standard library; segments are read by read-segment.py in the same folder. Checks everything that the
+Needs only the standard library; segments are read by read_segment.py in the same folder. Checks everything that the
 specification says about CURRENT, manifests, logs, IDF tables and files of sketches; the first violation ends it with
 status 1. tests/it/second_reader.rs compares its output with the library's.
 """
 
-import importlib.util
 import os
 import struct
 import sys
 
-NAME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "read-segment.py")
-spec = importlib.util.spec_from_file_location("read_segment", NAME)
-rs = importlib.util.module_from_spec(spec)
 sys.dont_write_bytecode = True
-spec.loader.exec_module(rs)
+import read_segment as rs
+
 need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damaged
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Deduplicates very much text in bounded memory, and checks the result: size, costs, recall, brute force, a kill.
 
-  scripts/proof-text [--gigabytes 30] [--small 1] [--memory 4G] [--texts FOLDER] [--folder DIR] [--made DIR]
+  scripts/experiment proof_text [--gigabytes 30] [--small 1] [--memory 4G] [--texts FOLDER] [--folder DIR] [--made DIR]
                      [--kill] [--kill-options OPTIONS]
 
 Makes documents of 300 words from the text files of FOLDER (by default the sources in cargo's cache) with planted
@@ -32,7 +32,7 @@ from pathlib import Path
 
 from measuring import used, watched
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = 300
 
 

@@ -3,30 +3,18 @@
 with a second implementation of crates/sketch/src/occurrences.rs and of the family `darts` for texts.
 
     pip install xxhash
-    python3 scripts/golden_occurrences.py > tests/golden/occurrences.tsv
+    python3 tests/second/occurrences.py > tests/golden/occurrences.tsv
 
 Written from "Weights in minima, samples and sets" and "Minima of weighted sets" in format-spec.md, for simplicity and
-not for speed. Tokens and shingles are those of golden-sketches.py, darts those of golden_weighted.py.
+not for speed. Tokens and shingles are those of sketches.py, darts those of weighted.py.
 """
 
 import collections
-import contextlib
-import importlib.util
-import io
-import pathlib
 
 import xxhash
 
-
-def imported(name):
-    spec = importlib.util.spec_from_file_location(name, pathlib.Path(__file__).with_name(name + ".py"))
-    module = importlib.util.module_from_spec(spec)
-    with contextlib.redirect_stdout(io.StringIO()):
-        spec.loader.exec_module(module)
-    return module
-
-
-sketches, weighted = imported("golden-sketches"), imported("golden_weighted")
+import sketches
+import weighted
 
 
 def elements(shingles):
@@ -47,7 +35,7 @@ TEXTS = [
 
 
 def main():
-    print("# By scripts/golden_occurrences.py, which says how to write this file again. The set is xxh3-64 of the elements,")
+    print("# By tests/second/occurrences.py, which says how to write this file again. The set is xxh3-64 of the elements,")
     print("# ascending, 8 little-endian bytes each; minima are those of the families one-permutation-filled and darts.")
     print("name\ttext\twidth\tseed\telements\tset\tfilled\tdarts")
     for name, text in TEXTS:

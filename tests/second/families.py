@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/families.tsv: minima of the classic hash families, with a second implementation.
 
-    python3 scripts/golden_families.py > tests/golden/families.tsv
+    python3 tests/second/families.py > tests/golden/families.tsv
 
 Written from "Minima" in format-spec.md, for simplicity and not for speed. Needs only the standard library.
 """
@@ -72,7 +72,7 @@ SETS = [
 
 
 def main():
-    print("# Minima by scripts/golden_families.py, which says how to write this file again. The CRC-32 is that of all")
+    print("# Minima by tests/second/families.py, which says how to write this file again. The CRC-32 is that of all")
     print("# minima, 4 little-endian bytes each.")
     print("set\thashes\tfamily\tminima\tfirst\tlast\tcrc32")
     for name, hashes, counts in SETS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/weighted-minima.tsv: minima of weighted sets, with a second implementation.
 
-    python3 scripts/golden_weighted.py > tests/golden/weighted-minima.tsv
+    python3 tests/second/weighted.py > tests/golden/weighted-minima.tsv
 
 Written from "Minima of weighted sets" in format-spec.md, for simplicity and not for speed. Needs only the standard
 library. Ranks are fractions here, and all cells up to a rank are searched at once.

@@ -3,8 +3,8 @@
 implementation. With `symbols`, writes those of tokens that keep symbols and of folded texts, which were added later.
 
     pip install xxhash==4.1.0 uniseg==0.10.1 snowballstemmer==2.0.0
-    python3 scripts/golden_text_options.py > tests/golden/text-options.tsv
-    python3 scripts/golden_text_options.py symbols > tests/golden/text-symbols.tsv
+    python3 tests/second/text_options.py > tests/golden/text-options.tsv
+    python3 tests/second/text_options.py symbols > tests/golden/text-symbols.tsv
 
 Written from format-spec.md, "Tokens" and "Shingles", and UAX #29. The header of the file lists the versions that made
 it. They differ from the library's, so no text below contains a character or needs a rule that changed between them: NFKC
@@ -15,8 +15,6 @@ Snowball stemmers change over time, too: the library uses those of about 2018, a
 """
 
 import importlib.metadata
-import importlib.util
-import pathlib
 import sys
 import unicodedata
 
@@ -26,9 +24,7 @@ import xxhash
 from uniseg.sentencebreak import sentences
 from uniseg.wordbreak import words
 
-spec = importlib.util.spec_from_file_location("sketches", pathlib.Path(__file__).with_name("golden-sketches.py"))
-golden = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(golden)
+import sketches as golden
 
 STEM_MAX, GAP_MAX = 255, 32
 
@@ -250,7 +246,7 @@ STEMS = [
 def main():
     digest = lambda raw: f"{xxhash.xxh3_64_intdigest(raw):016x}"
     version = importlib.metadata.version
-    print("# Units and shingles by scripts/golden_text_options.py, which says how to write this file again. Digests are")
+    print("# Units and shingles by tests/second/text_options.py, which says how to write this file again. Digests are")
     print("# xxh3-64, of units with a newline behind each and of shingle hashes in order, 8 little-endian bytes each.")
     print(f"# Made with Python {sys.version.split()[0]} (Unicode {unicodedata.unidata_version}), uniseg {version('uniseg')}"
           f" (Unicode {uniseg.unidata_version}), snowballstemmer {version('snowballstemmer')}.")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares twindex with other tools, job by job, each run in a process of its own, and writes tables and charts.
 
-  scripts/compare-all [--only JOB,JOB] [--quick] [--json FILE] [--markdown FILE] [--charts FOLDER] [FILE.jsonl...]
-  scripts/compare-all --prepare       only installs and builds the other tools, and makes the corpora
-  scripts/compare-all --render FILE   only writes tables and charts again, from the results of an earlier run
+  scripts/experiment compare_all [--only JOB,JOB] [--quick] [--json FILE] [--markdown FILE] [--charts FOLDER] [FILE.jsonl...]
+  scripts/experiment compare_all --prepare       only installs and builds the other tools, and makes the corpora
+  scripts/experiment compare_all --render FILE   only writes tables and charts again, from the results of an earlier run
 
 Jobs: search (queries of fingerprints), near (all pairs of fingerprints), texts (JSONL to near-duplicates), sketch
 (signatures alone), add (durable additions to an index), latency (additions and queries at the same time). --quick runs
@@ -980,7 +980,7 @@ def about(given):
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
     memory = next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemTotal"))
     compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split(" (")[0].strip()
-    words = ["scripts/compare-all"] + [word for word in ("--quick",) if given.quick]
+    words = ["scripts/experiment compare_all"] + [word for word in ("--quick",) if given.quick]
     words += [f"--only {given.only}"] if given.only else []
     words += [Path(file).name for file in given.files]
     return {"command": " ".join(words), "date": str(date.today()), "commit": commit(), "cores": os.cpu_count(),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds, queries and joins an index of very many fingerprints, and prints what each step took beside the plan.
 
-  scripts/billion [--fingerprints 1000000000] [--memory 8G] [--queries 1000000] [--folder DIR]
+  scripts/experiment billion [--fingerprints 1000000000] [--memory 8G] [--queries 1000000] [--folder DIR]
 
 Makes fingerprints (examples/many_fingerprints.rs; 2 % are near another one), builds an index with
 `twindex build`, asks for documents within 3 bits, and joins the index with itself by `twindex pairs`. Queries run warm,
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from measuring import run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def forget(folder):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Converts JSONL documents to WET files as in Common Crawl: one gzip member per record, with a warcinfo record first.
 
-    scripts/make-wet IN.jsonl[.gz] ... -o OUT.wet.gz [--records N] [--id-field id] [--text-field text]
+    scripts/experiment make_wet IN.jsonl[.gz] ... -o OUT.wet.gz [--records N] [--id-field id] [--text-field text]
 
 A document's key becomes its address, with the prefix `http://wet.example/` if it is not a URL. With --records N, each
 file has at most N records: OUT.wet.gz, OUT-2.wet.gz and so on. All times are equal, so that the same documents give the

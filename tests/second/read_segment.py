@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A second reader of segment files, written from format-spec.md and sharing no code with the first.
 
-    python3 scripts/read-segment.py FILE...          all that a segment holds, as text
-    python3 scripts/read-segment.py --dump FILE      every byte with its meaning, as in the specification's last part
+    python3 tests/second/read_segment.py FILE...          all that a segment holds, as text
+    python3 tests/second/read_segment.py --dump FILE      every byte with its meaning, as in the specification's last part
 
 Needs only the standard library. Reads whole files and is slow. Checks everything that the specification says about a
 segment, including the order of entries, the zeros in gaps and the identity; the first violation ends it with status 1.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints a table of the cost of `twindex dedup` by input size and memory.
 
-  scripts/dedup-sizes [--gigabytes 1.5,3,6,12] [--memory 256M,1G,4G] [--words 300] [--options '--index none'] [--folder DIR]
+  scripts/experiment dedup_sizes [--gigabytes 1.5,3,6,12] [--memory 256M,1G,4G] [--words 300] [--options '--index none'] [--folder DIR]
 
 Generates documents with planted near-duplicates (tools/examples/planted.rs: 15 % are copies in which up to one word in
 25 is replaced), and runs the default job on prefixes of them. Prints for each size and memory: CPU seconds, CPU seconds
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from measuring import size_of, used, watched
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(binary, source, out, memory, options):

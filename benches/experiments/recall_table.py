@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the number of near pairs that `twindex pairs` finds, by threshold, with the predicted number.
 
-    scripts/recall-table TWINDEX NAME=CORPUS.jsonl,TRUTH.tsv ... [--bits 8] [--seeds 16] [--thresholds .5,.55,..]
+    scripts/experiment recall_table TWINDEX NAME=CORPUS.jsonl,TRUTH.tsv ... [--bits 8] [--seeds 16] [--thresholds .5,.55,..]
 
 TRUTH.tsv has all pairs of CORPUS.jsonl with a resemblance of at least .5: two keys, intersection and union, with a
 header. For each threshold this prints a row: the known pairs; recall and precision of an index with sets; recall of an
