@@ -250,14 +250,14 @@ def make_fingerprints(session, count):
 
 def search(session):
     quick = session.given.quick
-    for count in (20_000, 50_000) if quick else (200_000, 1_000_000, 3_000_000, 10_000_000):
+    for count in (20_000, 50_000) if quick else (200_000, 1_000_000, 10_000_000):
         data, queries, index = make_fingerprints(session, count)
         case = size_name(count)
         truths, runs = {}, []
         systems = ["twindex", "twindex-front", "mih-rs", "textbook"]
         if count <= 1_000_000:
             systems += ["gaoya", "faiss-flat", "faiss-ivf", "hammingbird"]
-        systems += ["faiss-multihash"] if count != 3_000_000 else []
+        systems += ["faiss-multihash"]
         systems += ["usearch"] if count <= (20_000 if quick else 200_000) else []
         for system in systems:
             if system in PYTHON:
@@ -296,7 +296,7 @@ def search(session):
 
 def near(session):
     quick = session.given.quick
-    for count in (20_000, 50_000) if quick else (1_000_000, 3_000_000, 10_000_000):
+    for count in (20_000, 50_000) if quick else (1_000_000, 10_000_000):
         data, _, index = make_fingerprints(session, count)
         case, truth = size_name(count), None
         systems = ["textbook", "twindex", "twindex-index", "all-pairs-hamming", "mih-rs"]
@@ -305,10 +305,10 @@ def near(session):
             row = {"kind": "exact", "count": count}
             for threads in (1,) if system in ("all-pairs-hamming", "hammingbird") else (1, 2):
                 # mih-rs takes a minute at the largest size, and is run once.
-                if system == "mih-rs" and count > 3_000_000 and threads == 2:
+                if system == "mih-rs" and count > 1_000_000 and threads == 2:
                     continue
                 taken = []
-                for _ in range(1 if count > 3_000_000 else 3):
+                for _ in range(1 if count > 1_000_000 else 3):
                     if system in PYTHON:
                         ran = session.run([python("peers"), TOOLS, "near", system, data], threads)
                     else:
