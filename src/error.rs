@@ -36,8 +36,8 @@ pub enum Error {
         holder: String,
     },
     /// The file is intact as far as this version can check, but this version cannot read it: a newer twindex wrote it, it
-    /// uses a feature that this build does not have, or its version precedes format 1.0. Use a newer twindex for a newer
-    /// file, and convert an older file with [`upgrade`](fn@crate::upgrade).
+    /// uses a feature that this build does not have, or its version precedes format 1.0 and was never released. Use a newer
+    /// twindex for a newer file, and build an index of an older version again.
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
         /// The path of the file.

@@ -49,7 +49,6 @@
 //! | find all near pairs of many documents, cluster documents | the crate `twindex-join` |
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
 //! | check, repair and monitor an index | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
-//! | convert an index whose version precedes format 1.0 | [`upgrade`](fn@upgrade), [`format_version`] |
 //!
 //! The README of the repository gives an introduction, the folder `docs` a guide and a glossary. `format-spec.md`
 //! specifies every byte of the files.
@@ -100,7 +99,6 @@ pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
 pub use store::idf::{open_idf, save_idf};
 pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
-pub use store::upgrade::{FormatVersion, Upgrade, format_version, upgrade};
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
     Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,

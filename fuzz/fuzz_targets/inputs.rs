@@ -3,11 +3,14 @@
 
 #![no_main]
 
+#[path = "../../crates/corpus/tests/support/fuzzing/mod.rs"]
+mod fuzzing;
+
 use std::sync::LazyLock;
 
 static READER: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("TWINDEX_FUZZ_READER").ok());
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| match &*READER {
-    Some(reader) => twindex_corpus::input::fuzzed::inputs_of(reader, data),
-    None => twindex_corpus::input::fuzzed::inputs(data),
+    Some(reader) => fuzzing::inputs_of(reader, data),
+    None => fuzzing::inputs(data),
 });

@@ -100,7 +100,7 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         Error::Locked { .. } => ("LockedError", "close the other writer, or try again when it is done"),
         Error::Unsupported { .. } => (
             "UnsupportedError",
-            "use a newer twindex; convert an index of an older format with `twindex upgrade`",
+            "use a newer twindex; an index of a version before format 1.0 must be built again",
         ),
         Error::ParamsMismatch { .. } => {
             ("ParamsMismatchError", "sketch with the index's parameters: index.params")

@@ -12,7 +12,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::checksum::checksum;
 use super::header::{HEADER_BYTES, Header, Refusal, Role};
-use super::legacy::LegacyVersion;
 use super::wire::Fault;
 
 /// `CURRENT` as stored in the file.
@@ -60,19 +59,6 @@ impl Current {
     /// A [`Refusal`] if the file is damaged or not supported by this version.
     pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         Header::read(bytes, Role::Current)?;
-        Self::read_body(bytes)
-    }
-
-    /// Reads and checks the `CURRENT` of an index whose version precedes format 1.0.
-    ///
-    /// # Errors
-    /// Same as [`read`](Self::read).
-    pub fn read_legacy(bytes: &[u8], version: LegacyVersion) -> Result<Self, Refusal> {
-        version.read_header(bytes, Role::Current)?;
-        Self::read_body(bytes)
-    }
-
-    fn read_body(bytes: &[u8]) -> Result<Self, Refusal> {
         let damaged = |offset, expected: String, found: String| {
             Refusal::Damaged(Fault::new(HEADER_BYTES as u64 + offset, expected, found))
         };

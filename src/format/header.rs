@@ -22,8 +22,6 @@ pub use crate::error::Refusal;
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
 /// The advice in the error for a file that is newer than this build.
 const USE_NEWER: &str = "use a newer version";
-/// The advice in the error for a file whose version precedes format 1.0.
-const CONVERT: &str = "convert it with `twindex upgrade`";
 /// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
@@ -275,12 +273,6 @@ impl Header {
     /// # Errors
     /// A [`Refusal`] if the header is damaged or not supported by this version.
     pub fn read(bytes: &[u8], role: Role) -> Result<Self, Refusal> {
-        Self::read_version(bytes, role, super::VERSION, role.incompatible_known())
-    }
-
-    /// Like [`read`](Self::read), for a file of the format version `version`. Refuses incompatible features that are not in
-    /// `known`.
-    pub(super) fn read_version(bytes: &[u8], role: Role, version: u16, known: u32) -> Result<Self, Refusal> {
         let header = Self::read_any(bytes).map_err(Refusal::Damaged)?;
         let damaged = |offset, expected: &str, found: String| {
             Err(Refusal::Damaged(Fault::new(offset, expected, found)))
@@ -288,10 +280,16 @@ impl Header {
         let unsupported =
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
         // guard: another version is refused
-        if header.version.get() != version {
-            let advice = if header.version.get() < version { CONVERT } else { USE_NEWER };
-            return unsupported("format version", header.version.to_string(), format!("{version}; {advice}"));
+        if header.version.get() != super::VERSION {
+            let found = header.version.to_string();
+            let advice = if header.version.get() < super::VERSION {
+                format!("no release wrote version {found}: build the index again")
+            } else {
+                USE_NEWER.to_owned()
+            };
+            return unsupported("format version", found, format!("{}; {advice}", super::VERSION));
         }
+        let known = role.incompatible_known();
         // guard: unknown features are refused
         if header.incompatible.get() & !known != 0 {
             let found = format!("{:#x}", header.incompatible.get());

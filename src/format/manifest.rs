@@ -25,7 +25,6 @@ use zerocopy::IntoBytes;
 
 use super::checksum::checksum;
 use super::header::{FEATURE_GROWN, FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role, features_of};
-use super::legacy::LegacyVersion;
 pub use super::limits::PARAMS_BYTES_MAX;
 use super::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fault};
@@ -178,26 +177,10 @@ impl Manifest {
     /// A [`Refusal`] if the manifest is damaged or not supported by this version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         let header = Header::read(bytes, Role::Manifest)?;
-        Self::decode_body(bytes, &header, VERSION, Params::decode).map_err(Refusal::Damaged)
+        Self::decode_body(bytes, &header).map_err(Refusal::Damaged)
     }
 
-    /// Like [`decode`](Self::decode), for a manifest whose version precedes format 1.0. The parameters are converted to the
-    /// current version.
-    ///
-    /// # Errors
-    /// Same as [`decode`](Self::decode).
-    pub fn decode_legacy(bytes: &[u8], version: LegacyVersion) -> Result<Self, Refusal> {
-        let header = version.read_header(bytes, Role::Manifest)?;
-        let decode_params = |text: &str| version.decode_params(text);
-        Self::decode_body(bytes, &header, version.number(), decode_params).map_err(Refusal::Damaged)
-    }
-
-    fn decode_body(
-        bytes: &[u8],
-        header: &Header,
-        version: u16,
-        decode_params: impl Fn(&str) -> crate::error::Result<Params>,
-    ) -> Result<Self, Fault> {
+    fn decode_body(bytes: &[u8], header: &Header) -> Result<Self, Fault> {
         let uuid = header.salt.get();
         let end = bytes.len().saturating_sub(4).max(HEADER_BYTES);
         let (body, mut tail) = wire::split(bytes, end as u64, "manifest")?;
@@ -221,8 +204,8 @@ impl Manifest {
         let text = reader.take(params_length as usize, "parameters")?;
         let params = std::str::from_utf8(text)
             .ok()
-            .and_then(|text| decode_params(text).ok())
-            .ok_or_else(|| reader.fault(&format!("parameters of format {version}"), "others"))?;
+            .and_then(|text| Params::decode(text).ok())
+            .ok_or_else(|| reader.fault(&format!("parameters of format {VERSION}"), "others"))?;
         // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
         if xxh3_128(text) != header.params_digest.get() {
             return Err(reader.fault("the parameters of the digest in the header", "others"));

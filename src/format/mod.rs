@@ -25,7 +25,6 @@ pub mod header;
 pub mod hot;
 pub mod idf;
 pub mod keys;
-pub mod legacy;
 pub mod limits;
 pub mod log;
 pub mod manifest;

@@ -33,7 +33,6 @@ use super::build::{
     BuiltSegment, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers,
 };
 use super::file::SectionReader;
-use super::legacy::LegacySegment;
 use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
@@ -97,46 +96,6 @@ pub fn merge(
     let mut distinct = 0;
     if let Some(simhash) = params.simhash {
         distinct = write_fingerprints(&mut out, simhash, merged.documents, budget, merged.fingerprints()?)?;
-    }
-    merged.finish(out, salt, distinct, params)
-}
-
-/// Converts a segment of version 1 or 2 to a segment of the current version, without the documents in `deleted`. The output
-/// is byte for byte the segment that [`build`](super::build::build) writes for the remaining records.
-///
-/// Takes O(n log n) time for n documents. Uses the memory budget plus about a thousandth of the size of the file.
-///
-/// # Errors
-/// Same as [`merge`].
-pub fn convert(
-    legacy: &LegacySegment,
-    deleted: &RoaringBitmap,
-    vfs: &dyn Vfs,
-    dir: &Path,
-    budget: SpillBudget<'_>,
-) -> Result<BuiltSegment> {
-    let (segment, params) = (&legacy.segment, legacy.segment.params());
-    let (merged, keys) = MergedInputs::new(&[MergeInput { segment, deleted }], budget)?;
-    let fingerprint = |ordinal| legacy.fingerprint(ordinal);
-    let kept = segment.salt().wrapping_sub(legacy.params_digest);
-    let left_out = merged.sum_left_out(&merged.inputs[0], &fingerprint)?;
-    let salt = params.digest().wrapping_add(kept).wrapping_sub(left_out);
-    let mut out = merged.begin(keys, vfs, dir, salt, params)?;
-    let mut distinct = 0;
-    if let Some(simhash) = params.simhash {
-        let mut pairs = RadixSorter::new(budget, budget.share(4), 64);
-        merged.for_each_stripe(|_, stripe, map| {
-            for (ordinal, &new) in (stripe.start as u32..).zip(map) {
-                if new != LEFT_OUT
-                    && let Some(fingerprint) = fingerprint(ordinal)?
-                {
-                    pairs.push(pair(fingerprint, new))?;
-                }
-            }
-            Ok(())
-        })?;
-        let pairs = pairs.finish()?.into_values();
-        distinct = write_fingerprints(&mut out, simhash, merged.documents, budget, pairs)?;
     }
     merged.finish(out, salt, distinct, params)
 }

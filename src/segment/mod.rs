@@ -5,7 +5,7 @@
 //!
 //! - [`records`]: the input, stored by column;
 //! - [`build`]: writes a file from records, front to back; [`rows`]: builds from more records than fit in memory;
-//! - [`merge`]: merges segments; [`legacy`]: reads segments of versions 1 and 2 of the format, to convert them;
+//! - [`merge`]: merges segments;
 //! - [`sorted`], [`spilled`]: sort values, and store columns that spill to scratch files;
 //! - `file`: reads the bytes of a file and checks each page against its checksum at its first use; `parsed`: a file whose
 //!   table of contents has been read; [`open`]: a [`Segment`], whose sections match its parameters;
@@ -22,7 +22,6 @@ mod filter;
 pub mod held;
 mod hot;
 pub mod keys;
-pub mod legacy;
 pub mod merge;
 pub mod near;
 pub mod open;

@@ -121,21 +121,11 @@ impl Segment {
     }
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
-        let parsed = ParsedSegment::read(file, path, access, None)?;
-        let fingerprints = |entries: &mut Entries<'_>| entries.fingerprints().map(|found| (found, ()));
-        Self::of_parsed(parsed, fingerprints).map(|(segment, ())| segment)
-    }
-
-    /// Runs step 6. `fingerprints` takes the entries of the sections of fingerprints, from `ranks` to `postings`. Its second
-    /// result is returned unchanged.
-    pub(super) fn of_parsed<T>(
-        parsed: ParsedSegment,
-        fingerprints: impl FnOnce(&mut Entries<'_>) -> Result<(Option<Fingerprints>, T)>,
-    ) -> Result<(Self, T)> {
+        let parsed = ParsedSegment::read(file, path, access)?;
         // The first section, the parameters, has already been read.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
-        let (fingerprints, more) = fingerprints(&mut entries)?;
+        let fingerprints = entries.fingerprints()?;
         let bands = entries.bands()?;
         let signatures = entries.signatures()?;
         let samples = entries.samples()?;
@@ -146,7 +136,7 @@ impl Segment {
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
         let ParsedSegment { file, params, salt, digest, documents, .. } = parsed;
-        let segment = Self {
+        Ok(Self {
             file,
             params,
             salt,
@@ -166,8 +156,7 @@ impl Segment {
             priorities: OnceLock::new(),
             priority_reads: AtomicU64::new(0),
             ordered: Mutex::new(HeldOrders::default()),
-        };
-        Ok((segment, more))
+        })
     }
 
     /// Returns the total size in bytes of the pages whose checksums have been compared since the segment was opened.
@@ -283,8 +272,8 @@ impl Segment {
 }
 
 /// Step 6: takes the entries of the table of contents one by one, and checks that they are in the required order.
-pub(super) struct Entries<'a> {
-    pub(super) parsed: &'a ParsedSegment,
+struct Entries<'a> {
+    parsed: &'a ParsedSegment,
     /// The index of the next entry.
     next: usize,
 }
@@ -292,7 +281,7 @@ pub(super) struct Entries<'a> {
 impl Entries<'_> {
     /// Takes the next entry and returns its section. Fails unless the entry has this kind, index, codec and number of rows.
     /// `None` accepts any number of rows.
-    pub(super) fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
+    fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
         let entry = self.next;
         let expected = || {
             let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
@@ -309,11 +298,6 @@ impl Entries<'_> {
         Ok(section)
     }
 
-    /// Returns the codec of the next entry; `None` if there is none.
-    pub(super) fn next_codec(&self) -> Option<u16> {
-        self.parsed.file.sections().get(self.next).map(|section| section.codec)
-    }
-
     /// Fails if entries remain.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
@@ -328,7 +312,7 @@ impl Entries<'_> {
         self.parsed.file.corrupt_at(section, fault)
     }
 
-    pub(super) fn check_length(&self, section: &Section, length: u64) -> Result<()> {
+    fn check_length(&self, section: &Section, length: u64) -> Result<()> {
         if section.length == length {
             return Ok(());
         }
@@ -388,14 +372,14 @@ impl Entries<'_> {
         Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
     }
 
-    pub(super) fn ranks(&mut self) -> Result<Section> {
+    fn ranks(&mut self) -> Result<Section> {
         let documents = self.parsed.documents;
         let ranks = self.take(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
         self.check_length(&ranks, documents * ranks::RANK_BYTES)?;
         Ok(ranks)
     }
 
-    pub(super) fn postings(&mut self) -> Result<Section> {
+    fn postings(&mut self) -> Result<Section> {
         let distinct = self.parsed.distinct;
         let postings = self.take(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
         if postings.length < distinct * 4 || postings.length % 4 != 0 {

@@ -14,7 +14,6 @@ use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, ENTRY_BYTES, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
 use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
-use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, bands};
@@ -30,8 +29,6 @@ pub(super) struct ParsedSegment {
     pub(super) params: Params,
     pub(super) salt: u128,
     pub(super) digest: u128,
-    /// The digest of the text of the parameters, from the header. For an old version it differs from the digest of `params`.
-    pub(super) params_digest: u128,
     pub(super) documents: u64,
     pub(super) distinct: u64,
     /// The codec of the band sections.
@@ -41,14 +38,8 @@ pub(super) struct ParsedSegment {
 }
 
 impl ParsedSegment {
-    /// Runs steps 1 to 5 of [`open`](super::open). The file must have the version `legacy`, or the current version if
-    /// `legacy` is `None`.
-    pub(super) fn read(
-        file: Box<dyn ReadFile>,
-        path: &Path,
-        access: Access,
-        legacy: Option<LegacyVersion>,
-    ) -> Result<Self> {
+    /// Runs steps 1 to 5 of [`open`](super::open).
+    pub(super) fn read(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
         let min = (HEADER_BYTES + FOOTER_BYTES) as u64;
@@ -64,11 +55,8 @@ impl ParsedSegment {
         };
 
         let header = read(0, HEADER_BYTES as u64)?;
-        let header = match legacy {
-            None => Header::read(&header, Role::Segment),
-            Some(version) => version.read_header(&header, Role::Segment),
-        };
-        let header = header.map_err(|refusal| refused(path, "header", refusal))?;
+        let header =
+            Header::read(&header, Role::Segment).map_err(|refusal| refused(path, "header", refusal))?;
         let salt = header.salt.get();
 
         let footer_offset = length - FOOTER_BYTES as u64;
@@ -108,8 +96,7 @@ impl ParsedSegment {
         let bytes = View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?;
         let digest = output::digest(&header, &page_checksums, &contents, &footer);
         let file = SegmentFile::new(path, bytes, PageChecks::new(salt, columns, sums.offset), sections);
-        let params_digest = header.params_digest.get();
-        let params = read_params(&file, params_digest, contents_offset, legacy)?;
+        let params = read_params(&file, header.params_digest.get(), contents_offset)?;
         header.check_features(&params).map_err(|e| corrupt(path, "header", 0, e))?;
         let (documents, distinct) = (footer.documents.get(), footer.distinct.get());
         if documents > DOCUMENTS_MAX || distinct > documents || (params.simhash.is_none() && distinct > 0) {
@@ -125,7 +112,6 @@ impl ParsedSegment {
             params,
             salt,
             digest,
-            params_digest,
             documents,
             distinct,
             band_codec,
@@ -157,12 +143,7 @@ fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [
 }
 
 /// Reads the parameters. They must be the first section.
-fn read_params(
-    file: &SegmentFile,
-    digest: u128,
-    contents_offset: u64,
-    legacy: Option<LegacyVersion>,
-) -> Result<Params> {
+fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result<Params> {
     let section = file.sections()[0];
     let wrong = |expected: &str, found: String| file.corrupt_at(&section, Fault::new(0, expected, found));
     if section.kind != Kind::Params
@@ -180,11 +161,7 @@ fn read_params(
     }
     let text = file.read(&section, 0..section.length)?;
     let text = std::str::from_utf8(text).map_err(|e| wrong("UTF-8 text", e.to_string()))?;
-    let params = match legacy {
-        None => Params::decode(text),
-        Some(version) => version.decode_params(text),
-    };
-    let params = params.map_err(|e| wrong("parameters", e.to_string()))?;
+    let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
     // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
     if xxh3_128(text.as_bytes()) != digest {
         return Err(wrong("the parameters of the digest in the header", "others".into()));

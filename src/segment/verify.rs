@@ -409,58 +409,17 @@ impl Segment {
         Ok(())
     }
 
+    /// Compares the salt with the sum of the parameters' digest and the hashes of the records. Reads all bands once for each
+    /// stripe of documents whose band keys fit in [`STRIPE_BYTES`].
     fn verify_salt(&self) -> Result<()> {
-        let fingerprint = |ordinal| self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose();
-        self.check_salt(self.params().digest(), STRIPE_BYTES, fingerprint)
-    }
-
-    /// Checks every page, and all data that a copy of the segment needs: keys, bands, samples, attached data and the salt.
-    /// Uses about `memory` bytes and a few bits for each document.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
-    pub(crate) fn check(&self, memory: usize) -> Result<()> {
-        let fingerprint = |ordinal| self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose();
-        self.check_content(self.params().digest(), memory, fingerprint)
-    }
-
-    /// Checks all data that a copy of the segment needs: the pages, keys, bands, samples and attached data. Also checks that
-    /// the salt is the sum of `params_digest` and the hashes of the records. `params_digest` is the digest of the text of
-    /// the parameters in this file. `fingerprint` returns the fingerprint of a document; `None` if the document has no
-    /// fingerprint. Uses about `memory` bytes and a few bits for each document.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
-    pub(super) fn check_content(
-        &self,
-        params_digest: u128,
-        memory: usize,
-        fingerprint: impl Fn(u32) -> Result<Option<u64>>,
-    ) -> Result<()> {
-        self.check_pages()?;
-        for step in [Self::verify_keys, Self::verify_bands, Self::verify_samples, Self::verify_attached] {
-            step(self)?;
-        }
-        self.check_salt(params_digest, memory, fingerprint)?;
-        self.check_map()
-    }
-
-    /// Compares the salt with the sum of `params_digest` and the hashes of the records. Processes stripes of as many
-    /// documents as have band keys that fit in `memory` bytes, at least one, and reads all bands once for each stripe.
-    fn check_salt(
-        &self,
-        params_digest: u128,
-        memory: usize,
-        fingerprint: impl Fn(u32) -> Result<Option<u64>>,
-    ) -> Result<()> {
-        let mut salt = params_digest;
+        let mut salt = self.params().digest();
         let bands = self.bands.len();
         let mut scratch = Vec::new();
         let mut failed = None;
         let mut stripe: Vec<u32> = Vec::new();
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
-        let documents = (memory / (4 * bands.max(1))).max(1) as u64;
+        let documents = (STRIPE_BYTES / (4 * bands.max(1))).max(1) as u64;
         // Reads the band keys of a stripe of documents. Each call reads all bands once.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
@@ -492,7 +451,7 @@ impl Segment {
                     fill(start, &mut stripe, &mut sketched)?;
                 }
                 let row = (u64::from(ordinal) - start) as usize;
-                let fingerprint = fingerprint(ordinal)?;
+                let fingerprint = self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose()?;
                 let kept = fingerprint.is_some() || sketched[row];
                 let samples = self.sample_bytes(ordinal)?;
                 self.verify_samples_of(ordinal, kept, &samples)?;

@@ -4,8 +4,7 @@
 //!   immutable view of the index, and its queries.
 //!
 //! - [`merge_plan`]: decides which segments are merged, and when; [`verify`]: checks every byte of an index;
-//!   [`salvage`]: recovers the intact documents of a damaged index; [`upgrade`]: converts older versions of the format;
-//!   [`idf`]: files of IDF tables.
+//!   [`salvage`]: recovers the intact documents of a damaged index; [`idf`]: files of IDF tables.
 //!
 //! Internal modules: `names` builds and parses file names; `state` holds an index as of one commit; `log` stores batches in
 //! log files until their documents are in a segment, and `memtable` holds the same documents in memory; `part` gives
@@ -42,7 +41,6 @@ pub mod salvage;
 mod shards;
 pub mod snapshot;
 mod state;
-pub mod upgrade;
 pub mod verify;
 pub mod writer;
 

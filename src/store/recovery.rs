@@ -34,8 +34,6 @@ use super::names::{self, FileKind};
 use super::state::{LiveView, State, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
-use crate::format::header::{Header, Refusal};
-use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
@@ -118,7 +116,7 @@ impl State {
             let read = if let Some(known) = same {
                 known.advanced(vfs, dir)
             } else {
-                let manifest = Self::read_manifest(vfs, dir, &current, Manifest::decode);
+                let manifest = Self::read_manifest(vfs, dir, &current);
                 let loaded = manifest
                     .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, progress));
                 loaded.map(Some)
@@ -197,19 +195,7 @@ impl State {
 
     /// Reads the manifest of the current generation.
     pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
-        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?, Manifest::decode)
-    }
-
-    /// Reads the manifest of the current generation of an index whose version precedes format 1.0.
-    pub(super) fn load_legacy_manifest(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        version: LegacyVersion,
-    ) -> Result<Manifest> {
-        let path = names::current(dir);
-        let current = Current::read_legacy(&current_bytes(vfs, dir, &path)?, version);
-        let current = current.map_err(|refusal| refused(&path, "CURRENT", refusal))?;
-        Self::read_manifest(vfs, dir, &current, |bytes| Manifest::decode_legacy(bytes, version))
+        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
     }
 
     fn load_generation(
@@ -273,12 +259,7 @@ impl State {
         Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
     }
 
-    fn read_manifest(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        current: &Current,
-        decode: impl Fn(&[u8]) -> std::result::Result<Manifest, Refusal>,
-    ) -> Result<Manifest> {
+    fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
         let generation = current.generation.get();
         let path = names::manifest(dir, generation);
         let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
@@ -287,13 +268,13 @@ impl State {
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
             // If the manifest does not pass its own checks, their error is more specific.
-            decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+            Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
                 format!("{digest:032x}"),
             ));
         }
-        let manifest = decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
         if (manifest.uuid, manifest.generation) != (current.header.salt.get(), generation) {
             let expected = format!("generation {generation} of index {:032x}", current.header.salt.get());
             return Err(fault(
@@ -309,13 +290,6 @@ fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     let path = names::current(dir);
     let bytes = current_bytes(vfs, dir, &path)?;
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
-}
-
-/// Returns the format version in the header of `CURRENT`. Any version is accepted.
-pub(super) fn version_of(vfs: &dyn Vfs, dir: &Path) -> Result<u16> {
-    let path = names::current(dir);
-    let header = Header::read_any(&current_bytes(vfs, dir, &path)?);
-    Ok(header.map_err(|fault| corrupt(&path, "CURRENT", 0, fault))?.version.get())
 }
 
 /// Returns the bytes of the file `CURRENT` of the index `dir`. `path` is the path of `CURRENT`.

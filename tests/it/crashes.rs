@@ -11,10 +11,9 @@ use twindex::params::{KeyKind, Shingling};
 use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
-use twindex::sys::{RealVfs, Vfs};
+use twindex::sys::Vfs;
 use twindex::{
     Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot, Writer,
-    upgrade,
 };
 
 pub(crate) type Documents = BTreeMap<u64, u64>;
@@ -371,36 +370,6 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// Upgrades an index of version 1 if `legacy`, otherwise an index of the current version with a log and deletes. The new
-/// index must be complete or absent after a crash.
-fn upgraded(legacy: bool) -> impl Fn(&ModelVfs, &mut History) {
-    move |vfs, history| {
-        let mut documents = Documents::new();
-        if legacy {
-            let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/index-v1/numbers");
-            vfs.create_dir(Path::new("/one")).unwrap();
-            for name in ["000001.seg", "MANIFEST-000002", "CURRENT"] {
-                let file = RealVfs.open(&golden.join(name)).unwrap();
-                let mut bytes = vec![0; file.len().unwrap() as usize];
-                file.read_exact_at(&mut bytes, 0).unwrap();
-                let mut copy = vfs.create_temporary(Path::new("/one")).unwrap();
-                copy.append(&bytes).unwrap();
-                copy.publish(&Path::new("/one").join(name), false).unwrap();
-            }
-            let number = |key: u64| (key - key % 10 / 9 * 9 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let mixed = |number: u64| (number ^ number >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            documents.extend((0..50).map(|key| (key, mixed(number(key)))));
-        } else {
-            documents = with_log(vfs);
-        }
-        history.promise(vfs, &[None, Some(&documents)]);
-        let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
-        let report = upgrade(&shared, Path::new("/one"), place(), 1 << 20).unwrap();
-        assert_eq!(report.documents, documents.len() as u64);
-        history.promise(vfs, &[Some(&documents)]);
-    }
-}
-
 /// Returns a disk with a durable index of two segments, and its documents.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
@@ -651,12 +620,6 @@ fn commits_that_expire_documents_survive_crashes_and_need_every_sync() {
 fn copy_shard_merge_and_salvage_are_atomic_under_crashes() {
     let (snapshot, merge) = (copied(false), copied(true));
     check_atomic(&[("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]);
-}
-
-#[test]
-fn upgrade_is_atomic_under_crashes_and_needs_every_sync() {
-    let (current, legacy) = (upgraded(false), upgraded(true));
-    check_atomic(&[("upgrade", &current), ("upgrade of version 1", &legacy)]);
 }
 
 /// Checks for each work that the new index is complete or absent after any crash, and that each of the last five syncs is

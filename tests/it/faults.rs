@@ -23,7 +23,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer, upgrade};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
 
 /// The stored document of each key.
 type Documents = BTreeMap<u64, String>;
@@ -368,30 +368,6 @@ fn salvage_on_failing_disk_reports_losses_and_alters_no_document() {
     );
     println!("{points} fault points; all was saved after {whole}, and reported to be less after {partly}");
     assert!(points > 100 && whole > 5 && partly > 5, "{points} {whole} {partly}");
-}
-
-#[test]
-fn upgrade_on_failing_disk_is_complete_or_absent() {
-    let mut complete = 0;
-    let points = at_every_operation(
-        |dir| living(&dir.join("index")),
-        |vfs, dir| upgrade(&vfs, &dir.join("index"), &dir.join("out"), 1 << 20),
-        |dir, done, went_on, case| {
-            let (all, out) = (opened(&dir.join("index")), dir.join("out"));
-            if out.exists() {
-                assert_eq!(opened(&out), all, "{case}");
-                check_sound(&out, case);
-                complete += 1;
-            } else {
-                assert!(done.is_err(), "{case}");
-            }
-            if went_on && done.is_err() && !out.exists() {
-                assert_eq!(names(dir), ["index"], "{case}: no files are left over");
-            }
-        },
-    );
-    println!("{points} fault points, complete after {complete}");
-    assert!(points > 50 && complete > 5, "{points} {complete}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
     };
     assert_eq!(
         with(|header| header.version.set(1)),
-        refused("format version", "1", "3; convert it with `twindex upgrade`")
+        refused("format version", "1", "3; no release wrote version 1: build the index again")
     );
     assert_eq!(
         with(|header| header.version.set(4)),

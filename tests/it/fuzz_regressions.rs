@@ -9,7 +9,7 @@ use crate::support::Random;
 use crate::support::fuzzing::{TARGETS, seeds};
 use crate::support::skip::{Missing, skip};
 
-/// Targets of a higher crate, which replays their regressions itself: `crates/corpus/src/input/fuzzed.rs`.
+/// Targets of a higher crate, which replays their regressions itself: `crates/corpus/tests/it/fuzz_regressions.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{Header, Role};
-use twindex::format::legacy::LegacyVersion;
 use twindex::format::sketches::{Decoder, Encoded, Encoder, Row};
 use twindex::params::{MinhashWeights, Near, Preset, Shingling, Tokens};
 use twindex::segment::Segment;
@@ -129,7 +128,7 @@ fn covers(name: &str, bytes: &[u8]) -> String {
         text.push_str(", features ");
         text.push_str(&features(header.incompatible.get()).join(" "));
     }
-    if role == Role::Segment && LegacyVersion::of(version).is_none() {
+    if role == Role::Segment {
         let sections: BTreeSet<String> =
             segment(name).sections().iter().map(|s| format!("{} {}", s.kind.name(), s.codec)).collect();
         text.push_str(", sections ");
@@ -170,11 +169,10 @@ fn manifest_lists_every_golden_file_with_its_digest() {
     assert!(lines.is_empty(), "listed, but not there: {lines:?}");
 }
 
-/// Returns the directories of the indexes of the current version.
+/// Returns the directories of the indexes.
 fn indexes() -> Vec<PathBuf> {
     let names = names();
     let current = names.iter().filter(|name| name.ends_with("/CURRENT"));
-    let current = current.filter(|name| header(&bytes_of(name)).unwrap().1.version.get() == 3);
     current.map(|name| golden().join(name).parent().unwrap().to_owned()).collect()
 }
 
@@ -184,9 +182,6 @@ fn golden_files_cover_every_role_codec_feature_and_preset() {
     let mut schemes = BTreeSet::new();
     for name in names() {
         let Some((role, header)) = header(&bytes_of(&name)) else { continue };
-        if LegacyVersion::of(header.version.get()).is_some() {
-            continue;
-        }
         roles.insert(role as u8);
         *bits.entry(role as u8).or_default() |= header.incompatible.get();
         if role == Role::Segment {
@@ -223,12 +218,12 @@ fn golden_files_of_format_1_0_open_and_verify() {
     for name in names() {
         let bytes = bytes_of(&name);
         match header(&bytes) {
-            Some((Role::Segment, header)) if header.version.get() == 3 => {
+            Some((Role::Segment, _)) => {
                 let problems = segment(&name).verify(|_| ());
                 assert!(problems.is_empty(), "{name}: {problems:?}");
                 segments += 1;
             }
-            Some((Role::Idf, header)) if header.version.get() == 3 => {
+            Some((Role::Idf, _)) => {
                 let table = open_idf(golden().join(&name)).unwrap();
                 assert!(name.ends_with(&format!("IDF-{:032x}", table.digest())), "{name}");
                 tables += 1;
@@ -278,8 +273,7 @@ fn python_reader_finds_the_same_content_in_every_golden_index() {
         assert_eq!(found, ours, "{}", dir.display());
     }
     for name in names() {
-        if matches!(header(&bytes_of(&name)), Some((Role::Idf | Role::Sketches, header)) if header.version.get() == 3)
-        {
+        if matches!(header(&bytes_of(&name)), Some((Role::Idf | Role::Sketches, _))) {
             let Some(found) = second_reader::read(&golden().join(&name)) else { return };
             assert!(found.lines().count() > 1, "{name}: {found}");
         }

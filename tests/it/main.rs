@@ -55,5 +55,4 @@ mod spec_numbers;
 mod store;
 mod syscalls;
 mod traces;
-mod upgrade;
 mod weights;

@@ -4,7 +4,6 @@
 mod codecs;
 mod directory;
 mod files;
-mod legacy;
 mod living;
 mod many;
 mod sketching;
@@ -31,7 +30,6 @@ use zerocopy::{FromBytes, IntoBytes};
 pub use codecs::{codecs, sections};
 pub use directory::directory;
 pub use files::{idf, sketches};
-pub use legacy::legacy;
 pub use living::{bands, living};
 pub use many::many;
 pub use sketching::sketch;
@@ -44,7 +42,7 @@ use super::{Compared, Sample, Seals, SegmentQueries, compare, place, samples as 
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("segment", segment),
     ("segment_resealed", segment_resealed),
     ("manifest", manifest),
@@ -59,7 +57,6 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("directory", directory),
     ("living", living),
     ("many", many),
-    ("legacy", legacy),
 ];
 
 type IndexAnswers = Vec<twindex::Result<Vec<u64>>>;
@@ -420,7 +417,6 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "directory" => directory::seeds(),
         "living" => living::living_seeds(),
         "many" => many::seeds(),
-        "legacy" => legacy::seeds(),
         _ => sketching::seeds(),
     }
 }

@@ -10,7 +10,6 @@ pub mod golden;
 pub mod itself;
 pub mod lead_byte;
 pub mod leaders;
-pub mod legacy;
 pub mod memory;
 pub mod model;
 pub mod near;

@@ -47,8 +47,6 @@ mod fields;
 mod fingerprint;
 mod folder;
 mod form;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzed;
 mod headers;
 #[cfg(feature = "html")]
 mod html;
@@ -1070,7 +1068,7 @@ impl Documents {
     }
 
     /// Like [`Documents::open`], with a function that returns standard input.
-    fn open_with(
+    pub fn open_with(
         paths: &[PathBuf],
         options: &InputOptions,
         stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,

@@ -68,14 +68,6 @@ impl Compression {
     }
 }
 
-/// Returns whether a stream with these first bytes is decompressed or rejected, not read unchanged.
-#[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
-    Compression::found(start).is_some()
-        || packed::packed(start).is_some()
-        || start.starts_with(&header::MAGIC)
-}
-
 /// Returns `path` without its compression suffix, if it has one.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }

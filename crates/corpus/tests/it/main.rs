@@ -4,6 +4,7 @@ mod compressed;
 mod corpora;
 mod doors;
 mod families;
+mod fuzz_regressions;
 mod histories;
 mod paths;
 mod resume;

@@ -1,15 +1,33 @@
 //! The body of the fuzz target `inputs`: reads an input of any format in several ways that must give the same result,
-//! and checks invariants of the result. The tests in this file run the findings of the fuzzer, which needs a nightly
-//! compiler, on a stable one.
+//! and checks invariants of the result. `tests/it/fuzz_regressions.rs` replays the findings of the fuzzer, which needs
+//! a nightly compiler, on a stable one.
 
-mod made;
+#![allow(dead_code, unreachable_pub, reason = "the fuzz target and the tests each use a part of it")]
+#![allow(clippy::disallowed_methods, reason = "reads and writes inputs, not an index")]
+
+#[path = "../../../src/input/lossy.rs"]
+mod lossy;
+pub mod made;
 
 use std::collections::HashMap;
-use std::io;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::*;
-pub use made::seeds;
+use twindex::format::header::MAGIC;
+use twindex_corpus::input::{
+    BATCH_BYTES, Batch, Buffers, Content, Counts, Documents, Ending, Form, InputFormat, InputOptions,
+    InvalidUtf8, KEPT, KeptBlock, KeptWriter, Kind, NamedFields, OwnAttached, Parser, Place, Record,
+};
+
 use made::{ExpectedRecord, FuzzHeader, FuzzInput, HEAD, Packing, made_archive, patched_parquet};
+
+/// Maximum length of a key in bytes.
+const KEY_BYTES_MAX: usize = 65_535;
+/// Number of bad records that the summary lists.
+const BAD_KEPT: usize = 5;
 
 /// Maximum length of a message in bytes for any input, without the path of the input.
 const MESSAGE_BYTES_MAX: usize = 1500;
@@ -172,7 +190,7 @@ impl<'w> ReadPlan<'w> {
 
     fn file_as(mut self, path: &Path, bytes: &Arc<[u8]>, name: &str) -> Self {
         fs::write(path, bytes).expect("a file in a folder of our own");
-        for path in [&open::without_compression(path), path] {
+        for path in [&without_compression(path), path] {
             self.names.insert(0, (path.display().to_string(), name.to_owned()));
         }
         self.files.insert(path.to_owned(), Arc::clone(bytes));
@@ -371,7 +389,7 @@ impl<'w> ReadPlan<'w> {
             Form::Html => assert!(bytes <= GROWTH * max, "a page"),
             Form::Arc => assert!(bytes <= GROWTH * max, "a record"),
             Form::Archive { .. } => {
-                let head = warc::head_end(line).expect("a head");
+                let head = head_end(line).expect("a head");
                 assert!(line.len() - head <= max && bytes <= GROWTH * max, "a record");
             }
         }
@@ -495,15 +513,43 @@ fn object_of(line: &[u8]) -> serde_json::Value {
 /// Returns the bytes that are compared for a marked text.
 fn identity_of(marked: &str) -> Vec<u8> {
     if lossy::is_lossy(marked) {
-        return http::identity(lossy::LOSSY, marked);
+        return [&[lossy::LOSSY], marked.as_bytes()].concat();
     }
     lossy::shown(marked).unwrap_or_else(|| marked.to_owned()).into_bytes()
+}
+
+/// Returns `path` without its compression suffix, if it has one.
+fn without_compression(path: &Path) -> PathBuf {
+    let is_compressed = path.extension().is_some_and(|suffix| suffix == "gz" || suffix == "zst");
+    if is_compressed { path.with_extension("") } else { path.to_owned() }
+}
+
+/// Returns whether a stream with these first bytes is decompressed or rejected, not read unchanged.
+fn is_decoded_or_refused(start: &[u8]) -> bool {
+    let is_bzip2 = matches!(start, [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..]);
+    let is_skippable_zstd = matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]);
+    let magics = [
+        &b"\x1f\x8b"[..],
+        b"\x28\xb5\x2f\xfd",
+        b"\xfd7zXZ\0",
+        b"\x04\x22\x4d\x18",
+        b"PK\x03\x04",
+        b"7z\xbc\xaf\x27\x1c",
+        &MAGIC,
+    ];
+    is_bzip2 || is_skippable_zstd || magics.iter().any(|magic| start.starts_with(magic))
+}
+
+/// Returns the end of the header of an archive record: the offset after the first empty line.
+fn head_end(record: &[u8]) -> Option<usize> {
+    let ends = |end: &[u8]| record.windows(end.len()).position(|bytes| bytes == end).map(|at| at + end.len());
+    [ends(b"\n\n"), ends(b"\n\r\n")].into_iter().flatten().min()
 }
 
 /// Checks that a compressed input has the same documents as the uncompressed one.
 fn inputs_unpacked(head: &FuzzHeader, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
     // Bytes that look like an index are rejected, and a compressed file is decompressed only once.
-    if open::is_decoded_or_refused(plain) {
+    if is_decoded_or_refused(plain) {
         return;
     }
     let unpacked = if head.what == FuzzInput::Html {
@@ -519,7 +565,7 @@ fn inputs_unpacked(head: &FuzzHeader, packed: &Outcome, plain: &Arc<[u8]>, folde
 
 /// Reads bytes as the content of a compressed file.
 fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
-    let kind = Kind::ALL[usize::from(head[1]) % 5];
+    let kind = [Kind::Jsonl, Kind::Csv, Kind::Tsv, Kind::Wet, Kind::Warc][usize::from(head[1]) % 5];
     let head = FuzzHeader { packing: Packing::Plain, ..FuzzHeader::of(head, FuzzInput::Records(kind)) };
     let folder = tempfile::tempdir().expect("a folder");
     read_alike(&head, &body.into(), folder.path());
@@ -527,7 +573,7 @@ fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
 
 /// Compares the documents with the documents that a naive reader finds in the same bytes.
 fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Option<&[ExpectedRecord]>) {
-    if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
+    if outcome.error.is_some() || is_decoded_or_refused(plain) {
         return;
     }
     let counts = &outcome.counts;
@@ -669,7 +715,11 @@ fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder:
     let end = |document: &Document| match document.form {
         Form::Archive { .. } => &b"\r\n\r\n"[..],
         Form::Arc => b"\n",
-        _ => document.ending.bytes(),
+        _ => match document.ending {
+            Ending::Newline => &b"\n"[..],
+            Ending::Crlf => b"\r\n",
+            Ending::None => b"",
+        },
     };
     let lines: Vec<u8> =
         outcome.documents.iter().flat_map(|document| [&document.line[..], end(document)].concat()).collect();
@@ -712,7 +762,7 @@ fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &
         return;
     }
     // Compressed files in a folder are binary.
-    if open::is_decoded_or_refused(bytes) {
+    if is_decoded_or_refused(bytes) {
         return;
     }
     let said = single.counts.first_bad.first().or(single.error.as_ref());
@@ -730,143 +780,5 @@ fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &
         assert_eq!(counts.skipped_not_utf8, 2);
     } else {
         assert!(counts.skipped_bad > 0 || of_folder.error.is_some());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the path of the directory with this name in `fuzz`.
-    fn of_fuzz(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)
-    }
-
-    fn replay(folder: &Path) -> Vec<String> {
-        let files = fs::read_dir(folder).into_iter().flatten();
-        files
-            .map(|file| {
-                let path = file.unwrap().path();
-                println!("{}", path.display());
-                inputs(&fs::read(&path).unwrap());
-                path.file_name().unwrap().to_str().unwrap().to_owned()
-            })
-            .collect()
-    }
-
-    /// Defines a test for each file, so that `scripts/guards` can check that each of them fails.
-    macro_rules! found {
-        ($($name:ident)*) => {
-            const FOUND: &[&str] = &[$(stringify!($name)),*];
-            mod found {
-                $(#[test]
-                fn $name() {
-                    let file = stringify!($name).replace('_', "-");
-                    super::inputs(&std::fs::read(super::of_fuzz("regressions/inputs").join(file)).unwrap());
-                })*
-            }
-        };
-    }
-
-    found! {
-        error_for_a_line_with_one_long_string_is_short
-        error_for_a_wrong_length_does_not_depend_on_read_sizes
-        error_with_a_long_archive_url_is_short
-        error_with_a_long_content_encoding_is_short
-        error_with_an_archive_url_has_no_terminal_escapes
-        page_compressed_twice_is_decompressed_once
-    }
-
-    #[test]
-    fn regressions_found_by_fuzzing_readers_pass() {
-        let mut files = replay(&of_fuzz("regressions/inputs"));
-        files.sort();
-        let tests = FOUND.iter().map(|name| name.replace('_', "-"));
-        assert!(files.into_iter().eq(tests), "each file has a test of its name");
-    }
-
-    /// `TWINDEX_FUZZ_CORPUS` is the directory of all corpora, as for the fuzz targets of the library.
-    #[test]
-    fn readers_pass_on_fuzz_corpora_of_the_environment() {
-        let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
-            println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
-            return;
-        };
-        let folder = Path::new(&root).join("inputs");
-        assert!(!replay(&folder).is_empty(), "nothing in {}", folder.display());
-    }
-
-    #[test]
-    fn reader_invariants_hold_on_seeds_and_random_mutations() {
-        let mut state = 11_u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % below
-        };
-        for (number, seed) in seeds().iter().enumerate() {
-            println!("seed {number}");
-            inputs(seed);
-            for _ in 0..12 {
-                let mut changed = seed.clone();
-                for _ in 0..=random(4) {
-                    let at = random(changed.len());
-                    match random(4) {
-                        0 => changed[at] = random(256) as u8,
-                        1 => changed[at] ^= 1 << random(8),
-                        2 => changed.insert(at, b"\"\\,\n\r<{}[]:0\xff\x80\0-"[random(16)]),
-                        _ => drop(changed.remove(at)),
-                    }
-                }
-                inputs(&changed);
-            }
-        }
-    }
-
-    /// `TWINDEX_FUZZ_SECONDS` is the duration, and `TWINDEX_FUZZ_SEED` the seed of the random numbers. `scripts/fuzz`
-    /// runs this test if `cargo-fuzz` is not installed. All seeds are used in turn, so that every reader is tested.
-    #[test]
-    fn reader_invariants_hold_for_the_requested_time() {
-        let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
-        let Some(seconds) = number("TWINDEX_FUZZ_SECONDS") else {
-            println!("skipped: TWINDEX_FUZZ_SECONDS says no time");
-            return;
-        };
-        let begin = std::time::Instant::now();
-        let mut state = number("TWINDEX_FUZZ_SEED").unwrap_or(1);
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % below.max(1)
-        };
-        let seeds = seeds();
-        let mut ran = 0_u64;
-        while begin.elapsed().as_secs() < seconds {
-            for seed in &seeds {
-                let mut changed = seed.clone();
-                for _ in 0..=random(6) {
-                    let at = random(changed.len());
-                    match random(6) {
-                        0 => changed[at] = random(256) as u8,
-                        1 => changed[at] ^= 1 << random(8),
-                        2 => changed.insert(at, b"\"\\,\n\r<{}[]:0\xff\x80\0-"[random(16)]),
-                        3 => {
-                            // Inserts a part of another input, or of the same one.
-                            let other = &seeds[random(seeds.len())];
-                            let start = random(other.len());
-                            let part = other[start..(start + random(64)).min(other.len())].to_vec();
-                            changed.splice(at..at, part);
-                        }
-                        // Changes an option byte at the start.
-                        4 => changed[random(HEAD)] = random(256) as u8,
-                        _ if changed.len() > HEAD + 1 => drop(changed.remove(at)),
-                        _ => {}
-                    }
-                }
-                let shown = changed.escape_ascii().to_string();
-                let held = std::panic::catch_unwind(|| inputs(&changed));
-                assert!(held.is_ok(), "input {ran}: {shown}");
-                ran += 1;
-            }
-        }
-        println!("{ran} inputs in {} seconds", begin.elapsed().as_secs());
     }
 }

@@ -2,7 +2,7 @@
 //! Parquet files from bytes, and provides the seeds.
 
 use std::io::Write;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::{
     ArrayRef, BinaryArray, Date32Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
@@ -12,11 +12,12 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use super::super::*;
+use twindex_corpus::input::{AttachedFields, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+
 use super::OF_ARC;
 
 /// Number of bytes of an input that select options, before the bytes of the documents.
-pub(super) const HEAD: usize = 12;
+pub const HEAD: usize = 12;
 /// The record size limits that an input can select.
 const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
 
@@ -163,7 +164,15 @@ impl FuzzHeader {
 
     pub(super) fn suffix(&self) -> &'static str {
         match self.what {
-            FuzzInput::Records(kind) => kind.suffixes()[0],
+            FuzzInput::Records(kind) => match kind {
+                Kind::Jsonl => "jsonl",
+                Kind::Csv => "csv",
+                Kind::Tsv => "tsv",
+                Kind::Wet => "wet",
+                Kind::Warc => "warc",
+                Kind::Parquet => "parquet",
+                Kind::Arc => "arc",
+            },
             FuzzInput::Text => "txt",
             FuzzInput::Html => "html",
         }
@@ -185,7 +194,7 @@ impl ExpectedRecord {
     /// Returns the key and the text of the record if it must be a document.
     pub(super) fn says(&self, options: &InputOptions) -> Option<(Vec<u8>, Vec<u8>)> {
         let text = String::from_utf8(self.text.clone()?).ok()?;
-        let key = if options.id_field == ID_FIELD { "u" } else { "k" };
+        let key = if options.id_field == InputOptions::default().id_field { "u" } else { "k" };
         Some((format!("{key}{}", self.number).into_bytes(), text.into_bytes()))
     }
 }
