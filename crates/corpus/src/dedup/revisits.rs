@@ -10,7 +10,8 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::file::write_file;
 use super::layout::REVISITS;
-use crate::input::{Form, revisit};
+use crate::input::Form;
+use crate::input::archives::revisit::revisit;
 
 /// Counts of revisit records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

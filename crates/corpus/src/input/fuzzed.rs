@@ -5,9 +5,26 @@
 mod made;
 
 use std::collections::HashMap;
-use std::io;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::*;
+use crate::input::archives::{http, warc};
+use crate::input::batch::{BATCH_BYTES, Batch, Buffers, Record};
+use crate::input::content::{Content, Ending, Form};
+use crate::input::counts::{BAD_KEPT, Counts, NamedFields};
+use crate::input::documents::Documents;
+use crate::input::fields::attached::OwnAttached;
+use crate::input::kept::names::KEPT;
+use crate::input::kept::writer::{KeptBlock, KeptWriter};
+use crate::input::open::kind::Kind;
+use crate::input::open::reader as open;
+use crate::input::options::{InputFormat, InputOptions};
+use crate::input::parser::Parser;
+use crate::input::place::{KEY_BYTES_MAX, Place};
+use crate::input::text::lossy::{self, InvalidUtf8};
 pub use made::seeds;
 use made::{ExpectedRecord, FuzzHeader, FuzzInput, HEAD, Packing, made_archive, patched_parquet};
 

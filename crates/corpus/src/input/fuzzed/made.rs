@@ -2,7 +2,7 @@
 //! Parquet files from bytes, and provides the seeds.
 
 use std::io::Write;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::{
     ArrayRef, BinaryArray, Date32Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
@@ -12,8 +12,12 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use super::super::*;
 use super::OF_ARC;
+use crate::input::fields::attached::AttachedFields;
+use crate::input::fields::record::Ids;
+use crate::input::open::kind::Kind;
+use crate::input::options::{ID_FIELD, InputFormat, InputOptions};
+use crate::input::text::lossy::InvalidUtf8;
 
 /// Number of bytes of an input that select options, before the bytes of the documents.
 pub(super) const HEAD: usize = 12;
