@@ -17,11 +17,10 @@ use crate::input::counts::{AttachedSeen, FieldsSeen};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::number::MissingField;
 use crate::input::open::folder;
-use crate::input::parser::{ParsedLine, Parser};
-use crate::input::partition::Partitioned;
+use crate::input::parser::{self, ParsedLine, Parser};
+use crate::input::partition::{self, Partitioned};
 use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::lossy;
-use crate::input::{parser, partition};
 
 /// Size in bytes of a batch that many threads share: small enough to be still in the cache when it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };

@@ -11,7 +11,7 @@ use crate::input::fields::record::Fields;
 use crate::input::options::{ID_FIELD, InputOptions};
 use crate::input::parser::Parser;
 use crate::input::place::{Place, Problem};
-use crate::numbers::{count, counted};
+use crate::work::numbers::{count, counted};
 
 /// Number of bad records that the summary lists.
 pub(crate) const BAD_KEPT: usize = 5;

@@ -17,16 +17,14 @@ use crate::input::counts::{BAD_KEPT, Counts, Forms};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::record::Ids;
 use crate::input::headers::Headers;
-use crate::input::open::folder::{Contents, Patterns};
-use crate::input::open::kind::{Kind, is_named_as_text, is_part, kind_of_folder};
-use crate::input::open::reader::{Origin, Reader};
-use crate::input::open::{folder, kind, reader};
+use crate::input::open::folder::{self, Contents, Patterns};
+use crate::input::open::kind::{self, Kind, is_named_as_text, is_part, kind_of_folder};
+use crate::input::open::reader::{self, Origin, Reader};
 use crate::input::options::{InputFormat, InputKinds, InputOptions};
 use crate::input::parser::Parser;
 use crate::input::place::{LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, check_key, for_people, os_bytes};
 use crate::input::records::Records;
-use crate::input::text::charset;
-use crate::input::text::charset::Charset;
+use crate::input::text::charset::{self, Charset};
 use crate::input::text::lossy::InvalidUtf8;
 
 /// An input that was not yet read.

@@ -64,17 +64,12 @@ pub use fields::number::FieldNumber;
 pub use fields::record::Ids;
 pub use jsonl::lines::TableLines;
 pub use kept::annotate::{AnnotatedFields, Annotation, AnnotationOptions, DocumentNote};
-pub(crate) use kept::keys::{SUFFIX_OF_KEYS, is_name_of_keys};
-pub(crate) use kept::names::{
-    ANNOTATED, KEPT, MARKED, is_name_of_annotated, is_name_of_kept, is_name_of_marked,
-};
 pub use kept::rewritten;
 pub use kept::writer::{KeptBlock, KeptWriter};
 pub use open::kind::Kind;
 pub use open::reader::Compression;
 pub use options::{InputFormat, InputKinds, InputOptions};
 pub use parser::Parser;
-pub(crate) use place::check_key;
 pub use place::{Place, bad_at};
 pub use tables::dialect::{Dialect, Quote};
 pub use text::charset::Charset;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use twindex::sketch::{Cutter, Units};
 
-use crate::input::archives::http::page_text;
-use crate::input::archives::{arc, http, warc};
+use crate::input::archives::http::{self, page_text};
+use crate::input::archives::{arc, warc};
 use crate::input::content::{Content, Form, Loss};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::fingerprint::FingerprintForm;
@@ -22,9 +22,8 @@ use crate::input::parquet::columns;
 use crate::input::place::LOSSY_ADVICE;
 use crate::input::tables::dialect::Dialect;
 use crate::input::tables::rows;
-use crate::input::text::charset::Charset;
-use crate::input::text::lossy::InvalidUtf8;
-use crate::input::text::{charset, lossy};
+use crate::input::text::charset::{self, Charset};
+use crate::input::text::lossy::{self, InvalidUtf8};
 
 /// Parses records. Threads share it.
 #[derive(Clone, Debug)]

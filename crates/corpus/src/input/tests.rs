@@ -1,8 +1,7 @@
 //! Tests of inputs in every format, from files, folders and streams: the documents read, and the errors for bad ones.
 
 use std::fs;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;

@@ -9,9 +9,9 @@
 
 use std::borrow::Cow;
 
-use crate::input::archives::stream::{ArchiveFormat, ArchiveStream, BadRecord};
+use crate::input::archives::http;
+use crate::input::archives::stream::{self, ArchiveFormat, ArchiveStream, BadRecord};
 use crate::input::archives::warc::RecordContent;
-use crate::input::archives::{http, stream};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::record::{Fields, Ids, name_conflict};
 use crate::input::open::window::Window;

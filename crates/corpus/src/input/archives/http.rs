@@ -6,8 +6,8 @@ use std::io::Read;
 use crate::input::archives::medium;
 use crate::input::content::Loss;
 use crate::input::open::reader::zstd_within;
-use crate::input::text::charset::{Charset, Decoded};
-use crate::input::text::{charset, html, lossy};
+use crate::input::text::charset::{self, Charset, Decoded};
+use crate::input::text::{html, lossy};
 
 /// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::input::archives::stream::{ArchiveFormat, ArchiveStream, BadRecord};
-use crate::input::archives::{http, stream};
+use crate::input::archives::http;
+use crate::input::archives::stream::{self, ArchiveFormat, ArchiveStream, BadRecord};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::record::{Fields, Ids, name_conflict};
 use crate::input::place::Problem;

@@ -9,18 +9,15 @@ use serde_json::value::RawValue;
 use twindex_kernel::Unescaped;
 
 use crate::input::content::Content;
-use crate::input::fields::features;
-use crate::input::fields::features::Features;
+use crate::input::fields::features::{self, Features};
 use crate::input::fields::fingerprint::FingerprintForm;
 use crate::input::fields::names::{Selection, push_key, push_text};
 use crate::input::fields::record::{FieldSelections, Fields, Ids, name_conflict};
-use crate::input::jsonl::nested::{invalid_json, select_error};
-use crate::input::jsonl::scan::{Scanned, ScannedValue};
-use crate::input::jsonl::{nested, scan};
+use crate::input::jsonl::nested::{self, invalid_json, select_error};
+use crate::input::jsonl::scan::{self, Scanned, ScannedValue};
 use crate::input::place::{LOSSY_ADVICE, UTF16_ADVICE};
-use crate::input::text::charset::Charset;
-use crate::input::text::lossy::InvalidUtf8;
-use crate::input::text::{charset, lossy};
+use crate::input::text::charset::{self, Charset};
+use crate::input::text::lossy::{self, InvalidUtf8};
 
 /// Number of field names that a message shows of a record without the wanted field, and number of characters of each.
 const NAMES_SHOWN: usize = 8;

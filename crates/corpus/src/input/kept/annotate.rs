@@ -9,7 +9,7 @@ use crate::input::content::Form;
 use crate::input::headers::Headers;
 use crate::input::tables::dialect::RowDialect;
 use crate::input::text::charset::Charset;
-use crate::tsv;
+use crate::work::tsv;
 
 /// The decision about a document, and its repeated spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 
-use crate::hashed_file::{FileHash, HashedFile};
 use crate::input::jsonl::lines::TableLines;
 use crate::input::place::{Place, Problem};
-use crate::tsv;
+use crate::work::file::{FileHash, HashedFile};
+use crate::work::tsv;
 
 /// Suffix that is added to the name of the file of documents.
 pub(crate) const SUFFIX_OF_KEYS: &str = ".keys";

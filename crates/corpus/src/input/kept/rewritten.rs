@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-pub use crate::input::text::cuts::without;
 use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::input::archives::warc;
@@ -13,6 +12,7 @@ use crate::input::jsonl::nested;
 use crate::input::parser::{ParseBuffers, ParsedLine, Parser, understand};
 use crate::input::text::charset;
 use crate::input::text::cuts::part_without;
+pub use crate::input::text::cuts::without;
 use crate::input::text::lossy::InvalidUtf8;
 
 /// Returns whether the line of a document contains its text unchanged, so that parts of the text can be removed from

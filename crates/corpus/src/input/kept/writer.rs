@@ -7,7 +7,6 @@ use anyhow::Context;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder;
 
-use crate::hashed_file::{FileHash, HashedFile, WrittenFile};
 use crate::input::archives::arc;
 use crate::input::content::{Ending, Form, PARQUET};
 use crate::input::headers::Headers;
@@ -17,6 +16,7 @@ use crate::input::kept::names::{may_be_compressed, name};
 use crate::input::open::reader::Compression;
 use crate::input::parquet::kept;
 use crate::input::text::cuts::Cuts;
+use crate::work::file::{FileHash, HashedFile, WrittenFile};
 
 /// File name suffix of JSON Lines files.
 const JSONL: &str = "jsonl";

@@ -9,12 +9,10 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::input::fields::record::Fields;
-use crate::input::open::reader;
-use crate::input::open::reader::{Origin, Reader};
+use crate::input::open::reader::{self, Origin, Reader};
 use crate::input::place::{Place, Problem, os_bytes};
-use crate::input::text::charset::{Charset, Decoded};
-use crate::input::text::lossy::InvalidUtf8;
-use crate::input::text::{charset, lossy};
+use crate::input::text::charset::{self, Charset, Decoded};
+use crate::input::text::lossy::{self, InvalidUtf8};
 
 /// Number of bytes at the start of a file that are checked for zero bytes before the rest is read. Files of nearly
 /// every binary format have a zero byte there.

@@ -9,10 +9,10 @@ use serde::de::IgnoredAny;
 
 use crate::input::archives::http;
 use crate::input::content;
-use crate::input::open::reader::{Origin, Reader};
-use crate::input::open::{folder, reader};
+use crate::input::open::folder;
+use crate::input::open::reader::{self, Origin, Reader};
 use crate::input::place::Problem;
-use crate::numbers::counted;
+use crate::work::numbers::counted;
 
 /// The format of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,15 +17,14 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::input::fields::attached::{AttachedFields, HasField, OwnAttached};
 use crate::input::fields::deciding::DecidingValues;
+use crate::input::fields::fingerprint;
 use crate::input::fields::names::{push_key, push_text};
 use crate::input::fields::number::FieldNumber;
-use crate::input::fields::record::Ids;
-use crate::input::fields::{fingerprint, record};
+use crate::input::fields::record::{self, Ids};
 use crate::input::open::reader;
 use crate::input::parquet::decoded::{ColumnType, DecodedColumn};
 use crate::input::parquet::leaves::{Table, TypeTest};
-use crate::input::parquet::thrift;
-use crate::input::parquet::thrift::Checked;
+use crate::input::parquet::thrift::{self, Checked};
 use crate::input::place::{Place, Problem};
 
 /// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
@@ -555,8 +554,8 @@ mod tests {
     use parquet::schema::parser::parse_message_type;
 
     use super::*;
-    use crate::hashed_file::FileDigest;
     use crate::input::parquet::kept::Writers;
+    use crate::work::file::FileDigest;
 
     fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
         let batch = RecordBatch::try_from_iter_with_nullable(

@@ -25,7 +25,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::hashed_file::{Hashed, WrittenFile};
 use crate::input::content::PARQUET;
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
 use crate::input::kept::{keys, names};
@@ -36,6 +35,7 @@ use crate::input::parquet::cut::{TextColumn, TextCuts, sorting_without, text_col
 use crate::input::parquet::decoded::column_reader;
 use crate::input::parquet::thrift::Checked;
 use crate::input::text::cuts::Cuts;
+use crate::work::file::{Hashed, WrittenFile};
 
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";

@@ -9,9 +9,9 @@
 //! the file states. So a file is only accepted if both readers see the same: known fields have their types, and numbers
 //! are in range.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
-use std::{fs, io::Cursor};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};

@@ -16,13 +16,11 @@ use crate::input::content::{Ending, FoundLine};
 use crate::input::fields::attached::{HasField, OwnAttached};
 use crate::input::fields::names::{FieldPath, Selection, push_key, push_text};
 use crate::input::fields::number::FieldValue;
-use crate::input::fields::record;
-use crate::input::fields::record::Ids;
+use crate::input::fields::record::{self, Ids};
 use crate::input::open::window::Window;
 use crate::input::place::{Place, Problem, UTF16_ADVICE};
 use crate::input::tables::dialect::{Dialect, RowDialect};
-use crate::input::text::charset;
-use crate::input::text::charset::Charset;
+use crate::input::text::charset::{self, Charset};
 use crate::input::text::cuts::part_without;
 
 /// Maximum length of the header in bytes.
