@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
-use twindex_corpus::admitting::{Admission, NearDocument, Outcome};
+use twindex_corpus::stream::{Admission, NearDocument, Outcome};
 use twindex_join::ContainmentHit;
 
 use crate::columns::{key_object, one_key};

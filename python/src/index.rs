@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
 use twindex::{Decision, KeyBuf, Snapshot, Writer};
-use twindex_corpus::admitting::{self, AdmitOptions};
+use twindex_corpus::stream::{self, AdmitOptions};
 use twindex_join::SharedProgress;
 
 use crate::args;
@@ -413,7 +413,7 @@ impl Index {
                     writing.writer.set_near(near)?;
                     writing.writer.set_unverified(false);
                     writing.writer.set_estimated(false);
-                    let one = admitting::Admitted {
+                    let one = stream::Admitted {
                         key: key.as_key(),
                         document: twindex::Document::from(&sketch),
                         set: sketch.set(),

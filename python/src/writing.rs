@@ -7,7 +7,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
 use twindex::{Error, Writer};
-use twindex_corpus::admitting::{Admission, AdmitOptions, Admitted, Admitter};
+use twindex_corpus::stream::{Admission, AdmitOptions, Admitted, Admitter};
 use twindex_join::SharedProgress;
 
 use crate::columns::Column;

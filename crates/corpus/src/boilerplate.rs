@@ -17,10 +17,14 @@ use twindex_passages::{Boilerplate, Exact, FinderScratch, Hashed, Hasher, Shape,
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::InvalidOptions;
-use crate::input::{Content, Documents, Parser, Record};
-use crate::observer::Observer;
-use crate::repeated::{KeyDecision, RepeatedKeys};
-use crate::sketching::{Job, SketchOptions, check_memory, for_each_chunk, seen_keys};
+use crate::input::batch::Record;
+use crate::input::content::Content;
+use crate::input::documents::Documents;
+use crate::input::parser::Parser;
+use crate::rule::repeated::{KeyDecision, RepeatedKeys};
+use crate::sketching::chunks::{Job, for_each_chunk};
+use crate::sketching::documents::{SketchOptions, check_memory, seen_keys};
+use crate::work::observer::Observer;
 
 /// File name of a boilerplate list, in a results folder or an index folder.
 pub const BOILERPLATE: &str = "boilerplate";

@@ -63,47 +63,63 @@ macro_rules! parts {
     };
 }
 
-pub mod admitting;
+pub mod settings;
+pub mod stream;
 
-parts! { boilerplate compared contents hashed_file idf input lost numbers output_path page shard sharing sketching text texts tsv urls watch }
+parts! { boilerplate input results sketching urls work }
 
 mod dedup;
+mod dedup_texts;
 mod error;
-mod observer;
+mod journal;
 mod passages;
-mod remembered;
-mod repeated;
-pub mod settings;
-mod stop_lists;
+mod rule;
+mod stored;
+mod why;
+
+#[cfg(feature = "unstable")]
+pub use results::{compared, page};
+#[cfg(feature = "unstable")]
+pub use settings::text;
+#[cfg(feature = "unstable")]
+pub use sketching::{contents, idf, sharing, texts};
+#[cfg(feature = "unstable")]
+pub use work::{lost, numbers, output_path, shard, tsv, watch};
 
 pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
-pub use dedup::{
-    Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth, HistoryKind, HistoryUsed, Host, HostCounter,
-    Hosts, Hunk, LeftOutReport, Mirror, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets, TableLine,
-    TextAttributes, TextsResult, Why, WordDiff, WordOrigin,
-};
+pub use dedup_texts::{DedupTexts, TextAttributes, TextsResult};
 pub use error::InvalidOptions;
 pub use input::{
     AttachedFields, Charset, Compression, Counts, DecidingFields, Dialect, Features, FieldNumber, FieldPath,
     Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind, Quote, Selection as FieldSelection,
     UrlPart,
 };
-pub use observer::{Observer, Progress};
 pub use passages::{
     Exact, PassageAnswer, PassageQuery, PassageReport, PassageSteps, Passages, PassagesOfTexts,
     SharedDocument, SharedPage, Unit,
 };
-pub use repeated::RepeatedKeys;
+pub use results::report::Report;
+pub use results::revisits::Revisits;
+pub use rule::against::{HistoryKind, HistoryUsed};
+pub use rule::left_out::LeftOutReport;
+pub use rule::repeated::RepeatedKeys;
+pub use settings::job::Dedup;
+pub use settings::text::{StopList, TextFold, TextForm, TextOptions};
 pub use settings::{
     Also, BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources,
     Results, Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
 };
-pub use shard::part_of;
-pub use sharing::Sharing;
-pub use text::{StopList, TextFold, TextForm, TextOptions};
+pub use sketching::sharing::Sharing;
+pub use sketching::{SetMaker, SetWork};
 pub use twindex_join::SharedProgress;
 pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
-pub use watch::Stages;
+pub use urls::{Host, HostCounter, Hosts, Mirror};
+pub use why::{
+    DocumentStatus, Explanation, FieldOfBoth, Hunk, Reason, Run, Sets, TableLine, Why, WordDiff, WordOrigin,
+};
+pub use work::observer::{Observer, Progress};
+pub use work::shard::part_of;
+pub use work::watch::Stages;
 
 /// The result type of functions in this crate.
 pub type Result<T> = anyhow::Result<T>;

@@ -413,7 +413,7 @@ impl BuildArgs {
             }
         }
         if added.resumed == 0 && !are_sketches {
-            self.options()?.check_fields(&added.counts)?;
+            added.counts.check_fields(&self.options()?)?;
         }
         if waiting.is_some() {
             writer.commit_with(&done.payload())?;

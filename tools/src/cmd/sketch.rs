@@ -222,7 +222,7 @@ impl SketchArgs {
             files.push(file);
         }
         if resumed == 0 {
-            self.input.options()?.check_fields(&counts)?;
+            counts.check_fields(&self.input.options()?)?;
         }
         let remarks = if resumed == 0 { counts.remarks() } else { counts.remarks_of_part() };
         let report =

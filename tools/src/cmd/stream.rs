@@ -14,7 +14,7 @@ use serde::Serialize;
 use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
-use twindex_corpus::admitting::AdmitOptions;
+use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::compared;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};

@@ -11,14 +11,16 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::content::Content;
-use super::field_value::MissingField;
-use super::form::{Ending, Form};
-use super::jsonl::FoundLine;
-use super::parser::{self, ParsedLine, Parser};
-use super::partition::{self, Partitioned};
-use super::seen::{AttachedSeen, FieldsSeen};
-use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
+use crate::input::archives::http;
+use crate::input::content::{Content, Ending, Form, FoundLine, Loss};
+use crate::input::counts::{AttachedSeen, FieldsSeen};
+use crate::input::fields::attached::OwnAttached;
+use crate::input::fields::number::MissingField;
+use crate::input::open::folder;
+use crate::input::parser::{self, ParsedLine, Parser};
+use crate::input::partition::{self, Partitioned};
+use crate::input::place::{Place, Problem, os_bytes};
+use crate::input::text::lossy;
 
 /// Size in bytes of a batch that many threads share: small enough to be still in the cache when it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
@@ -63,12 +65,12 @@ enum RawRecord {
 
 /// A file that is a single document.
 #[derive(Debug)]
-pub(super) struct WholeFile {
-    pub(super) key: Vec<u8>,
-    pub(super) text: folder::FileText,
+pub(crate) struct WholeFile {
+    pub(crate) key: Vec<u8>,
+    pub(crate) text: folder::FileText,
     /// Whether the text is HTML.
-    pub(super) html: bool,
-    pub(super) place: Place,
+    pub(crate) html: bool,
+    pub(crate) place: Place,
 }
 
 impl RawRecord {
@@ -84,7 +86,7 @@ impl RawRecord {
 
 impl Batch {
     /// Empties the batch and reserves about `bytes` bytes. Frees most memory of a very large batch.
-    pub(super) fn clear(&mut self, bytes: usize) {
+    pub(crate) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(4 * bytes);
         self.records.clear();
@@ -93,7 +95,7 @@ impl Batch {
         self.failure = None;
     }
 
-    pub(super) fn is_full(&self, bytes: usize) -> bool {
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
         self.size >= bytes || self.records.len() >= BATCH_RECORDS
     }
 
@@ -120,11 +122,11 @@ impl Batch {
         self.failure.take()
     }
 
-    pub(super) fn fail(&mut self, failure: anyhow::Error) {
+    pub(crate) fn fail(&mut self, failure: anyhow::Error) {
         self.failure = Some(failure);
     }
 
-    pub(super) fn push_line(
+    pub(crate) fn push_line(
         &mut self,
         form: Form,
         FoundLine { line, offset, ending }: FoundLine<'_>,
@@ -141,11 +143,11 @@ impl Batch {
         self.push(RawRecord::Line { start, end: self.bytes.len(), form, number, name, offset, ending, key });
     }
 
-    pub(super) fn push_whole(&mut self, whole: WholeFile) {
+    pub(crate) fn push_whole(&mut self, whole: WholeFile) {
         self.push(RawRecord::Whole(Box::new(whole)));
     }
 
-    pub(super) fn push_bad(&mut self, bad: Problem) {
+    pub(crate) fn push_bad(&mut self, bad: Problem) {
         self.push(RawRecord::Bad(Box::new(bad)));
     }
 
@@ -210,27 +212,27 @@ pub struct Chunk<'b> {
     records: &'b [RawRecord],
 }
 
-/// Counts of a chunk, for [`Documents::account`](super::Documents::account).
+/// Counts of a chunk, for [`Documents::account`](crate::input::documents::Documents::account).
 #[derive(Debug, Default)]
 pub struct ChunkTotals {
-    pub(super) documents: u64,
-    pub(super) text_bytes: u64,
-    pub(super) replaced: u64,
-    pub(super) first_replaced: Option<String>,
-    pub(super) skipped_lossy: u64,
-    pub(super) unseen_pages: u64,
-    pub(super) detected: u64,
+    pub(crate) documents: u64,
+    pub(crate) text_bytes: u64,
+    pub(crate) replaced: u64,
+    pub(crate) first_replaced: Option<String>,
+    pub(crate) skipped_lossy: u64,
+    pub(crate) unseen_pages: u64,
+    pub(crate) detected: u64,
     /// Number of archive records that are not documents.
-    pub(super) no_documents: u64,
+    pub(crate) no_documents: u64,
     /// Number of archive records that refer to an earlier record for their payload.
-    pub(super) revisits: u64,
+    pub(crate) revisits: u64,
     /// Number of documents whose keys were created from their positions.
-    pub(super) keyed_by_line: u64,
+    pub(crate) keyed_by_line: u64,
     /// Number of documents that lack some of the text fields, and the position of the first one.
-    pub(super) partial_texts: u64,
-    pub(super) first_partial: Option<String>,
-    pub(super) fields: FieldsSeen,
-    pub(super) bad: Vec<Problem>,
+    pub(crate) partial_texts: u64,
+    pub(crate) first_partial: Option<String>,
+    pub(crate) fields: FieldsSeen,
+    pub(crate) bad: Vec<Problem>,
 }
 
 /// Working memory that is reused for all records.
@@ -313,7 +315,7 @@ impl Record<'_> {
     /// Returns an error for the caller of `Chunk::read` to return. It makes the record a bad record, like one that
     /// cannot be parsed.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
-        super::bad_at(&self.place(), reason)
+        crate::input::place::bad_at(&self.place(), reason)
     }
 
     /// Returns the values of the fields that the options name in addition to the text.
@@ -415,10 +417,10 @@ fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Con
 fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
     key.clear();
     let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
-    key.extend_from_slice(&folder::os_bytes(name.as_os_str()));
+    key.extend_from_slice(&os_bytes(name.as_os_str()));
     key.push(b':');
     key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-    super::check_key(key)
+    crate::input::place::check_key(key)
 }
 
 impl Chunk<'_> {

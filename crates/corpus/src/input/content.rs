@@ -1,8 +1,9 @@
-//! The content of a document that is compared.
+//! A document: its form in the input, and its content, which is compared.
 
 use std::borrow::Cow;
 
-use super::features::Features;
+use crate::input::fields::features::Features;
+use crate::input::place::PlaceUnit;
 
 /// The content of a document that is compared.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,97 @@ impl<'r> Content<'r> {
             Self::Features(features) => Cow::Owned(features.canonical()),
             Self::Fingerprint(fingerprint) => Cow::Owned(fingerprint.to_be_bytes().to_vec()),
             Self::Opaque { identity, .. } => Cow::Borrowed(identity),
+        }
+    }
+}
+
+/// A line, and its offset in its file; `None` unless the file is a regular file that is read without decompression.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundLine<'l> {
+    pub(crate) line: &'l [u8],
+    pub(crate) offset: Option<u64>,
+    pub(crate) ending: Ending,
+}
+
+/// The loss in the conversion of a document to text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    None,
+    /// Bytes that are invalid in the encoding.
+    Bytes,
+    /// The whole page, because it shows no text.
+    Unseen,
+}
+
+/// File name suffix of Parquet files.
+pub(crate) const PARQUET: &str = "parquet";
+
+/// The form of a document's line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A JSON object: a line of a file, or generated from a whole file.
+    Json,
+    /// A JSON object generated from a whole HTML file.
+    Html,
+    /// A row of a table. The number is the index of the table's header in the `Headers`.
+    Row(u32),
+    /// A record of a WARC or WET file.
+    Archive {
+        /// Whether the records contain texts (WET) instead of pages.
+        texts: bool,
+    },
+    /// A record of an ARC file.
+    Arc,
+    /// A row of a Parquet file. The number is the index of the file in the `Headers`.
+    Columns(u32),
+}
+
+impl Form {
+    /// Returns the form as two numbers: the kind of form, and the index of the header or file, 1 for archives of texts,
+    /// or 0.
+    #[must_use]
+    pub fn numbers(self) -> [u32; 2] {
+        match self {
+            Self::Json => [0, 0],
+            Self::Html => [1, 0],
+            Self::Row(header) => [2, header],
+            Self::Archive { texts } => [3, texts.into()],
+            Self::Columns(file) => [4, file],
+            Self::Arc => [5, 0],
+        }
+    }
+}
+
+/// The line ending that follows a line in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// A newline. Also used for lines that are generated.
+    #[default]
+    Newline,
+    /// A carriage return and a newline.
+    Crlf,
+    /// The end of the file, without a newline.
+    None,
+}
+
+impl Ending {
+    /// Returns the bytes of the line ending.
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Newline => b"\n",
+            Self::Crlf => b"\r\n",
+            Self::None => b"",
+        }
+    }
+}
+
+impl Form {
+    /// Returns the unit of positions in files of this form.
+    pub(crate) fn unit(self) -> PlaceUnit {
+        match self {
+            Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,
+            Self::Archive { .. } | Self::Arc => PlaceUnit::Record,
+            Self::Columns(_) => PlaceUnit::Row,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::form::Form;
-use super::{columns, rows};
+use crate::input::content::Form;
+use crate::input::parquet::columns;
+use crate::input::tables::rows;
 
 /// A header that applies to all records of an input.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl Headers {
     }
 
     /// Records the form of an input, even if the input has no documents.
-    pub(super) fn meet(&self, form: Form, is_marked: bool) {
+    pub(crate) fn meet(&self, form: Form, is_marked: bool) {
         let forms = &mut self.seen().forms;
         if !forms.iter().any(|(other, _)| *other == form) {
             forms.push((form, is_marked));
@@ -40,12 +41,12 @@ impl Headers {
     }
 
     /// Returns the forms of the inputs read so far, in order.
-    pub(super) fn forms(&self) -> Vec<Form> {
+    pub(crate) fn forms(&self) -> Vec<Form> {
         self.seen().forms.iter().map(|(form, _)| *form).collect()
     }
 
     /// Returns whether the first input of this form starts with a byte order mark.
-    pub(super) fn is_marked(&self, form: Form) -> bool {
+    pub(crate) fn is_marked(&self, form: Form) -> bool {
         self.seen().forms.contains(&(form, true))
     }
 
@@ -62,12 +63,12 @@ impl Headers {
     }
 
     /// Adds a Parquet file, and returns its index. Each file has an index of its own.
-    pub(super) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
+    pub(crate) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
         self.push(Header::Columns(Arc::new(file)))
     }
 
     /// Adds the header of a table, and returns its index. Equal headers have the same index.
-    pub(super) fn push_row(&self, header: rows::TableHeader) -> u32 {
+    pub(crate) fn push_row(&self, header: rows::TableHeader) -> u32 {
         let same = |other: &Header| matches!(other, Header::Row(other) if other.is_equal_header(&header));
         let found = self.seen().headers.iter().position(same);
         found.map_or_else(|| self.push(Header::Row(Arc::new(header))), |at| at as u32)

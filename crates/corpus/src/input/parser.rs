@@ -8,28 +8,34 @@ use std::sync::Arc;
 use anyhow::Context;
 use twindex::sketch::{Cutter, Units};
 
-use super::charset::{self, Charset};
-use super::content::Content;
-use super::fields::{Fields, Ids};
-use super::fingerprint::FingerprintForm;
-use super::form::Form;
-use super::headers::Headers;
-use super::{
-    AnnotationOptions, Dialect, DocumentNote, ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss,
-    OwnAttached, arc, columns, http, jsonl, lossy, page_text, rows, warc,
-};
+use crate::input::archives::http::{self, page_text};
+use crate::input::archives::{arc, warc};
+use crate::input::content::{Content, Form, Loss};
+use crate::input::fields::attached::OwnAttached;
+use crate::input::fields::fingerprint::FingerprintForm;
+use crate::input::fields::record::{Fields, Ids};
+use crate::input::headers::Headers;
+use crate::input::jsonl::parse;
+use crate::input::kept::annotate::{AnnotationOptions, DocumentNote};
+use crate::input::options::{ID_FIELD, InputOptions};
+use crate::input::parquet::columns;
+use crate::input::place::LOSSY_ADVICE;
+use crate::input::tables::dialect::Dialect;
+use crate::input::tables::rows;
+use crate::input::text::charset::{self, Charset};
+use crate::input::text::lossy::{self, InvalidUtf8};
 
 /// Parses records. Threads share it.
 #[derive(Clone, Debug)]
 pub struct Parser {
-    pub(super) fields: Fields,
-    pub(super) invalid_utf8: InvalidUtf8,
-    pub(super) charset: Option<Charset>,
-    pub(super) dialect: Dialect,
-    pub(super) headers: Headers,
-    pub(super) record_bytes_max: usize,
+    pub(crate) fields: Fields,
+    pub(crate) invalid_utf8: InvalidUtf8,
+    pub(crate) charset: Option<Charset>,
+    pub(crate) dialect: Dialect,
+    pub(crate) headers: Headers,
+    pub(crate) record_bytes_max: usize,
     /// Normalizes texts for comparison; `None` if they are compared unchanged.
-    pub(super) normaliser: Option<Arc<Cutter>>,
+    pub(crate) normaliser: Option<Arc<Cutter>>,
 }
 
 impl Parser {
@@ -49,7 +55,7 @@ impl Parser {
     }
 
     /// Returns bytes that are equal if and only if the contents are identical: the [`identity`](Content::identity) of
-    /// the content, or of its [normalized](super::Documents::compare_normalised) text.
+    /// the content, or of its [normalized](crate::input::documents::Documents::compare_normalised) text.
     #[must_use]
     pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
         let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else {
@@ -64,7 +70,7 @@ impl Parser {
         }
     }
 
-    /// Returns the [`identity`](Self::identity) of the content in a [`line`](super::Record::line).
+    /// Returns the [`identity`](Self::identity) of the content in a [`line`](crate::input::batch::Record::line).
     ///
     /// # Errors
     ///
@@ -105,7 +111,7 @@ impl Parser {
     }
 
     /// Returns a parser for records that need no key, because their keys are stored elsewhere.
-    pub(super) fn of_other_keys(&self) -> Self {
+    pub(crate) fn of_other_keys(&self) -> Self {
         let mut parser = self.clone();
         if parser.fields.ids == Ids::Field {
             parser.fields.ids = Ids::FieldOrLine;
@@ -122,8 +128,8 @@ impl Parser {
 
 /// Working memory of [`understand`], reused for all lines.
 #[derive(Debug, Default)]
-pub(super) struct ParseBuffers {
-    json: jsonl::LineBuffers,
+pub(crate) struct ParseBuffers {
+    json: parse::LineBuffers,
     /// A key that consists of several fields.
     key: Vec<u8>,
     /// A row, decoded to UTF-8.
@@ -138,7 +144,7 @@ pub(super) struct ParseBuffers {
 
 /// The content of a line, or the reason why it is not a document.
 #[derive(Debug)]
-pub(super) enum ParsedLine<'l> {
+pub(crate) enum ParsedLine<'l> {
     Document {
         /// The key; `None` if it is created from the line number.
         key: Option<&'l [u8]>,
@@ -160,7 +166,7 @@ pub(super) enum ParsedLine<'l> {
 }
 
 /// Parses a line. The error is the reason why the line is invalid.
-pub(super) fn understand<'l>(
+pub(crate) fn understand<'l>(
     form: Form,
     line: &'l [u8],
     parser: &Parser,
@@ -171,15 +177,15 @@ pub(super) fn understand<'l>(
     let mut is_detected = false;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
-            jsonl::check_reserved(line, &parser.fields.reserved)?;
+            parse::check_reserved(line, &parser.fields.reserved)?;
             let ParseBuffers { json, text, identity, .. } = buffers;
-            let parsed = match jsonl::parse(line, &parser.fields, invalid, parser.charset, json) {
+            let parsed = match parse::parse(line, &parser.fields, invalid, parser.charset, json) {
                 Ok(parsed) => parsed,
-                Err(jsonl::LineError::Skipped) => return Ok(ParsedLine::Skipped),
-                Err(jsonl::LineError::Missing(reason)) => return Ok(ParsedLine::MissingField(reason)),
-                Err(jsonl::LineError::Reason(reason)) => return Err(reason),
+                Err(parse::LineError::Skipped) => return Ok(ParsedLine::Skipped),
+                Err(parse::LineError::Missing(reason)) => return Ok(ParsedLine::MissingField(reason)),
+                Err(parse::LineError::Reason(reason)) => return Err(reason),
             };
-            let jsonl::ParsedObject { key, content, is_lossy, is_detected, absent } = parsed;
+            let parse::ParsedObject { key, content, is_lossy, is_detected, absent } = parsed;
             let loss = if is_lossy { Loss::Bytes } else { Loss::None };
             let document =
                 |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected, absent });
@@ -313,7 +319,7 @@ fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k
 
 /// Returns an error if a key is invalid or not UTF-8. Users see keys, also in JSON, so their bytes are never replaced.
 fn check_key(key: &[u8]) -> Result<(), String> {
-    super::check_key(key)?;
+    crate::input::place::check_key(key)?;
     // guard: a key of a row or of an archive is UTF-8
     // without it: return Ok(());
     std::str::from_utf8(key).map(drop).map_err(|error| {
@@ -330,7 +336,7 @@ fn check_key(key: &[u8]) -> Result<(), String> {
 /// # Errors
 ///
 /// The stamp is missing or invalid.
-pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<OwnAttached> {
+pub(crate) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<OwnAttached> {
     let fields = &parser.fields;
     if !fields.attached.any() {
         return Ok(OwnAttached::default());
@@ -362,12 +368,12 @@ fn decoded_line<'l>(line: &'l [u8], parser: &Parser) -> Cow<'l, str> {
 }
 
 /// Returns the names of the fields of a record for messages.
-pub(super) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
+pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
     match form {
-        Form::Json | Form::Html => jsonl::fields_here(&decoded_line(line, parser)),
+        Form::Json | Form::Html => parse::fields_here(&decoded_line(line, parser)),
         Form::Archive { .. } => {
             let names = warc::field_names(line);
-            format!("fields here: {}", super::listed(names.iter().map(|name| &**name)))
+            format!("fields here: {}", crate::input::place::listed(names.iter().map(|name| &**name)))
         }
         Form::Arc => format!("fields here: {}", arc::NAMES.join(", ")),
         // A file without a named column is refused.
@@ -380,7 +386,7 @@ pub(super) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
 /// # Errors
 ///
 /// The line is invalid; the message has the reason.
-pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = ParseBuffers::default();
     // The document was accepted before, even if decoding its text was lossy.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };

@@ -8,12 +8,13 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::deciding::DecidingFields;
-use super::field_value::FieldValue;
-use super::fields::{FieldSelections, Fields, Ids};
-use super::parser::Parser;
-use super::selection::{FieldPath, Selection, push_key};
-use super::{AttachedFields, OwnAttached, folder};
+use crate::input::fields::attached::{AttachedFields, OwnAttached};
+use crate::input::fields::deciding::DecidingFields;
+use crate::input::fields::names::{FieldPath, Selection, push_key};
+use crate::input::fields::number::FieldValue;
+use crate::input::fields::record::{FieldSelections, Fields, Ids};
+use crate::input::parser::Parser;
+use crate::input::place::os_bytes;
 
 /// The value that Hive writes for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -46,7 +47,7 @@ impl Partitions {
 
 /// Returns the name and value of the field in a folder name; `None` if there is none.
 fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
-    let bytes = folder::os_bytes(name);
+    let bytes = os_bytes(name);
     let at = memchr::memchr(b'=', &bytes).filter(|&at| at > 0)?;
     let name = String::from_utf8(unescaped(&bytes[..at])).ok()?;
     let value = &bytes[at + 1..];
@@ -73,9 +74,9 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
 
 /// The requested fields in the folder names of a file, and the parser for the other fields, which are in its records.
 #[derive(Clone, Debug)]
-pub(super) struct Partitioned {
+pub(crate) struct Partitioned {
     /// The parser for the fields in the records.
-    pub(super) parser: Parser,
+    pub(crate) parser: Parser,
     /// The parts of a key in order: a value from a folder, or `None` for a part from the record. `None` if folders have
     /// no part of the key.
     key: Option<Vec<Option<Vec<u8>>>>,
@@ -97,7 +98,7 @@ struct PartitionValues {
 impl Partitioned {
     /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
     /// has a requested field.
-    pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
+    pub(crate) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
             return None;
@@ -111,7 +112,7 @@ impl Partitioned {
 
     /// Returns the key of a record whose own part of the key is `own`; `None` if folders have no part of the key. A
     /// null part is an error.
-    pub(super) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
+    pub(crate) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
         let order = self.key.as_ref()?;
         let of_record = order.iter().filter(|part| part.is_none()).count();
         let mut own = match (own, of_record) {
@@ -135,7 +136,11 @@ impl Partitioned {
                 push_key(&mut key, &part, number);
             }
         }
-        Some(super::check_key(&key).map(|()| key).map_err(|reason| format!("by its folders, {reason}")))
+        Some(
+            crate::input::place::check_key(&key)
+                .map(|()| key)
+                .map_err(|reason| format!("by its folders, {reason}")),
+        )
     }
 
     /// Returns the values of a record in addition to key and text, given those in the record. Adds the values of the
@@ -144,7 +149,7 @@ impl Partitioned {
     /// # Errors
     ///
     /// A folder has an invalid number or stamp.
-    pub(super) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
+    pub(crate) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
         let PartitionValues { value, stamp, number, inside, url } = &self.values;
         let [stamp, number] = [stamp, number].map(|value| value.as_deref().map(FieldValue::of_bytes));
         let taken = self.attached.take(value.clone(), stamp)?;
@@ -243,12 +248,12 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
 
 /// The parser for the records of the file that was used last.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
+pub(crate) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
     /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
     /// has a requested field.
-    pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
+    pub(crate) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {
             self.0 = Some((Arc::clone(path), Partitioned::of(parser, path)));
@@ -259,8 +264,8 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::super::InputOptions;
     use super::*;
+    use crate::input::options::InputOptions;
 
     fn parser(id: &str, number: Option<&str>) -> Parser {
         let mut options =

@@ -1,5 +1,7 @@
-//! The position of a document: its file, and the line, row or record in the file.
+//! The position of a document, that is, its file and the line, row or record in it; and errors that name the position.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +53,7 @@ impl Place {
 
     /// Replaces the position. If the path is the same, does not change its reference count, for which threads would
     /// contend.
-    pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
+    pub(crate) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
         }
@@ -82,7 +84,7 @@ impl Place {
     /// of the path.
     #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
-        let path = super::folder::os_bytes(self.path.as_os_str());
+        let path = os_bytes(self.path.as_os_str());
         let above = path.strip_suffix(key).and_then(|above| above.last());
         self.number == 0 && above.is_some_and(|&last| std::path::is_separator(last.into()))
     }
@@ -141,5 +143,112 @@ mod tests {
         let clone = place.clone();
         assert!(Arc::ptr_eq(&place.path, &clone.path));
         assert_eq!(place, clone);
+    }
+}
+
+/// Returns the bytes of a path as the system stores them.
+#[cfg(unix)]
+pub(crate) fn os_bytes(name: &OsStr) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec()
+}
+
+/// Returns the bytes of a path in UTF-8. Parts that are not valid Unicode are replaced.
+#[cfg(not(unix))]
+pub(crate) fn os_bytes(name: &OsStr) -> Vec<u8> {
+    name.to_string_lossy().into_owned().into_bytes()
+}
+
+/// Maximum length of a key in bytes; it is the limit of the index.
+pub(crate) const KEY_BYTES_MAX: usize = 65_535;
+/// Number of column names that a message shows of a table without the wanted column, and number of characters of each.
+const NAMES_SHOWN: usize = 8;
+const NAME_CHARACTERS_SHOWN: usize = 40;
+/// Number of bytes at the start and at the end of a long reason that a message shows.
+const REASON_BEGINNING: usize = 600;
+const REASON_END: usize = 300;
+
+/// The advice in messages about texts with invalid bytes.
+pub(crate) const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
+                            its bytes alone";
+
+/// The message about records in UTF-16.
+pub(crate) const UTF16_ADVICE: &str =
+    "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
+
+/// An error that concerns a record or a whole input.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    pub(crate) place: Place,
+    pub(crate) reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // guard: a message names its input
+        // without it: return f.write_str(&for_people(&self.reason));
+        write!(f, "{}: {}", self.place, for_people(&self.reason))
+    }
+}
+
+/// Formats a reason, which may quote the input or the message of a parser, as a single line without control characters,
+/// and shortens it. The end is kept because it has the advice.
+pub(crate) fn for_people(reason: &str) -> Cow<'_, str> {
+    let mut shown = Cow::Borrowed(reason);
+    // guard: a message has nothing that a terminal obeys
+    if reason.contains(char::is_control) {
+        let escaped = |character: char| match character {
+            control if control.is_control() => control.escape_default().to_string(),
+            other => other.to_string(),
+        };
+        shown = reason.chars().map(escaped).collect::<String>().into();
+    }
+    // guard: a message is not as long as its input
+    if shown.len() > REASON_BEGINNING + REASON_END {
+        let boundary = |at: &usize| shown.is_char_boundary(*at);
+        let beginning = (0..=REASON_BEGINNING).rev().find(boundary).unwrap_or(0);
+        let end = (shown.len() - REASON_END..shown.len()).find(boundary).unwrap_or(shown.len());
+        shown = format!("{} ... {}", &shown[..beginning], &shown[end..]).into();
+    }
+    shown
+}
+
+impl std::error::Error for Problem {}
+
+/// Returns an error that makes the record at this position a bad record.
+pub fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
+    Problem { place: place.clone(), reason: reason.to_string() }.into()
+}
+
+/// Returns an error if an index does not allow the key.
+pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
+    match key.len() {
+        // guard: an empty key is refused
+        // without it: Err("the key is empty".to_owned()) -> Ok(())
+        0 => Err("the key is empty".to_owned()),
+        1..=KEY_BYTES_MAX => Ok(()),
+        // guard: a key of more than 65,535 bytes is refused
+        // without it: _ => Ok(()),
+        bytes => Err(format!("the key has {bytes} bytes, {KEY_BYTES_MAX} is the most")),
+    }
+}
+
+/// Returns the first few of `names` for a message.
+pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    let mut shown: Vec<String> = names
+        .take(NAMES_SHOWN)
+        .map(|name| {
+            let start: String = name.chars().take(NAME_CHARACTERS_SHOWN).collect();
+            let dots = if start.len() < name.len() { "..." } else { "" };
+            format!("{start:?}{dots}")
+        })
+        .collect();
+    match (shown.len(), more) {
+        (0, _) => "none".to_owned(),
+        (_, 0) => shown.join(", "),
+        _ => {
+            shown.push(format!("and {more} more"));
+            shown.join(", ")
+        }
     }
 }

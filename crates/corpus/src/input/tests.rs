@@ -1,8 +1,21 @@
 //! Tests of inputs in every format, from files, folders and streams: the documents read, and the errors for bad ones.
 
-use std::io::Write;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
-use super::*;
+use anyhow::anyhow;
+
+use crate::input::batch::{BATCH_BYTES, Batch, Buffers};
+use crate::input::content::Content;
+use crate::input::counts::{BAD_KEPT, Counts};
+use crate::input::documents::Documents;
+use crate::input::fields::record::Ids;
+use crate::input::open::kind::Kind;
+use crate::input::open::{folder, reader};
+use crate::input::options::{InputFormat, InputOptions};
+use crate::input::place::{LOSSY_ADVICE, Place};
+use crate::input::text::lossy::InvalidUtf8;
 
 /// A document as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -353,7 +366,7 @@ fn unreadable_file_of_a_folder_is_an_error_unless_skipped() {
 #[test]
 fn unreadable_subfolder_is_reported_at_opening_unless_bad_records_are_skipped() {
     let listing = || folder::Listing {
-        unreadable: vec![open::cannot(Path::new("in/b"), "list", &std::io::Error::other("why"))],
+        unreadable: vec![reader::cannot(Path::new("in/b"), "list", &std::io::Error::other("why"))],
         ..folder::list(Files::new().folder.path(), |_| true)
     };
     let mut strict = Documents::open(&[], &InputOptions::default()).unwrap();

@@ -7,19 +7,24 @@ use std::path::{Path, PathBuf};
 
 use twindex_passages::index::Match;
 
-use super::PassageAnswer;
-use crate::input::{Content, Documents, InputOptions, Parser, Record};
-use crate::numbers::count;
-use crate::observer::Observer;
-use crate::page::{self, ComparedPair, Excerpt, PassagePage, TextSide};
-use crate::sketching::{Job, for_each_chunk};
+use crate::input::batch::Record;
+use crate::input::content::Content;
+use crate::input::documents::Documents;
+use crate::input::options::InputOptions;
+use crate::input::parser::Parser;
+use crate::passages::query::PassageAnswer;
+use crate::results::page::compared::{ComparedPair, Excerpt, PassagePage, TextSide};
+use crate::results::page::report::check;
+use crate::sketching::chunks::{Job, for_each_chunk};
+use crate::work::numbers::count;
+use crate::work::observer::Observer;
 
 /// Maximum number of pairs of a text and a document on the page.
 const SHOWN: usize = 50;
 /// Maximum number of passages shown for a pair.
 const PASSAGES: usize = 1_000;
 
-/// An HTML page with the answers of a [`PassageQuery`](super::PassageQuery) in which texts and documents share the most
+/// An HTML page with the answers of a [`PassageQuery`](crate::passages::query::PassageQuery) in which texts and documents share the most
 /// words. Each text is shown next to the document. Excerpts of at most 50 pairs are in memory, for any number of
 /// answers.
 ///
@@ -79,7 +84,7 @@ impl SharedPage {
     ///
     /// The message has the reason.
     pub fn check(path: &Path, reads: &[PathBuf]) -> anyhow::Result<()> {
-        page::check(path, reads)
+        check(path, reads)
     }
 
     /// Adds the pairs of an answer's text and its documents to the page. If there are more than 50 pairs, those that

@@ -7,18 +7,18 @@ use std::path::Path;
 
 use twindex_passages::{Hashed, Line};
 
-use super::PassageReport;
-use super::options::CutSettings;
-use super::texts::Hashing;
-use crate::numbers::{bytes, count};
-use crate::page::{ComparedPair, Excerpt, PassagePage, TextSide};
+use crate::passages::PassageReport;
+use crate::passages::options::CutSettings;
+use crate::passages::texts::Hashing;
+use crate::results::page::compared::{ComparedPair, Excerpt, PassagePage, TextSide};
+use crate::work::numbers::{bytes, count};
 
 /// Maximum number of examples on the page.
 const SHOWN: usize = 25;
 
 /// The longest repeated passages, at most one for each source passage.
 #[derive(Default)]
-pub(super) struct Examples {
+pub(crate) struct Examples {
     /// The examples, the longest first; `None` if no page is requested.
     best: Option<BTreeMap<ExampleRank, Example>>,
     by_source: HashMap<(u32, u32), ExampleRank>,
@@ -45,16 +45,16 @@ struct Example {
 
 impl Examples {
     /// Creates an empty collection. It collects examples only if `is_wanted`.
-    pub(super) fn new(is_wanted: bool) -> Self {
+    pub(crate) fn new(is_wanted: bool) -> Self {
         Self { best: is_wanted.then(BTreeMap::new), ..Self::default() }
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.best.is_some()
     }
 
     /// Adds a repeated passage if it is long enough. `document` is the index of its document among those read.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &mut self,
         line: &Line,
         document: u32,
@@ -94,7 +94,7 @@ impl Examples {
     }
 
     /// Determines the texts that the examples need. Called after the last offer.
-    pub(super) fn end_offers(&mut self) {
+    pub(crate) fn end_offers(&mut self) {
         for (rank, example) in self.best.iter().flatten() {
             for document in [Some(rank.1), example.first].into_iter().flatten() {
                 self.wanted.entry(document).or_default().push(*rank);
@@ -103,7 +103,7 @@ impl Examples {
     }
 
     /// Stores the excerpts of a document's text that the examples need.
-    pub(super) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
+    pub(crate) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
         let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
         let mut hashed = None;
         for rank in ranks {
@@ -129,7 +129,7 @@ impl Examples {
     }
 
     /// Writes the page.
-    pub(super) fn write(self, path: &Path, report: &PassageReport) -> anyhow::Result<()> {
+    pub(crate) fn write(self, path: &Path, report: &PassageReport) -> anyhow::Result<()> {
         let share = report.repeated_bytes as f64 * 100.0 / report.input.text_bytes.max(1) as f64;
         let mut page = PassagePage {
             title: "Repeated passages".to_owned(),

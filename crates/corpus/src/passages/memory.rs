@@ -8,12 +8,13 @@ use twindex::sys::MemoryBudget;
 use twindex_join::SharedProgress;
 use twindex_passages::{Exact, FinderScratch, Gram, Grams, Hashed, Line, Recurring};
 
-use super::options::{CutSettings, Passages};
-use super::texts::Hashing;
-use crate::dedup::{KeepOrder, TextAttributes};
+use crate::dedup_texts::TextAttributes;
 use crate::error::InvalidOptions;
-use crate::settings::Keep;
-use crate::text::TextOptions;
+use crate::passages::options::{CutSettings, Passages};
+use crate::passages::texts::Hashing;
+use crate::rule::priority::KeepOrder;
+use crate::settings::rule::Keep;
+use crate::settings::text::TextOptions;
 
 /// Number of texts per batch.
 const TOGETHER: usize = 4096;
@@ -39,7 +40,7 @@ pub struct PassagesOfTexts {
     /// Whether a passage may repeat an earlier passage of the same text.
     pub within: bool,
     /// The order of texts. Of equal passages, the one in the first text is kept. Default: [`Keep::First`]. Other orders
-    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::DedupTexts).
+    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::dedup_texts::DedupTexts).
     pub keep: Keep,
     /// Options for splitting texts into words.
     pub text: TextOptions,
@@ -49,7 +50,7 @@ pub struct PassagesOfTexts {
 
 impl Default for PassagesOfTexts {
     fn default() -> Self {
-        let memory = crate::settings::MEMORY;
+        let memory = crate::settings::resources::MEMORY;
         let (exact, keep, text) = (Exact::Tokens, Keep::First, TextOptions::default());
         Self { min_words: 50, exact, within: false, keep, text, memory }
     }
@@ -61,7 +62,7 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
+    /// [`InvalidOptions`](crate::error::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
     /// the system's temporary folder.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
@@ -82,7 +83,7 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::InvalidOptions) if numbers or keys do not have one
+    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not have one
     /// entry for each text, or if there is a history or values of `inside`.
     pub fn run_with_attributes(
         &self,
@@ -179,7 +180,7 @@ impl PassagesOfTexts {
     }
 
     /// Returns the rules by which texts are split into units and hashed.
-    pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
+    pub(crate) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }
 

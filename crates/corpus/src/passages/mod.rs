@@ -4,41 +4,47 @@
 //! fingerprints, then to collect those that occur more than once. A third pass writes the documents without their
 //! repeated passages.
 
-mod compared;
-mod examples;
-mod memory;
-mod options;
-mod order;
-mod out;
-mod query;
-mod read;
-mod spans;
-mod steps;
-mod texts;
-mod written;
-
 use std::path::{Path, PathBuf};
 
+pub use crate::passages::compared::SharedPage;
+pub use crate::passages::memory::PassagesOfTexts;
+pub use crate::passages::options::Exact;
+pub use crate::passages::options::Passages;
+pub use crate::passages::options::Unit;
+pub use crate::passages::query::PassageAnswer;
+pub use crate::passages::query::PassageQuery;
+pub use crate::passages::query::SharedDocument;
+pub use crate::passages::steps::PassageSteps;
 use anyhow::Context;
 use serde::Serialize;
 use twindex_passages::index::{Builder, BuiltPart};
 use twindex_passages::{PassageIndex, Recurring};
 
-pub use self::compared::SharedPage;
-use self::examples::Examples;
-pub use self::memory::PassagesOfTexts;
-pub use self::options::{Exact, Passages, Unit};
-use self::out::PassageOutput;
-pub use self::query::{PassageAnswer, PassageQuery, SharedDocument};
-use self::read::PassageCorpus;
-pub use self::steps::PassageSteps;
-use self::written::Files;
-use crate::dedup::layout::kept_files;
 use crate::error::InvalidOptions;
-use crate::input::{Counts, Documents};
-use crate::observer::Observer;
-use crate::page;
-use crate::watch::{self, Stages, Stopwatch};
+use crate::input::counts::Counts;
+use crate::input::documents::Documents;
+use crate::passages::examples::Examples;
+use crate::passages::out::PassageOutput;
+use crate::passages::read::PassageCorpus;
+use crate::passages::written::Files;
+use crate::results::layout::kept_files;
+use crate::results::page::report::check;
+use crate::work::observer::Observer;
+use crate::work::watch;
+use crate::work::watch::{Stages, Stopwatch};
+
+pub(crate) mod compared;
+pub(crate) mod examples;
+pub(crate) mod memory;
+pub(crate) mod options;
+pub(crate) mod order;
+pub(crate) mod out;
+pub(crate) mod query;
+pub(crate) mod read;
+pub(crate) mod spans;
+pub(crate) mod steps;
+pub(crate) mod texts;
+pub(crate) mod written;
 
 /// The counts and times of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -81,7 +87,7 @@ impl Passages {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
+    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
     /// errors.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
@@ -97,7 +103,7 @@ impl Passages {
         let reads = self.reads();
         place.check(&reads, self.force)?;
         if let Some(html) = &self.html {
-            page::check(html, &reads)?;
+            check(html, &reads)?;
         }
         let how = self.how()?;
         let history = self.history(&how)?;
@@ -108,7 +114,7 @@ impl Passages {
         let (mut report, added) =
             self.work((&how, history.as_ref()), documents, &mut examples, (folder.path(), observer))?;
         drop(half_done);
-        crate::lost::check()?;
+        crate::work::lost::check()?;
         place.put(folder, self.force)?;
         if let Some(html) = &self.html {
             let done = || format!("the results are in {}, without the page", self.out.display());

@@ -7,17 +7,19 @@ use anyhow::Context;
 use serde_json::json;
 use twindex::Params;
 use twindex::sketch::Cutter;
+use twindex::sys::DurableFile;
+pub use twindex_passages::Exact;
 use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
-use super::out::SETTINGS;
 use crate::error::InvalidOptions;
-use crate::input::{AnnotatedFields, AnnotationOptions, Compression, Documents, InputOptions};
-use crate::repeated::RepeatedKeys;
-use crate::settings::Keep;
-use crate::text::TextOptions;
-use twindex::sys::DurableFile;
-
-pub use twindex_passages::Exact;
+use crate::input::documents::Documents;
+use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
+use crate::input::open::reader::Compression;
+use crate::input::options::InputOptions;
+use crate::passages::out::SETTINGS;
+use crate::rule::repeated::RepeatedKeys;
+use crate::settings::rule::Keep;
+use crate::settings::text::TextOptions;
 
 /// The unit of passages. A unit is repeated only as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Words => "words",
             Self::Line => "line",
@@ -110,21 +112,21 @@ pub struct Passages {
 }
 
 /// The rules by which documents are split into units and hashed.
-pub(super) struct CutSettings {
-    pub(super) cutter: Cutter,
-    pub(super) hasher: Hasher,
-    pub(super) shape: Shape,
-    pub(super) unit: Unit,
-    pub(super) exact: Exact,
+pub(crate) struct CutSettings {
+    pub(crate) cutter: Cutter,
+    pub(crate) hasher: Hasher,
+    pub(crate) shape: Shape,
+    pub(crate) unit: Unit,
+    pub(crate) exact: Exact,
     settings: serde_json::Value,
     /// The rules for splitting texts, as encoded in an index.
-    pub(super) cutting: String,
-    pub(super) seed: u64,
+    pub(crate) cutting: String,
+    pub(crate) seed: u64,
 }
 
 impl CutSettings {
     /// Returns an error if a passage index was built with other settings.
-    pub(super) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
         let made = Params::decode(index.settings()?);
         let checked = made.and_then(|made| made.check_same_sketch(&Params::decode(&self.cutting)?));
         checked
@@ -133,7 +135,7 @@ impl CutSettings {
     }
 
     /// Writes the settings of the job to a file in `folder`.
-    pub(super) fn write_settings(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn write_settings(&self, folder: &Path) -> anyhow::Result<()> {
         let mut file = DurableFile::create_new(&folder.join(SETTINGS))?;
         let mut text = serde_json::to_vec_pretty(&self.settings)?;
         text.push(b'\n');
@@ -142,7 +144,7 @@ impl CutSettings {
     }
 
     /// Returns the settings with which a passage index was built.
-    pub(super) fn of_index(index: &PassageIndex) -> anyhow::Result<Self> {
+    pub(crate) fn of_index(index: &PassageIndex) -> anyhow::Result<Self> {
         let cutting = index.settings()?.to_owned();
         let shingling = Params::decode(&cutting).context("the settings of the index")?.shingling;
         let cutter = Cutter::new(&shingling)?;
@@ -185,12 +187,12 @@ impl Passages {
             against: None,
             index: None,
             text: TextOptions::default(),
-            memory: crate::settings::MEMORY,
+            memory: crate::settings::resources::MEMORY,
         }
     }
 
     /// Returns the rules by which documents are split into units and hashed.
-    pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
+    pub(crate) fn how(&self) -> anyhow::Result<CutSettings> {
         let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {
             return refuse("--features-field: passages are parts of texts, and features have none".into());
@@ -249,7 +251,7 @@ impl Passages {
     }
 
     /// Returns the field for the positions of repeated passages; `None` if it is not written.
-    pub(super) fn marked(&self) -> Option<AnnotationOptions> {
+    pub(crate) fn marked(&self) -> Option<AnnotationOptions> {
         self.mark.then(|| AnnotationOptions {
             prefix: self.annotation_prefix.clone(),
             notes: AnnotatedFields::Spans,
@@ -257,7 +259,7 @@ impl Passages {
     }
 
     /// Returns the options for reading the inputs, including the number that determines the order of documents.
-    pub(super) fn input_options(&self) -> InputOptions {
+    pub(crate) fn input_options(&self) -> InputOptions {
         let mut options = self.input.clone();
         options.attached.deciding.number = self.keep.field().map(str::to_owned);
         if let Some(noted) = self.marked() {
@@ -267,7 +269,7 @@ impl Passages {
     }
 
     /// Opens the documents. Fails if they can be read only once.
-    pub(super) fn open(&self) -> anyhow::Result<Documents> {
+    pub(crate) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
         documents.kinds().check_compression(self.compression.is_some(), true)?;
         if documents.total_bytes().is_none() {
@@ -283,7 +285,7 @@ impl Passages {
     /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, but
     /// at most a quarter of the memory budget, and at least 64 KiB. The texts in compressed inputs are larger than the
     /// files, so their filter is smaller than ideal.
-    pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
+    pub(crate) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let upper = self.memory / 4;
         let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);
         wanted.clamp(1 << 16, upper.max(1 << 16))

@@ -5,23 +5,23 @@ use std::path::Path;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 
-use crate::dedup::KeepOrder;
-use crate::dedup::keys::{ByKey, DocumentKeys};
+use crate::rule::priority::KeepOrder;
+use crate::stored::keys::{ByKey, DocumentKeys};
 
 /// The numbers by which documents are ordered: numbers of words, or numbers in a field. Empty if `keep` uses neither.
-pub(super) struct SourceOrder {
+pub(crate) struct SourceOrder {
     keep: KeepOrder,
     tokens: Column<u64>,
     numbers: Column<u128>,
 }
 
 impl SourceOrder {
-    pub(super) fn new(keep: KeepOrder, budget: &MemoryBudget) -> Self {
+    pub(crate) fn new(keep: KeepOrder, budget: &MemoryBudget) -> Self {
         Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
     }
 
     /// Adds the next document, given its number of words and the number in its field.
-    pub(super) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
+    pub(crate) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
         match self.keep {
             KeepOrder::Longest => self.tokens.push(tokens),
             KeepOrder::Max | KeepOrder::Min => self.numbers.push(number),
@@ -31,14 +31,14 @@ impl SourceOrder {
 }
 
 /// The documents by rank, and the rank of each document.
-pub(super) struct Order {
+pub(crate) struct Order {
     documents: Column<u32>,
     ranks: Column<u32>,
 }
 
 impl Order {
     /// Sorts these documents with an external sort that uses about `memory` bytes; `None` if they are in input order.
-    pub(super) fn of(
+    pub(crate) fn of(
         standing: &SourceOrder,
         keys: &DocumentKeys,
         folder: &Path,
@@ -69,12 +69,12 @@ impl Order {
     }
 
     /// Returns the rank of a document.
-    pub(super) fn rank(&self, document: u32) -> u32 {
+    pub(crate) fn rank(&self, document: u32) -> u32 {
         self.ranks[document as usize]
     }
 
     /// Returns the document with a rank.
-    pub(super) fn document(&self, rank: u32) -> u32 {
+    pub(crate) fn document(&self, rank: u32) -> u32 {
         self.documents[rank as usize]
     }
 }

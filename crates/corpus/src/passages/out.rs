@@ -7,23 +7,24 @@ use anyhow::{Context, ensure};
 use twindex::sys::{RealVfs, Vfs};
 
 use crate::error::InvalidOptions;
-use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
-use crate::output_path::check_folder;
+use crate::input::kept::keys::is_name_of_keys;
+use crate::input::kept::names::{is_name_of_kept, is_name_of_marked};
+use crate::work::output_path::check_folder;
 
 /// File name of the table of repeated passages.
-pub(super) const SPANS: &str = "spans.tsv";
+pub(crate) const SPANS: &str = "spans.tsv";
 /// File name of the settings.
-pub(super) const SETTINGS: &str = "passages.json";
+pub(crate) const SETTINGS: &str = "passages.json";
 
 /// The results folder, which is written under a temporary name and then renamed.
-pub(super) struct PassageOutput<'a> {
+pub(crate) struct PassageOutput<'a> {
     given: &'a Path,
     path: PathBuf,
     parent: PathBuf,
 }
 
 impl<'a> PassageOutput<'a> {
-    pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
         let Some(name) = given.file_name() else {
             let why = format!("--out {}: expected the name of a folder to make", given.display());
             return Err(InvalidOptions::new(why).into());
@@ -34,7 +35,7 @@ impl<'a> PassageOutput<'a> {
 
     /// Returns an error if existing files would be replaced, or if the results folder holds what the run reads. Called
     /// before any work is done.
-    pub(super) fn check(&self, reads: &[PathBuf], force: bool) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, reads: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         check_folder(self.given, reads)?;
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
@@ -66,7 +67,7 @@ impl<'a> PassageOutput<'a> {
     }
 
     /// Creates the parent folders, and a temporary folder next to the final one. Drop removes the temporary folder.
-    pub(super) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+    pub(crate) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let parent = &self.parent;
         fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
         let mut builder = tempfile::Builder::new();
@@ -80,7 +81,7 @@ impl<'a> PassageOutput<'a> {
 
     /// Renames the results to their final name. Earlier results are moved aside first, and moved back if the rename
     /// fails.
-    pub(super) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+    pub(crate) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         self.check(&[], force)?; // files may have been created since the first check
         RealVfs

@@ -6,11 +6,16 @@ use serde::Serialize;
 use twindex_passages::index::{Limits, Match};
 use twindex_passages::{FinderScratch, Hashed, PassageIndex};
 
-use super::options::CutSettings;
-use super::texts::Hashing;
-use crate::input::{Content, Counts, Documents, InputOptions, Parser, Record};
-use crate::observer::Observer;
-use crate::sketching::{Job, for_each_chunk};
+use crate::input::batch::Record;
+use crate::input::content::Content;
+use crate::input::counts::Counts;
+use crate::input::documents::Documents;
+use crate::input::options::InputOptions;
+use crate::input::parser::Parser;
+use crate::passages::options::CutSettings;
+use crate::passages::texts::Hashing;
+use crate::sketching::chunks::{Job, for_each_chunk};
+use crate::work::observer::Observer;
 
 /// A query of a passage index.
 #[derive(Clone, Debug)]

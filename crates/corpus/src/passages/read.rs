@@ -9,15 +9,20 @@ use twindex_passages::index::{Builder, Extract};
 use twindex_passages::{FinderScratch, Gram, Grams, Hashed, Line, PassageIndex, Recurring};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::options::{CutSettings, Passages, Unit};
-use super::order::{Order, SourceOrder};
-use super::texts::Hashing;
-use crate::dedup::KeepOrder;
-use crate::dedup::keys::DocumentKeys;
-use crate::input::{Content, Documents, Parser, Place, Record};
-use crate::observer::Observer;
-use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
-use crate::sketching::{Job, SketchOptions, announce, for_each_chunk, for_each_chunk_counted};
+use crate::input::batch::Record;
+use crate::input::content::Content;
+use crate::input::documents::Documents;
+use crate::input::parser::Parser;
+use crate::input::place::Place;
+use crate::passages::options::{CutSettings, Passages, Unit};
+use crate::passages::order::{Order, SourceOrder};
+use crate::passages::texts::Hashing;
+use crate::rule::priority::KeepOrder;
+use crate::rule::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
+use crate::sketching::chunks::{Job, for_each_chunk, for_each_chunk_counted};
+use crate::sketching::documents::{SketchOptions, announce};
+use crate::stored::keys::DocumentKeys;
+use crate::work::observer::Observer;
 
 /// Memory per byte of a text while it is processed: for units, fingerprints and t-grams.
 const BYTES_FOR_BYTE: usize = 12;
@@ -26,7 +31,7 @@ const ALWAYS: usize = 64 << 20;
 
 /// Data about the documents: about 30 bytes for each, and their keys. Data that exceeds the memory budget is in scratch
 /// files.
-pub(super) struct PassageCorpus<'h> {
+pub(crate) struct PassageCorpus<'h> {
     keys: DocumentKeys,
     standing: SourceOrder,
     /// The hash of each record's text, with the lowest bit replaced: 1 if the record is used as a document.
@@ -42,7 +47,7 @@ pub(super) struct PassageCorpus<'h> {
 
 /// The unit positions of one document of the history: the document that was requested last.
 #[derive(Default)]
-pub(super) struct KnownPlaces {
+pub(crate) struct KnownPlaces {
     document: Option<u32>,
     places: Vec<(u32, u32)>,
 }
@@ -71,7 +76,7 @@ struct PassageGrams {
 }
 
 impl<'h> PassageCorpus<'h> {
-    pub(super) fn new(
+    pub(crate) fn new(
         folder: &Path,
         memory: usize,
         keep: KeepOrder,
@@ -90,22 +95,22 @@ impl<'h> PassageCorpus<'h> {
     }
 
     /// Returns the number of documents in the history.
-    pub(super) fn before(&self) -> u32 {
+    pub(crate) fn before(&self) -> u32 {
         self.history.map_or(0, PassageIndex::documents)
     }
 
     /// Returns the key of a document that was read from the inputs.
-    pub(super) fn key(&self, document: u32) -> &[u8] {
+    pub(crate) fn key(&self, document: u32) -> &[u8] {
         self.keys.get(document)
     }
 
     /// Returns the order of the documents that were read; `None` if it is the input order.
-    pub(super) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
+    pub(crate) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
         Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
     /// Returns the key of the document that contains the source of a line, and the start of the passage in its text.
-    pub(super) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
+    pub(crate) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
         let (document, history) = (line.first_document, self.history);
         match (document.checked_sub(self.before()), history) {
             (Some(own), _) => Ok((self.key(own), line.first_start)),
@@ -122,13 +127,13 @@ impl<'h> PassageCorpus<'h> {
     }
 
     /// Returns the start of the first unit of a document and the end of its last unit.
-    pub(super) fn extent(&self, document: u32) -> (u32, u32) {
+    pub(crate) fn extent(&self, document: u32) -> (u32, u32) {
         let extent = self.extents[document as usize];
         ((extent >> 32) as u32, extent as u32)
     }
 
     /// Records a byte range of a document as repeated.
-    pub(super) fn cover(&mut self, document: u32, place: Range<u32>) -> twindex::Result<()> {
+    pub(crate) fn cover(&mut self, document: u32, place: Range<u32>) -> twindex::Result<()> {
         self.covered.push([document.into(), u64::from(place.start) << 32 | u64::from(place.end)])
     }
 
@@ -137,7 +142,7 @@ impl<'h> PassageCorpus<'h> {
     }
 
     /// The first pass: reads the keys and counts selected fingerprints.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         passages: &Passages,
         how: &CutSettings,
@@ -198,8 +203,8 @@ impl<'h> PassageCorpus<'h> {
         match seen.next(&mut first.key)? {
             KeyDecision::Taken => {}
             KeyDecision::Numbered => {
-                if let Err(reason) = crate::input::check_key(&first.key) {
-                    documents.refuse(crate::input::bad_at(&first.place, &reason), first.text_bytes)?;
+                if let Err(reason) = crate::input::place::check_key(&first.key) {
+                    documents.refuse(crate::input::place::bad_at(&first.place, &reason), first.text_bytes)?;
                     return Ok(false);
                 }
                 documents.repeated(&first.place, &first.key[..length], Some(&first.key), 0);
@@ -226,7 +231,7 @@ impl<'h> PassageCorpus<'h> {
     }
 
     /// The second pass: collects the t-grams that may occur more than once.
-    pub(super) fn collect(
+    pub(crate) fn collect(
         &self,
         passages: &Passages,
         how: &CutSettings,
@@ -304,7 +309,7 @@ impl<'h> PassageCorpus<'h> {
     }
 
     /// Returns the repeated byte ranges of a document in ascending order, without overlaps.
-    pub(super) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
+    pub(crate) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
         let first = self.covered.partition_point(|&[other, _]| other < u64::from(document));
         let own = self.covered[first..].iter().take_while(|&&[other, _]| other == u64::from(document));
         own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
@@ -315,7 +320,7 @@ impl<'h> PassageCorpus<'h> {
     /// # Errors
     ///
     /// The record differs from the record that was read in the first pass.
-    pub(super) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
+    pub(crate) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
             _ => bail!(
@@ -325,7 +330,7 @@ impl<'h> PassageCorpus<'h> {
         }
     }
 
-    pub(super) fn check_all_there(&self, records: usize) -> anyhow::Result<()> {
+    pub(crate) fn check_all_there(&self, records: usize) -> anyhow::Result<()> {
         let expected = self.records.len();
         if records == expected {
             return Ok(());
@@ -337,12 +342,12 @@ impl<'h> PassageCorpus<'h> {
 }
 
 /// Opens the same documents again. Their notes are only reported after the first pass.
-pub(super) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
+pub(crate) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
     documents.open_second(&passages.inputs, &passages.input_options())
 }
 
 /// Returns the text of a record for comparison; empty if decoding the text was lossy.
-pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
+pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
         Content::Opaque { .. } | Content::Features(_) | Content::Fingerprint(_) => "",
@@ -351,7 +356,7 @@ pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
 
 /// Returns the number that determines the order of documents. Fails if the number is missing, or if the text needs too
 /// much memory. The result is the same in every pass.
-pub(super) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
+pub(crate) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {
         let wanted = taken.div_ceil(1 << 20);

@@ -4,21 +4,21 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use twindex::sys::DurableFile;
 use twindex_passages::{Line, Repeats};
 
-use super::examples::Examples;
-use super::out::SPANS;
-use super::read::{KnownPlaces, PassageCorpus};
-use crate::tsv;
-use twindex::sys::DurableFile;
+use crate::passages::examples::Examples;
+use crate::passages::out::SPANS;
+use crate::passages::read::{KnownPlaces, PassageCorpus};
+use crate::work::tsv;
 
 /// Totals of the written spans.
 #[derive(Debug, Default)]
-pub(super) struct SpanTotals {
-    pub(super) lines: u64,
-    pub(super) documents: u64,
-    pub(super) bytes: u64,
-    pub(super) whole: u64,
+pub(crate) struct SpanTotals {
+    pub(crate) lines: u64,
+    pub(crate) documents: u64,
+    pub(crate) bytes: u64,
+    pub(crate) whole: u64,
 }
 
 /// A run of overlapping or adjacent spans of a document. The next line of the document may extend it.
@@ -36,7 +36,7 @@ struct CoveredSpan {
 }
 
 /// Writes the lines in the order of documents, and records the repeated ranges in the corpus.
-pub(super) fn write(
+pub(crate) fn write(
     repeats: &Repeats,
     corpus: &mut PassageCorpus<'_>,
     examples: &mut Examples,

@@ -3,9 +3,9 @@
 use twindex::Error;
 use twindex_passages::{FinderScratch, Gram, Hashed};
 
-use super::memory::PassagesOfTexts;
-use super::options::CutSettings;
-use super::texts::Hashing;
+use crate::passages::memory::PassagesOfTexts;
+use crate::passages::options::CutSettings;
+use crate::passages::texts::Hashing;
 
 /// The steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. A *t-gram* is
 /// a run of `min_words` words. Fingerprints that are [selected](Self::for_each_selected) at least twice are recurring.
@@ -45,7 +45,7 @@ impl PassageSteps {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions).
+    /// [`InvalidOptions`](crate::error::InvalidOptions).
     pub fn new(job: &PassagesOfTexts) -> anyhow::Result<Self> {
         let how = job.how()?;
         let work = FinderScratch::new(how.shape, how.hasher);

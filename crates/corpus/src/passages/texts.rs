@@ -5,22 +5,22 @@ use std::ops::Range;
 use twindex::sketch::cut::PlacedUnits;
 use twindex_passages::{Exact, Hashed};
 
-use super::options::{CutSettings, Unit};
+use crate::passages::options::{CutSettings, Unit};
 
 /// Splits and hashes texts, with the working memory of a thread.
-pub(super) struct Hashing<'h> {
+pub(crate) struct Hashing<'h> {
     how: &'h CutSettings,
     placed: PlacedUnits,
     identity: Vec<u8>,
 }
 
 impl<'h> Hashing<'h> {
-    pub(super) fn new(how: &'h CutSettings) -> Self {
+    pub(crate) fn new(how: &'h CutSettings) -> Self {
         Self { how, placed: PlacedUnits::default(), identity: Vec::new() }
     }
 
     /// Replaces the content of `hashed` with the units of a text.
-    pub(super) fn hash(&mut self, text: &str, hashed: &mut Hashed) {
+    pub(crate) fn hash(&mut self, text: &str, hashed: &mut Hashed) {
         let Self { how, placed, .. } = self;
         hashed.clear(how.exact);
         match how.unit {

@@ -6,15 +6,21 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::examples::Examples;
-use super::options::{CutSettings, Passages};
-use super::read::{PassageCorpus, again, check, text_of};
-use crate::input::{
-    Annotation, AnnotationOptions, Content, Cuts, DocumentNote, Documents, Ending, Form, KEPT, KeptBlock,
-    KeptWriter, MARKED, Parser, Place, Record, rewritten,
-};
-use crate::observer::Observer;
-use crate::sketching::{Job, for_each_chunk};
+use crate::input::batch::Record;
+use crate::input::content::{Content, Ending, Form};
+use crate::input::documents::Documents;
+use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote};
+use crate::input::kept::names::{KEPT, MARKED};
+use crate::input::kept::rewritten;
+use crate::input::kept::writer::{KeptBlock, KeptWriter};
+use crate::input::parser::Parser;
+use crate::input::place::Place;
+use crate::input::text::cuts::{Cuts, without};
+use crate::passages::examples::Examples;
+use crate::passages::options::{CutSettings, Passages};
+use crate::passages::read::{PassageCorpus, again, check, text_of};
+use crate::sketching::chunks::{Job, for_each_chunk};
+use crate::work::observer::Observer;
 
 /// The data of a record from the last pass.
 struct LastReading {
@@ -31,9 +37,9 @@ struct LastReading {
 
 /// The names of the files that were written.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    pub(super) kept: Vec<String>,
-    pub(super) marked: Vec<String>,
+pub(crate) struct Files {
+    pub(crate) kept: Vec<String>,
+    pub(crate) marked: Vec<String>,
 }
 
 /// The files of one kind of output, and the block of documents to write next.
@@ -70,7 +76,7 @@ fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
 
 impl PassageCorpus<'_> {
     /// Runs the last pass: writes documents in their input format, and passes texts to the examples.
-    pub(super) fn write_documents(
+    pub(crate) fn write_documents(
         &self,
         passages: &Passages,
         how: &CutSettings,
@@ -155,7 +161,7 @@ impl PassageCorpus<'_> {
         let (key, cuts) = (self.key(document), self.cuts_of(document));
         if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
             // The line of an HTML page is its markup, but the ranges refer to its visible text.
-            let line = rewritten::object(key, &rewritten::without(&last.text, &cuts), parser)?;
+            let line = rewritten::object(key, &without(&last.text, &cuts), parser)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
             return Ok(());
         }

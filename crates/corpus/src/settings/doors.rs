@@ -1,8 +1,10 @@
 //! The settings that the functions of Python and Spark do not take as the command does.
 
-use crate::error::InvalidOptions;
+use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
 
-use super::{Rule, Settings, spelled};
+use crate::error::InvalidOptions;
+use crate::settings::declared::{Settings, spelled};
+use crate::settings::rule::Rule;
 
 /// A function that takes settings as keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +20,6 @@ pub enum Door {
     /// `passages` of Spark.
     SparkPassages,
 }
-
-use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
 
 /// A setting, or a form of its value, that some doors do not take.
 #[derive(Clone, Copy, Debug)]
@@ -152,8 +152,8 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::text::TextOptions;
     use crate::settings::{Reading, Resources};
-    use crate::text::TextOptions;
 
     #[test]
     fn settings_that_a_door_does_not_take_are_refused_with_the_reason() {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
-use super::Value;
+use crate::settings::value::Value;
 
 /// The default resemblance of near documents.
 pub const THRESHOLD: f64 = 0.8;
@@ -103,7 +103,7 @@ impl fmt::Display for Near {
 
 impl Value for Near {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        super::value::utf8(text)?.parse()
+        crate::settings::value::utf8(text)?.parse()
     }
 
     fn write(&self) -> Vec<String> {

@@ -3,9 +3,16 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use super::{Value, choices, settings};
 use crate::error::InvalidOptions;
-use crate::input::{Charset, Dialect, FingerprintField, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::fields::fingerprint::FingerprintField;
+use crate::input::fields::record::Ids;
+use crate::input::open::kind::Kind;
+use crate::input::options::{InputFormat, InputOptions};
+use crate::input::tables::dialect::Dialect;
+use crate::input::text::charset::Charset;
+use crate::input::text::lossy::InvalidUtf8;
+use crate::settings::declared::settings;
+use crate::settings::value::{Value, choices};
 
 settings! {
     /// What is read, and how.
@@ -125,7 +132,7 @@ impl Reading {
 
 impl Value for Dialect {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        super::value::utf8(text)?.parse()
+        crate::settings::value::utf8(text)?.parse()
     }
 
     fn write(&self) -> Vec<String> {
@@ -147,7 +154,7 @@ impl Value for Charset {
 
 impl Value for FingerprintField {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        super::value::utf8(text)?.parse()
+        crate::settings::value::utf8(text)?.parse()
     }
 
     fn write(&self) -> Vec<String> {

@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 
-use super::{Value, settings};
+use crate::settings::declared::settings;
+use crate::settings::value::Value;
 
 /// Default memory budget in bytes. Data that exceeds it is written to scratch files.
 pub const MEMORY: usize = 1 << 30;
@@ -24,7 +25,7 @@ settings! {
 /// A size in bytes, with K, M, G or T for powers of 1024.
 impl Value for usize {
     fn parse(text: &OsStr) -> Result<Self, String> {
-        let text = super::value::utf8(text)?;
+        let text = crate::settings::value::utf8(text)?;
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I')
         {

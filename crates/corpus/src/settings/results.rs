@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{choices, settings};
-use crate::input::Compression;
+use crate::input::open::reader::Compression;
+use crate::settings::declared::settings;
+use crate::settings::value::choices;
 
 settings! {
     /// What is written.

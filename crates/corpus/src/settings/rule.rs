@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 use twindex::params::WeightUnit;
 
-use super::{Near, Value, choices, settings};
 use crate::boilerplate::BOILERPLATE_WORDS;
+use crate::settings::declared::settings;
+use crate::settings::near::Near;
+use crate::settings::value::{Value, choices};
 
 settings! {
     /// The rule: what is near, and which of several near documents stays.
@@ -189,7 +191,7 @@ macro_rules! by_text {
     ($($type:ty),+) => {$(
         impl Value for $type {
             fn parse(text: &OsStr) -> Result<Self, String> {
-                super::value::utf8(text)?.parse::<$type>().map_err(|error| error.to_string())
+                crate::settings::value::utf8(text)?.parse::<$type>().map_err(|error| error.to_string())
             }
 
             fn write(&self) -> Vec<String> {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{choices, settings};
-use crate::repeated::RepeatedKeys;
+use crate::rule::repeated::RepeatedKeys;
+use crate::settings::declared::settings;
+use crate::settings::value::choices;
 
 settings! {
     /// Which documents are compared with which.

@@ -51,7 +51,7 @@ pub trait Value: Sized {
 }
 
 /// Returns the text, if it is UTF-8.
-pub(super) fn utf8(text: &OsStr) -> Result<&str, String> {
+pub(crate) fn utf8(text: &OsStr) -> Result<&str, String> {
     text.to_str().ok_or_else(|| format!("expected UTF-8, found {}", text.display()))
 }
 
@@ -121,7 +121,7 @@ impl Value for PathBuf {
             _ if self.as_os_str().is_empty() => Vec::new(),
             Some(text) if !text.starts_with(ESCAPED) => vec![text.to_owned()],
             _ => {
-                let escaped = crate::tsv::escape(self.as_os_str().as_encoded_bytes());
+                let escaped = crate::work::tsv::escape(self.as_os_str().as_encoded_bytes());
                 vec![format!("{ESCAPED}{}", String::from_utf8_lossy(&escaped))]
             }
         }
@@ -135,7 +135,8 @@ fn unescaped(text: &OsStr) -> Result<OsString, String> {
     let Some(escaped) = text.to_str().and_then(|text| text.strip_prefix(ESCAPED)) else {
         return Ok(text.to_owned());
     };
-    let bytes = crate::tsv::unescape(escaped.as_bytes()).map_err(|error| format!("{error:#}"))?.into_owned();
+    let bytes =
+        crate::work::tsv::unescape(escaped.as_bytes()).map_err(|error| format!("{error:#}"))?.into_owned();
     #[cfg(unix)]
     return Ok(std::os::unix::ffi::OsStringExt::from_vec(bytes));
     #[cfg(not(unix))]

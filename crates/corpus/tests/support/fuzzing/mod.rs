@@ -5,7 +5,7 @@
 #![allow(dead_code, unreachable_pub, reason = "the fuzz target and the tests each use a part of it")]
 #![allow(clippy::disallowed_methods, reason = "reads and writes inputs, not an index")]
 
-#[path = "../../../src/input/lossy.rs"]
+#[path = "../../../src/input/text/lossy.rs"]
 mod lossy;
 pub mod made;
 

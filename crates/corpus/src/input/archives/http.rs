@@ -1,0 +1,417 @@
+//! HTTP responses in web archives: extracts the page, and decodes its content to text.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use crate::input::archives::medium;
+use crate::input::content::Loss;
+use crate::input::open::reader::zstd_within;
+use crate::input::text::charset::{self, Charset, Decoded};
+use crate::input::text::{html, lossy};
+
+/// Maximum number of header fields. A response with more fields is invalid.
+const HEAD_FIELDS_MAX: usize = 256;
+/// Number of bytes at the start of a response in which the space after the version is searched.
+const VERSION_BYTES_MAX: usize = 12;
+/// Buffer size of the brotli decoder in bytes.
+const BROTLI_BUFFER: usize = 4 << 10;
+/// Base-2 logarithm of the maximum window size of zstd content in bytes (8 MiB). RFC 9659 does not allow larger windows
+/// in HTTP, and each thread has a window in memory.
+const WINDOW_LOG_MAX: u32 = 23;
+
+/// The content of a response, with its content type.
+#[derive(Debug)]
+pub(crate) struct HttpPage<'r> {
+    pub(crate) of_type: Cow<'r, [u8]>,
+    pub(crate) content: Cow<'r, [u8]>,
+}
+
+/// Returns whether archive records of this content type contain an HTTP message.
+pub(crate) fn is_http(of_type: &[u8]) -> bool {
+    without_parameters(of_type).eq_ignore_ascii_case(b"application/http")
+}
+
+pub(crate) fn is_plain_text(of_type: &[u8]) -> bool {
+    without_parameters(of_type).eq_ignore_ascii_case(b"text/plain")
+}
+
+/// Returns the content type without its parameters.
+fn without_parameters(of_type: &[u8]) -> &[u8] {
+    of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
+/// Returns the page in a response; `None` if the response is an error or a redirection.
+///
+/// # Errors
+///
+/// The record is not a response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
+pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
+    // HTTP/2 and HTTP/3 have no status line, so archivers generate one with that version.
+    let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
+    if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)])
+    {
+        let again = [b"HTTP/1.1", &response[space..]].concat();
+        return Ok(page(&again, bytes_max)?.map(|page| HttpPage {
+            of_type: Cow::Owned(page.of_type.into_owned()),
+            content: Cow::Owned(page.content.into_owned()),
+        }));
+    }
+    let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS_MAX];
+    let mut head = httparse::Response::new(&mut fields);
+    let mut lenient = httparse::ParserConfig::default();
+    lenient
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    let parsed = lenient.parse_response(&mut head, response);
+    let bytes = match parsed {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) => return Err("its HTTP head is not ended by an empty line".to_owned()),
+        Err(error) => return Err(format!("no HTTP response: {error}")),
+    };
+    if head.code.is_some_and(|code| !(200..300).contains(&code)) {
+        return Ok(None);
+    }
+    let value = |name: &str| {
+        let found = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+        found.map_or(&[][..], |field| field.value)
+    };
+    let of_type = value("Content-Type");
+    if !of_type.is_empty() && !is_shown(of_type) {
+        return Ok(None);
+    }
+    let mut content = Cow::Borrowed(&response[bytes..]);
+    let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
+    // Many archives contain decoded content after headers that still name an encoding. An encoding that cannot apply is
+    // skipped. Encodings are decoded in the reverse order of the list.
+    for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
+        let coding = coding.trim_ascii().to_ascii_lowercase();
+        content = match coding.as_slice() {
+            b"chunked" => match unchunked(&content) {
+                Some(whole) => Cow::Owned(whole),
+                None => content,
+            },
+            b"gzip" | b"x-gzip" if content.starts_with(b"\x1f\x8b") => {
+                // guard: all members of gzip in an answer are decompressed
+                // without it: bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")
+                // -> bounded(flate2::read::GzDecoder::new(&content[..]), bytes_max, "gzip")
+                bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
+            }
+            b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
+                // guard: zstd of an answer has a window of 8 MiB at most
+                // without it: WINDOW_LOG_MAX -> 27
+                bounded(zstd_within(&content[..], WINDOW_LOG_MAX)?, bytes_max, "zstd")?.into()
+            }
+            b"deflate" if is_zlib(&content) => {
+                bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
+            }
+            // These formats have no magic number. Content that cannot be decompressed but is text was decompressed by
+            // the archiver.
+            b"deflate" => decompressed_or_text(
+                flate2::read::DeflateDecoder::new(&content[..]),
+                &content,
+                bytes_max,
+                "deflate",
+            )?,
+            b"br" => {
+                let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
+                decompressed_or_text(decoder, &content, bytes_max, "brotli")?
+            }
+            b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" => content,
+            other => {
+                return Err(format!(
+                    "its content is encoded as \"{}\", which twindex does not decode",
+                    other.escape_ascii()
+                ));
+            }
+        };
+    }
+    let of_type = match of_type {
+        b"" => medium::sniffed(&content).unwrap_or_default(),
+        said => said,
+    };
+    Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
+}
+
+/// Returns whether bytes start with a zlib header (RFC 1950, section 2.2).
+fn is_zlib(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+}
+
+/// Reads a decoder to its end. Fails if it returns more than `bytes_max` bytes.
+fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
+    let mut whole = Vec::new();
+    // guard: a long content of an answer is refused
+    // without it: bytes_max as u64 + 1 -> u64::MAX
+    match decoder.take(bytes_max as u64 + 1).read_to_end(&mut whole) {
+        Err(error) => Err(format!("its content cannot be decompressed by {name}: {error}")),
+        // guard: a long content of an answer is refused
+        Ok(_) if whole.len() > bytes_max => Err(format!("a content of more than {bytes_max} bytes")),
+        Ok(_) => Ok(whole),
+    }
+}
+
+/// Returns the decoded content, or the content itself if it is UTF-8 that cannot be decoded.
+fn decompressed_or_text<'c>(
+    decoder: impl Read,
+    content: &[u8],
+    bytes_max: usize,
+    name: &str,
+) -> Result<Cow<'c, [u8]>, String> {
+    match bounded(decoder, bytes_max, name) {
+        Ok(plain) => Ok(Cow::Owned(plain)),
+        Err(_) if std::str::from_utf8(content).is_ok() => Ok(Cow::Owned(content.to_vec())),
+        Err(reason) => Err(reason),
+    }
+}
+
+/// Joins the chunks of a chunked message; `None` if it is not chunked.
+fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::with_capacity(content.len());
+    loop {
+        let httparse::Status::Complete((head, bytes)) = httparse::parse_chunk_size(content).ok()? else {
+            return None;
+        };
+        let bytes = usize::try_from(bytes).ok()?;
+        if bytes == 0 {
+            return Some(whole);
+        }
+        let chunk = content.get(head..)?.get(..bytes)?;
+        whole.extend_from_slice(chunk);
+        content = content.get(head + bytes..)?.strip_prefix(b"\r\n")?;
+    }
+}
+
+fn is_html(medium: &[u8]) -> bool {
+    [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| medium.eq_ignore_ascii_case(html))
+}
+
+/// Returns whether content of this type is text.
+fn is_shown(of_type: &[u8]) -> bool {
+    let medium_of = without_parameters(of_type);
+    let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
+    is_html(medium_of) || is_text && !medium::is_not_shown(medium_of)
+}
+
+impl HttpPage<'_> {
+    /// Returns the visible text; `None` if the content is not text.
+    ///
+    /// # Errors
+    ///
+    /// The page is HTML, and this build does not read HTML.
+    pub(crate) fn text(&self, charset: Option<Charset>) -> Result<Option<PageText>, String> {
+        if !is_shown(&self.of_type) {
+            return Ok(None);
+        }
+        if is_html(without_parameters(&self.of_type)) {
+            let decoded = charset::page(&self.content, &self.of_type, charset);
+            return shown(decoded, &self.content, true).map(Some);
+        }
+        shown(charset::answer(&self.content, &self.of_type, charset), &self.content, false).map(Some)
+    }
+}
+
+/// The kind of loss in decoding a text, and the bytes to compare instead of the text.
+pub(crate) type OpaqueIdentity = (Loss, Vec<u8>);
+
+/// The visible text of a page, or the text of another type.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageText {
+    pub(crate) text: String,
+    /// The bytes to compare if decoding was lossy.
+    pub(crate) opaque: Option<OpaqueIdentity>,
+    /// Whether the encoding was detected from the bytes.
+    pub(crate) is_detected: bool,
+}
+
+/// Returns the text of a decoded document: for HTML, its visible text. `bytes` is the document before decoding.
+///
+/// # Errors
+///
+/// The page is HTML, and this build does not read HTML.
+pub(crate) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<PageText, String> {
+    let Decoded { text, is_lossy, is_detected } = decoded;
+    let lost = is_lossy.then(|| (Loss::Bytes, identity(lossy::LOSSY, &lossy::mark(bytes))));
+    let (text, opaque) = if is_html { shown_of_page(&text, lost)? } else { (text.into_owned(), lost) };
+    Ok(PageText { text, opaque, is_detected })
+}
+
+/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` has the
+/// bytes to compare if decoding the page was lossy.
+///
+/// # Errors
+///
+/// This build does not read HTML.
+pub(crate) fn shown_of_page(
+    markup: &str,
+    lost: Option<OpaqueIdentity>,
+) -> Result<(String, Option<OpaqueIdentity>), String> {
+    let text = page_text(markup)?;
+    let is_unseen = text.is_empty() && !markup.trim_ascii().is_empty();
+    let unseen = || is_unseen.then(|| (Loss::Unseen, identity(lossy::UNSEEN, markup)));
+    Ok((text, lost.or_else(unseen)))
+}
+
+/// Returns the bytes to compare for a lossy text: the kind of loss, followed by `all`.
+pub(crate) fn identity(kind: u8, all: &str) -> Vec<u8> {
+    [&[kind], all.as_bytes()].concat()
+}
+
+/// Returns whether the file name has the suffix of an HTML page.
+pub(crate) fn is_named_html(path: &std::path::Path) -> bool {
+    path.extension()
+        .is_some_and(|suffix| ["html", "htm", "xhtml"].iter().any(|name| suffix.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn answer(head: &str, content: &[u8]) -> Vec<u8> {
+        [b"HTTP/1.1 200 OK\r\n".as_slice(), head.as_bytes(), b"\r\n", content].concat()
+    }
+
+    fn text(response: &[u8]) -> Result<Option<String>, String> {
+        let shown = page(response, 1000)?.map_or(Ok(None), |page| page.text(None))?;
+        Ok(shown.map(|shown| shown.text))
+    }
+
+    #[test]
+    #[cfg(feature = "html")]
+    fn chunked_and_compressed_page_is_decoded() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all("<p>grün".as_bytes()).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let mut chunked = Vec::new();
+        for part in gzip.chunks(7) {
+            chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            chunked.extend_from_slice(part);
+            chunked.extend_from_slice(b"\r\n");
+        }
+        chunked.extend_from_slice(b"0\r\n\r\n");
+        let head = "content-type: text/html\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n";
+        assert_eq!(text(&answer(head, &chunked)), Ok(Some("grün".to_owned())));
+        assert_eq!(text(&answer(head, b"<p>as it is")), Ok(Some("as it is".to_owned())), "decoded before");
+        let zstd = zstd::encode_all(&b"plain"[..], 3).unwrap();
+        let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+        assert_eq!(text(&answer(head, &zstd)), Ok(Some("plain".to_owned())));
+    }
+
+    #[test]
+    fn content_that_decompresses_beyond_the_limit_or_is_damaged_is_an_error() {
+        let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+        let bomb = zstd::encode_all(&vec![b'x'; 1 << 20][..], 3).unwrap();
+        assert_eq!(text(&answer(head, &bomb)), Err("a content of more than 1000 bytes".to_owned()));
+        let mut damaged = zstd::encode_all(&[b"abc".repeat(9), b"xyz".repeat(9)].concat()[..], 3).unwrap();
+        damaged.truncate(damaged.len() - 3);
+        assert!(
+            text(&answer(head, &damaged))
+                .unwrap_err()
+                .starts_with("its content cannot be decompressed by zstd")
+        );
+        let head = "Content-Type: text/plain\r\nContent-Encoding: compress\r\n";
+        assert!(text(&answer(head, b"x")).unwrap_err().contains("\"compress\""));
+    }
+
+    #[test]
+    fn brotli_and_raw_deflate_are_decoded_and_plain_text_is_kept() {
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        deflate.write_all("plain words, grün".as_bytes()).unwrap();
+        let deflate = deflate.finish().unwrap();
+        // The brotli data is an uncompressed block (RFC 7932, section 9.2).
+        let brotli = b"\x8b\x08\x80plain words, gr\xc3\xbcn\x03";
+        for (coding, content) in [("deflate", &deflate[..]), ("br", brotli)] {
+            let head = format!("Content-Type: text/plain\r\nContent-Encoding: {coding}\r\n");
+            assert_eq!(text(&answer(&head, content)), Ok(Some("plain words, grün".to_owned())), "{coding}");
+            let before = "plain words, grün".as_bytes();
+            assert_eq!(text(&answer(&head, before)), Ok(Some("plain words, grün".to_owned())), "{coding}");
+            assert!(text(&answer(&head, b"\xff\xfe\xfd no stream")).is_err(), "{coding}");
+        }
+        let bomb = {
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(&vec![b'x'; 1 << 20]).unwrap();
+            encoder.finish().unwrap()
+        };
+        let head = "Content-Type: text/plain\r\nContent-Encoding: deflate\r\n";
+        assert_eq!(text(&answer(head, &bomb)), Err("a content of more than 1000 bytes".to_owned()));
+    }
+
+    #[test]
+    fn response_type_is_sniffed_and_scripts_and_styles_are_not_text() {
+        assert_eq!(text(&answer("", b" <!doctype html><p>words</p>")), Ok(Some("words".to_owned())));
+        assert_eq!(text(&answer("", b"plain words")), Ok(Some("plain words".to_owned())));
+        assert_eq!(text(&answer("Content-Type:\r\n", b"plain words")), Ok(Some("plain words".to_owned())));
+        assert_eq!(text(&answer("", b"\x89PNG\r\n\x1a\n\0")), Ok(None));
+        for medium in ["text/css", "text/javascript; charset=utf-8", "Text/JavaScript"] {
+            assert_eq!(text(&answer(&format!("Content-Type: {medium}\r\n"), b"a { }")), Ok(None), "{medium}");
+        }
+    }
+
+    #[test]
+    fn http_2_response_is_accepted() {
+        for line in ["HTTP/2 200", "HTTP/2.0 200 OK", "HTTP/3 200 "] {
+            let answer = format!("{line}\r\ncontent-type: text/plain\r\n\r\nwords");
+            assert_eq!(text(answer.as_bytes()), Ok(Some("words".to_owned())), "{line}");
+        }
+        assert_eq!(text(b"HTTP/2 404\r\ncontent-type: text/plain\r\n\r\nwords"), Ok(None));
+    }
+
+    #[test]
+    fn zstd_content_with_a_window_over_8_mib_is_refused() {
+        let within = |window_log: u32| {
+            let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(window_log).unwrap();
+            encoder.write_all(b"plain").unwrap();
+            let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+            text(&answer(head, &encoder.finish().unwrap()))
+        };
+        assert_eq!(within(WINDOW_LOG_MAX), Ok(Some("plain".to_owned())));
+        let said = within(WINDOW_LOG_MAX + 1).unwrap_err();
+        assert!(
+            said.starts_with("its content cannot be decompressed by zstd") && said.contains("memory"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    #[cfg(feature = "html")]
+    fn charset_is_taken_from_the_page_or_its_header() {
+        let html = |of_type: &str, content: &[u8]| {
+            text(&answer(&format!("Content-Type: {of_type}\r\n"), content)).unwrap().unwrap()
+        };
+        assert_eq!(html("text/html; charset=\"iso-8859-1\"", b"gr\xfcn"), "grün");
+        assert_eq!(html("text/html", b"<meta charset=windows-1251><p>\xcf\xf0"), "Пр");
+        assert_eq!(html("text/html", "<meta charset=utf-16><p>grün".as_bytes()), "grün");
+        assert_eq!(html("text/html", "<p>grün".as_bytes()), "grün");
+        assert_eq!(html("text/html", b"<p>gr\xfcn"), "grün");
+        assert_eq!(html("text/plain", b"\xef\xbb\xbfa"), "a");
+    }
+
+    #[test]
+    fn errors_images_and_other_records_are_not_pages() {
+        assert_eq!(text(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nx"), Ok(None));
+        assert_eq!(text(&answer("Content-Type: image/png\r\n", b"x")), Ok(None));
+        assert!(text(b"nonsense").is_err());
+        assert!(text(b"HTTP/1.1 200 OK\r\nA: b\r\n").is_err());
+    }
+}
+
+/// Returns the visible text of an HTML page.
+///
+/// # Errors
+///
+/// This build does not read HTML.
+#[cfg(feature = "html")]
+#[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
+pub(crate) fn page_text(page: &str) -> Result<String, String> {
+    Ok(html::text(page))
+}
+
+#[cfg(not(feature = "html"))]
+pub(crate) fn page_text(_page: &str) -> Result<String, String> {
+    Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
+        .to_owned())
+}

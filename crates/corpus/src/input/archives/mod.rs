@@ -1,0 +1,8 @@
+//! Web archives: WARC, WET and ARC.
+
+pub(crate) mod arc;
+pub(crate) mod http;
+pub(crate) mod medium;
+pub(crate) mod revisit;
+pub(crate) mod stream;
+pub(crate) mod warc;

@@ -1,0 +1,778 @@
+//! Reads the documents of all inputs, in order.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{anyhow, bail};
+use twindex::params::Shingling;
+use twindex::sketch::Cutter;
+
+use crate::error::InvalidOptions;
+use crate::input::archives::http;
+use crate::input::batch::{Batch, ChunkTotals, WholeFile};
+use crate::input::counts::{BAD_KEPT, Counts, Forms};
+use crate::input::fields::attached::OwnAttached;
+use crate::input::fields::record::Ids;
+use crate::input::headers::Headers;
+use crate::input::open::folder::{self, Contents, Patterns};
+use crate::input::open::kind::{self, Kind, is_named_as_text, is_part, kind_of_folder};
+use crate::input::open::reader::{self, Origin, Reader};
+use crate::input::options::{InputFormat, InputKinds, InputOptions};
+use crate::input::parser::Parser;
+use crate::input::place::{LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, check_key, for_people, os_bytes};
+use crate::input::records::Records;
+use crate::input::text::charset::{self, Charset};
+use crate::input::text::lossy::InvalidUtf8;
+
+/// An input that was not yet read.
+enum Source {
+    Records(Origin, Kind),
+    /// A single document with its key.
+    Whole(Origin, Vec<u8>),
+    /// A folder in which each file is a document.
+    Folder {
+        root: PathBuf,
+        files: std::vec::IntoIter<Box<Path>>,
+    },
+}
+
+impl Source {
+    /// Returns whether the input can only be read once.
+    fn is_stream(&self) -> bool {
+        matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
+    }
+
+    /// Returns the name of the input for messages.
+    fn name(&self) -> Arc<Path> {
+        match self {
+            Self::Records(origin, _) | Self::Whole(origin, _) => origin.name(),
+            Self::Folder { root, .. } => Arc::from(root.as_path()),
+        }
+    }
+}
+
+/// The documents of all inputs, in order.
+pub struct Documents {
+    parser: Parser,
+    skip_bad: u64,
+    record_bytes_max: usize,
+    streaming: bool,
+    /// The inputs that were not yet read, in reverse order, so that the next one is the last element.
+    sources: Vec<Source>,
+    /// The input with records that is being read. It precedes those in `sources`.
+    records: Option<Records>,
+    counts: Counts,
+    consumed: Arc<AtomicU64>,
+    total_bytes: Option<u64>,
+    /// Whether reading has failed. Nothing is read afterwards.
+    stopped: bool,
+    /// The patterns of the files in folders that are read.
+    patterns: Patterns,
+    kinds: InputKinds,
+    /// The inputs and options as specified by the caller.
+    asked: (Vec<PathBuf>, InputOptions),
+}
+
+impl Documents {
+    /// Opens the inputs. Checks the names of all inputs without reading documents, so that a wrong name is reported
+    /// before anything is written.
+    ///
+    /// Folders are listed here, which takes about a hundred bytes of memory per file. Files that are added to a folder
+    /// later are not read.
+    ///
+    /// # Errors
+    ///
+    /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
+    /// folder has no JSON Lines files although they are required; `-` is given twice; key and text are the same field.
+    /// The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
+    pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        let documents = Self::open_part(paths, options)?;
+        documents.kinds.check(options)?;
+        Ok(documents)
+    }
+
+    /// Like [`Documents::open`], for some of the inputs that the options are for: options that have no effect on these
+    /// inputs are accepted.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn open_part(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
+    }
+
+    /// Returns the kinds of inputs. Does not open standard input or pipes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`], except for options without effect.
+    pub fn kinds_of(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<InputKinds> {
+        let is_file = |path: &Path| path.is_file() || path.is_dir();
+        let (files, streams): (Vec<PathBuf>, Vec<PathBuf>) =
+            paths.iter().cloned().partition(|path| !is_stdin(path) && is_file(path));
+        let mut documents = Self::empty(options)?;
+        for path in &files {
+            documents.add(path, options.format)?;
+        }
+        for path in &streams {
+            documents.add_stream(path, path, Box::new(std::io::empty()), options.format);
+        }
+        Ok(documents.kinds)
+    }
+
+    /// Returns an error if an option has no effect on any of these inputs, which are then opened one at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOptions`]; the errors of [`Documents::open`].
+    pub fn check_options(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<()> {
+        if InputKinds::some_depend_on_kinds(options) {
+            Self::kinds_of(paths, options)?.check(options)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the kinds of the inputs.
+    #[must_use]
+    pub fn kinds(&self) -> InputKinds {
+        self.kinds
+    }
+
+    /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
+    /// Both share the data that an input has once, such as headers.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Documents::open`].
+    pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        let mut documents = Self::open_part(paths, options)?;
+        documents.parser.headers = self.parser.headers.clone();
+        documents.parser.normaliser.clone_from(&self.parser.normaliser);
+        Ok(documents)
+    }
+
+    /// Like [`Documents::open`], with a function that returns standard input.
+    pub fn open_with(
+        paths: &[PathBuf],
+        options: &InputOptions,
+        stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
+    ) -> anyhow::Result<Self> {
+        options.check_names()?;
+        if options.id_field == options.text_field {
+            let what = match options.fingerprint {
+                Some(_) => "fingerprint",
+                None if options.features => "features",
+                None => "text",
+            };
+            bail!("the id and the {what} are both to be read from the field {:?}", options.id_field);
+        }
+        if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
+            bail!("`-`, standard input, is named twice; it can be read only once");
+        }
+        let mut documents = Self::empty(options)?;
+        documents.asked.0 = paths.to_vec();
+        for path in paths {
+            if is_stdin(path) {
+                documents.add_stream(path, Place::STDIN.as_ref(), stdin(), options.format);
+            } else {
+                documents.add(path, options.format)?;
+            }
+        }
+        if options.features
+            && let Some(source) =
+                documents.sources.iter().find(|source| !matches!(source, Source::Records(_, Kind::Jsonl)))
+        {
+            bail!(
+                "{}: no JSONL, which --features-field {} asks for (--format jsonl takes any file so)",
+                source.name().display(),
+                options.text_field
+            );
+        }
+        let has_columns = |source: &Source| {
+            matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv | Kind::Parquet))
+        };
+        if options.fingerprint.is_some()
+            && let Some(source) = documents.sources.iter().find(|source| !has_columns(source))
+        {
+            bail!(
+                "{}: no JSONL, CSV, TSV or Parquet, whose fields --fingerprint-field {} asks for (--format takes any file as \
+                 one of these)",
+                source.name().display(),
+                options.text_field
+            );
+        }
+        if options.encoding.is_some_and(Charset::is_utf16)
+            && let Some(source) = documents
+                .sources
+                .iter()
+                .find(|source| matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv)))
+        {
+            bail!("{}: {UTF16_ADVICE}", source.name().display());
+        }
+        // An unused field name is reported at the end, not refused here: other inputs of the same command may have the
+        // field.
+        documents.counts.named.value.clone_from(&options.attached.value);
+        if options.attached.any()
+            && let Some(source) =
+                documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
+        {
+            let asked = options.attached.options();
+            let ask = if asked.len() == 1 { "asks" } else { "ask" };
+            bail!(
+                "{}: text files have no fields, which {} {ask} for; JSONL, CSV, TSV and Parquet files have, and the records \
+                 of web archives",
+                source.name().display(),
+                asked.join(" and ")
+            );
+        }
+        // guard: inputs come in the order in which they are named
+        documents.sources.reverse();
+        Ok(documents)
+    }
+
+    /// Returns a value without inputs.
+    fn empty(options: &InputOptions) -> Result<Self, InvalidOptions> {
+        Ok(Self {
+            parser: Parser::new(options),
+            // guard: no bad record less than allowed is skipped
+            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
+            skip_bad: options.skip_bad,
+            record_bytes_max: options.record_bytes_max,
+            streaming: options.streaming,
+            sources: Vec::new(),
+            records: None,
+            counts: Counts::default(),
+            consumed: Arc::default(),
+            total_bytes: Some(0),
+            stopped: false,
+            patterns: Patterns::new(&options.globs).map_err(InvalidOptions::new)?,
+            kinds: InputKinds::default(),
+            asked: (Vec::new(), options.clone()),
+        })
+    }
+
+    /// Returns whether all keys are created from line numbers, so that no key is repeated.
+    pub(crate) fn are_keyed_by_line(&self) -> bool {
+        let is_of_records = |source: &Source| matches!(source, Source::Records(..));
+        self.parser.fields.ids == Ids::Line && self.sources.iter().all(is_of_records)
+    }
+
+    /// Opens the same inputs again.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe; the errors of [`Documents::open`].
+    pub fn again(&self) -> anyhow::Result<Self> {
+        let (paths, options) = &self.asked;
+        if let Some(source) = self.sources.iter().find(|source| source.is_stream()) {
+            bail!(
+                "{}: can be read only once, and the last of a repeated key is known at the end; write it to a file",
+                source.name().display()
+            );
+        }
+        Self::open_part(paths, options)
+    }
+
+    /// Returns the files that will be read, except pipes.
+    pub(crate) fn named_files(&self) -> Vec<PathBuf> {
+        let mut named = Vec::new();
+        for source in &self.sources {
+            match source {
+                Source::Records(Origin::File(path), _) | Source::Whole(Origin::File(path), _) => {
+                    named.push(path.clone());
+                }
+                Source::Folder { root, files } => {
+                    named.extend(files.as_slice().iter().map(|file| root.join(file)));
+                }
+                Source::Records(Origin::Stream { .. }, _) | Source::Whole(Origin::Stream { .. }, _) => {}
+            }
+        }
+        named
+    }
+
+    /// Passes each file that will be read to `each`, in order.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe, which cannot be read again; the errors of `each`.
+    pub(crate) fn for_each_file(
+        &self,
+        mut each: impl FnMut(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for source in self.sources.iter().rev() {
+            match source {
+                Source::Records(Origin::File(path), _) | Source::Whole(Origin::File(path), _) => each(path)?,
+                Source::Folder { root, files } => {
+                    files.as_slice().iter().try_for_each(|file| each(&root.join(file)))?;
+                }
+                Source::Records(Origin::Stream { name, .. }, _)
+                | Source::Whole(Origin::Stream { name, .. }, _) => {
+                    return Err(InvalidOptions::new(format!(
+                        "{}: can be read only once, and --resume reads the inputs again; write it to a file",
+                        name.display()
+                    ))
+                    .into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the file or folder at `path`.
+    fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
+        let metadata = fs::metadata(path).map_err(|error| reader::cannot(path, "read", &error))?;
+        if metadata.is_dir() {
+            return self.add_folder(path, format);
+        }
+        if !metadata.is_file() {
+            let file = fs::File::open(path).map_err(|error| reader::cannot(path, "open", &error))?;
+            self.add_stream(path, path, Box::new(file), format);
+            return Ok(());
+        }
+        let kind = match format {
+            InputFormat::Auto => match Kind::of_name(path) {
+                None if !is_named_as_text(path) => self.by_content(path)?,
+                named => named,
+            },
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Text => None,
+        };
+        let plain = reader::without_compression(path);
+        if kind.is_none() && format == InputFormat::Auto && Kind::of_name(&plain) == Some(Kind::Parquet) {
+            bail!(
+                "{}: Parquet is read from its end, so not out of a packed file; unpack it (its columns are packed inside)",
+                path.display()
+            );
+        }
+        self.check_file(path, kind)?;
+        self.add_total(Some(metadata.len()));
+        let origin = Origin::File(path.to_owned());
+        self.kinds.add(kind);
+        self.sources.push(if let Some(kind) = kind {
+            Source::Records(origin, kind)
+        } else {
+            let key = os_bytes(reader::without_compression(path).as_os_str());
+            Source::Whole(origin, key)
+        });
+        Ok(())
+    }
+
+    /// Detects the format of a file from its content, if the file name indicates none. The summary reports such files.
+    fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
+        let packed_parquet = Kind::of_name(&reader::without_compression(path)) == Some(Kind::Parquet);
+        let kind = if packed_parquet { None } else { kind::kind(path)? };
+        if let Some(kind) = kind {
+            self.count_by_content(path, kind);
+        } else {
+            let counts = &mut self.counts;
+            counts.files_as_one_text += 1;
+            counts.first_as_one_text.get_or_insert_with(|| path.display().to_string());
+        }
+        Ok(kind)
+    }
+
+    /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a column.
+    /// Called before any work is done.
+    fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
+        let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
+            let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
+            return reader::check_file(path, may_break);
+        };
+        // Headers are numbered later, when the files are read in order.
+        let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
+        let origin = Origin::File(path.to_owned());
+        Records::open(origin, kind, &parser, self.record_bytes_max, &Arc::default()).map(drop)
+    }
+
+    /// Adds a stream that can be opened only once. Its format is JSON Lines unless another one is set.
+    fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
+        self.add_total(None);
+        let origin = Origin::Stream { name: Arc::from(name), reader };
+        let kind = match format {
+            InputFormat::Auto => Some(Kind::Jsonl),
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Text => None,
+        };
+        self.kinds.add(kind);
+        self.sources.push(match kind {
+            Some(kind) => Source::Records(origin, kind),
+            None => Source::Whole(origin, os_bytes(path.as_os_str())),
+        });
+    }
+
+    /// Adds the files in a folder: as records if they are all of one format, otherwise as one document each.
+    fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
+        let kind = match format {
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Auto | InputFormat::Text => None,
+        };
+        let patterns = &self.patterns;
+        let is_wanted = |path: &Path| {
+            if !patterns.want(path.strip_prefix(root).unwrap_or(path)) {
+                return false;
+            }
+            kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
+        };
+        let listing = folder::list(root, is_wanted);
+        if format == InputFormat::Auto {
+            return self.add_folder_by_names(root, listing);
+        }
+        self.add_listing(root, listing, kind)
+    }
+
+    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as parts
+    /// is detected from their content, and the summary reports them.
+    fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
+        let kind = kind_of_folder(root, &listing)?;
+        if let Some(kind) = kind {
+            for part in listing.files.iter().filter(|file| Kind::of_name(file).is_none()) {
+                self.count_by_content(&root.join(part), kind);
+            }
+        }
+        self.add_listing(root, listing, kind)
+    }
+
+    /// Counts a file whose format was detected from its content.
+    fn count_by_content(&mut self, path: &Path, kind: Kind) {
+        let counts = &mut self.counts;
+        counts.kinds_by_content += 1;
+        let name = kind.suffixes()[0];
+        counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
+    }
+
+    /// Adds the listed files of a folder: as inputs with records, or as one document each.
+    pub(crate) fn add_listing(
+        &mut self,
+        root: &Path,
+        listing: folder::Listing,
+        kind: Option<Kind>,
+    ) -> anyhow::Result<()> {
+        for bad in listing.unreadable {
+            self.skip(&bad)?;
+        }
+        if let Some(kind) = kind
+            && listing.files.is_empty()
+        {
+            let names: Vec<String> = kind.suffixes().iter().map(|suffix| format!(".{suffix}")).collect();
+            let names = match names.split_last() {
+                Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+                _ => names.concat(),
+            };
+            let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
+            let fits = if self.patterns.are_given() { ", and as --glob wants it," } else { "" };
+            bail!("{}: no file named {names}{compressed}{fits} below it", root.display());
+        }
+        self.counts.ignored += listing.ignored;
+        self.add_total(Some(listing.bytes));
+        self.kinds.add_folder();
+        if !listing.files.is_empty() {
+            self.kinds.add(kind);
+        }
+        let Some(kind) = kind else {
+            self.sources.push(Source::Folder { root: root.to_owned(), files: listing.files.into_iter() });
+            return Ok(());
+        };
+        for file in &listing.files {
+            let path = root.join(file);
+            self.check_file(&path, Some(kind))?;
+            self.sources.push(Source::Records(Origin::File(path), kind));
+        }
+        Ok(())
+    }
+
+    /// Adds the size of an input to the total size, which is unknown if any size is unknown.
+    fn add_total(&mut self, bytes: Option<u64>) {
+        self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
+    }
+
+    /// Replaces the content of `batch` with the next records, about `bytes` bytes. An empty batch marks the end. If an
+    /// error ended the reading, [`Batch::take_failure`] returns it, and nothing is read afterwards.
+    pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
+        batch.clear(bytes);
+        while !self.stopped && !batch.is_full(bytes) {
+            let waits = || self.records.as_ref().is_some_and(Records::would_wait);
+            if self.streaming && batch.has_records() && waits() {
+                return;
+            }
+            match self.advance(batch) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => {
+                    self.stopped = true;
+                    batch.fail(failure);
+                }
+            }
+        }
+    }
+
+    /// Makes the parser treat texts as identical if they are equal after the normalization and folding of `shingling`.
+    /// Texts that are empty after folding are identical only if their bytes are equal. The tokenizer of `shingling` has
+    /// no effect.
+    ///
+    /// # Errors
+    ///
+    /// This build does not support the normal form.
+    pub fn compare_normalised(&mut self, shingling: &Shingling) -> anyhow::Result<()> {
+        let cutter = Cutter::new(shingling)?;
+        self.parser.normaliser = cutter.normalises().then(|| Arc::new(cutter));
+        Ok(())
+    }
+
+    /// Returns the parser of records. Each thread uses a clone.
+    #[must_use]
+    pub fn parser(&self) -> &Parser {
+        &self.parser
+    }
+
+    /// Adds the counts of a chunk. Must be called in the order of the input.
+    ///
+    /// # Errors
+    ///
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position.
+    pub fn account(&mut self, seen: ChunkTotals) -> anyhow::Result<()> {
+        let ChunkTotals { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
+        let counts = &mut self.counts;
+        counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
+        counts.skipped_lossy += seen.skipped_lossy;
+        counts.unseen_pages += seen.unseen_pages;
+        counts.detected_encodings += seen.detected;
+        if seen.detected > 0 {
+            counts.encoding_detector = Some(charset::DETECTOR);
+        }
+        self.counts.documents += documents;
+        self.counts.no_documents += no_documents;
+        self.counts.revisits += revisits;
+        self.counts.keyed_by_line += keyed_by_line;
+        self.counts.text_bytes += text_bytes;
+        self.counts.replaced_utf8 += seen.replaced;
+        self.counts.partial_texts += seen.partial_texts;
+        self.counts.first_partial = self.counts.first_partial.take().or(seen.first_partial);
+        self.counts.named.seen.add(&seen.fields);
+        self.counts.named.seen.check_types(&self.parser.fields)?;
+        bad.iter().try_for_each(|bad| self.skip(bad))
+    }
+
+    /// Checks that each named field occurs in a record. Must be called after the counts of all chunks were added.
+    ///
+    /// # Errors
+    ///
+    /// No record has a named field. The message lists the fields of a record.
+    pub(crate) fn check_fields(&self) -> anyhow::Result<()> {
+        if self.asked.1.is_part {
+            return Ok(());
+        }
+        self.counts.named.seen.check_names(&self.parser.fields)
+    }
+
+    /// Adds the counts of normal forms among the texts that were returned.
+    pub fn account_forms(&mut self, forms: Forms) {
+        self.counts.forms.add(forms);
+    }
+
+    /// Sets the note on the characters that options remove from texts.
+    pub fn set_dropped_remark(&mut self, dropped: String) {
+        self.counts.dropped = Some(dropped);
+    }
+
+    /// If `error` is the error of a record, counts its document as a bad record. The document, with `text_bytes` bytes
+    /// of text, must have been counted as returned; these counts are reversed. Must be called in the order of the
+    /// input.
+    ///
+    /// # Errors
+    ///
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position. Any other `error`.
+    pub fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
+        let bad = error.downcast::<Problem>()?;
+        self.counts.documents -= 1;
+        self.counts.text_bytes -= text_bytes;
+        self.skip(&bad)
+    }
+
+    /// Counts a document whose key is repeated. If a number was added to the key, `numbered` is the new key and the
+    /// document is used; if `None`, it is skipped.
+    pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
+        let counts = &mut self.counts;
+        let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
+        let what = if let Some(numbered) = numbered {
+            counts.numbered_keys += 1;
+            format!("`{}` is `{}`", shown(key), shown(numbered))
+        } else {
+            counts.repeated_keys += 1;
+            counts.documents -= 1;
+            counts.text_bytes -= text_bytes;
+            format!("`{}`", shown(key))
+        };
+        counts.first_repeated.get_or_insert_with(|| format!("{place}: {}", for_people(&what)));
+    }
+
+    /// Counts a document as checked for the value field.
+    pub fn count_attached(&mut self, attached: &OwnAttached) {
+        let named = &mut self.counts.named;
+        if named.value.is_some() {
+            named.checked += 1;
+            named.valued += u64::from(!attached.value.is_empty());
+        }
+    }
+
+    /// Returns the counts of the documents read and skipped so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Returns the number of bytes read from the inputs, before decompression.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.consumed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the value that [`Documents::bytes_read`] has at the end, unless a file changes; `None` if standard input
+    /// or a pipe is among the inputs.
+    #[must_use]
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.total_bytes
+    }
+
+    /// Reads the next record, or makes progress towards it. Returns false at the end of all inputs.
+    fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
+        if let Some(records) = &mut self.records {
+            if !records.advance(batch)? {
+                if let Some(cut) = records.cut() {
+                    self.counts.cut_archives += 1;
+                    self.counts.first_cut.get_or_insert(cut);
+                }
+                self.records = None;
+            }
+        } else if let Some(source) = self.sources.pop() {
+            self.begin(source, batch)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads a single document from `source`, or makes `source` the current input with records.
+    fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
+        match source {
+            Source::Records(origin, kind) => {
+                tracing::info!(?kind, "reading {}", origin.name().display());
+                let (parser, max) = (&self.parser, self.record_bytes_max);
+                self.records = Some(Records::open(origin, kind, parser, max, &self.consumed)?);
+            }
+            Source::Whole(origin, key) => match self.whole(origin, key)? {
+                Some(Ok(whole)) => batch.push_whole(whole),
+                Some(Err(bad)) => batch.push_bad(bad),
+                None => self.counts.skipped_lossy += 1,
+            },
+            Source::Folder { root, mut files } => {
+                let Some(file) = files.next() else { return Ok(()) };
+                let path = root.join(&file);
+                tracing::debug!("reading {}", path.display());
+                self.sources.push(Source::Folder { root, files });
+                match self.file_of_folder(&path, &file) {
+                    None => {}
+                    Some(Ok(whole)) => batch.push_whole(whole),
+                    Some(Err(bad)) => batch.push_bad(bad),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an input that is a single document; `None` if it is skipped. The user named the input, so it is an error
+    /// if it is not text.
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<WholeFile, Problem>>> {
+        let name = origin.name();
+        let html = http::is_named_html(&reader::without_compression(&name));
+        let place = Place::file(name);
+        let reader = Reader::open(origin, &self.consumed)?;
+        let contents = folder::read_contents(reader, &self.reading(html))?;
+        let reason = match contents {
+            Contents::Text(text) => return Ok(Some(whole(key, text, html, place))),
+            Contents::Lossy { .. } if self.parser.invalid_utf8 == InvalidUtf8::Skip => return Ok(None),
+            Contents::Binary { is_tar: true, .. } => {
+                "is a tar archive, which twindex does not decode: unpack it, as `tar -xf` does".to_owned()
+            }
+            Contents::Binary { offset, .. } => format!("not text: a zero byte at offset {offset}"),
+            Contents::Lossy { offset: Some(offset) } => {
+                format!("not UTF-8: a bad byte at offset {offset} ({LOSSY_ADVICE})")
+            }
+            Contents::Lossy { offset: None } => format!("not in the encoding that is said ({LOSSY_ADVICE})"),
+            Contents::TooLong => self.too_long(),
+        };
+        Ok(Some(Err(Problem { place, reason })))
+    }
+
+    /// Reads a file in a folder; `None` if it is not text.
+    fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<WholeFile, Problem>> {
+        let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
+        let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
+            Ok(Contents::Text(text)) => return Some(whole(folder::key_below(below), text, html, place)),
+            Ok(Contents::Binary { .. }) => {
+                self.counts.skipped_binary += 1;
+                return None;
+            }
+            Ok(Contents::Lossy { .. }) => {
+                self.counts.skipped_not_utf8 += 1;
+                return None;
+            }
+            Ok(Contents::TooLong) => self.too_long(),
+            Err(problem) => return Some(Err(problem)),
+        };
+        Some(Err(Problem { place, reason }))
+    }
+
+    /// Returns the options for reading a whole file.
+    fn reading(&self, html: bool) -> folder::FileReadOptions {
+        folder::FileReadOptions {
+            bytes_max: self.record_bytes_max,
+            invalid: self.parser.invalid_utf8.of(html),
+            charset: self.parser.charset,
+            html,
+        }
+    }
+
+    fn too_long(&self) -> String {
+        format!("a text of more than {} bytes", self.record_bytes_max)
+    }
+
+    /// Counts a bad record. Returns an error if too many were skipped.
+    fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
+        // guard: no bad record more than allowed is skipped
+        // without it: self.skip_bad -> self.skip_bad.saturating_add(1)
+        if self.counts.skipped_bad == self.skip_bad {
+            return Err(match self.skip_bad {
+                0 => anyhow!("{bad}; --skip-bad N passes over up to N bad records"),
+                allowed => {
+                    anyhow!("{bad}; as many bad records as --skip-bad {allowed} allows came before it")
+                }
+            });
+        }
+        self.counts.skipped_bad += 1;
+        if self.counts.first_bad.len() < BAD_KEPT {
+            self.counts.first_bad.push(bad.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// Combines the text of a file and its key. Fails if the key is invalid.
+pub(crate) fn whole(
+    key: Vec<u8>,
+    text: folder::FileText,
+    html: bool,
+    place: Place,
+) -> Result<WholeFile, Problem> {
+    match check_key(&key) {
+        Ok(()) => Ok(WholeFile { key, text, html, place }),
+        Err(reason) => Err(Problem { place, reason }),
+    }
+}
+
+/// Returns whether `path` is `-`, which means standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}

@@ -1,0 +1,422 @@
+//! Writes documents in the format in which they were read.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use flate2::write::GzEncoder;
+use zstd::stream::write::Encoder;
+
+use crate::input::archives::arc;
+use crate::input::content::{Ending, Form, PARQUET};
+use crate::input::headers::Headers;
+use crate::input::kept::annotate::Annotation;
+use crate::input::kept::keys;
+use crate::input::kept::names::{may_be_compressed, name};
+use crate::input::open::reader::Compression;
+use crate::input::parquet::kept;
+use crate::input::text::cuts::Cuts;
+use crate::work::file::{FileHash, HashedFile, WrittenFile};
+
+/// File name suffix of JSON Lines files.
+const JSONL: &str = "jsonl";
+/// File name suffix of ARC files.
+const ARC: &str = "arc";
+
+/// A block of documents to be written.
+#[derive(Default)]
+pub struct KeptBlock {
+    /// The bytes of the documents, each followed by the line or record ending of its form.
+    bytes: Vec<u8>,
+    /// Runs of documents that have the same form. Each row of a Parquet file is a run of its own.
+    runs: Vec<Run>,
+    /// The keys of documents whose key is not the one in their line.
+    keys: Vec<OtherKey>,
+}
+
+/// Consecutive documents that have the same form.
+struct Run {
+    form: Form,
+    /// The end offset of the run in the bytes of the block.
+    end: usize,
+    documents: u64,
+    /// For a Parquet row, its index among all documents.
+    document: u32,
+    /// Whether the last document was at the end of its file and has no newline.
+    is_open: bool,
+}
+
+/// The key of a document whose line has another key.
+struct OtherKey {
+    run: usize,
+    /// Number of documents before this one in the run, and the start of its line.
+    before: u64,
+    start: usize,
+    key: Vec<u8>,
+}
+
+impl KeptBlock {
+    /// Size in bytes at which a block is full.
+    const BYTES: usize = 1 << 20;
+
+    /// Removes all documents.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * Self::BYTES);
+        self.runs.clear();
+        self.keys.clear();
+    }
+
+    /// Returns whether there are no documents.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Returns whether the block should be written.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= Self::BYTES
+    }
+
+    /// Adds a document. `document` is its index, `ending` the line ending in its file, and `key` its key if the line
+    /// has another key or none.
+    pub fn push(&mut self, document: u32, form: Form, line: &[u8], ending: Ending, key: Option<&[u8]>) {
+        if let Some(last) = self.runs.last_mut()
+            && last.is_open
+            && last.form == form
+        {
+            self.bytes.push(b'\n');
+            (last.end, last.is_open) = (self.bytes.len(), false);
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(line);
+        // guard: what is kept has its ends
+        self.bytes.extend_from_slice(match form {
+            Form::Json | Form::Html | Form::Row(_) => ending.bytes(),
+            // guard: records of archives are kept with the ends between them
+            // without it: b"\r\n\r\n" -> b""
+            Form::Archive { .. } => b"\r\n\r\n",
+            Form::Arc => b"\n",
+            Form::Columns(_) => b"",
+        });
+        let (end, is_line) = (self.bytes.len(), matches!(form, Form::Json | Form::Html | Form::Row(_)));
+        let is_open = is_line && ending == Ending::None;
+        match self.runs.last_mut() {
+            Some(last) if last.form == form && !matches!(form, Form::Columns(_)) => {
+                (last.end, last.documents, last.is_open) = (end, last.documents + 1, is_open);
+            }
+            _ => self.runs.push(Run { form, end, documents: 1, document, is_open }),
+        }
+        if let (Some(key), Some(last)) = (key, self.runs.last()) {
+            let (run, before) = (self.runs.len() - 1, last.documents - 1);
+            self.keys.push(OtherKey { run, before, start, key: key.to_owned() });
+        }
+    }
+}
+
+/// Writes documents to files: one for JSON Lines, one for each kind of archive, and one for each table header and each
+/// set of Parquet columns. Documents of the same form follow one another, so only one file is open at a time.
+pub struct KeptWriter<'n> {
+    folder: PathBuf,
+    headers: Headers,
+    files: Vec<KeptFile>,
+    open: Option<OpenOutput>,
+    columns: kept::Writers<'n>,
+    /// The start of the file names.
+    stem: &'static str,
+    annotation: Option<Annotation<'n>>,
+    compression: Option<Compression>,
+}
+
+/// A file to which documents are written.
+struct KeptFile {
+    suffix: &'static str,
+    /// The index of the header if the file is a table; otherwise `None`.
+    header: Option<u32>,
+    name: String,
+    /// Number of documents written. For a table, the number of the last line, as a reader counts lines.
+    written: u64,
+    /// Whether the last line has no newline yet, because it had none in its input file.
+    is_open: bool,
+    /// The hash of the file while it is closed, and the hash of its file of keys, if there is one.
+    hash: FileHash,
+    keys: Option<FileHash>,
+}
+
+/// The file that is being written.
+struct OpenOutput {
+    at: usize,
+    file: OutputFile,
+    /// The keys that differ from the keys in the lines; created when the first one is added.
+    keys: Option<keys::KeyWriter>,
+}
+
+impl<'n> KeptWriter<'n> {
+    /// Creates a writer of files in a folder whose names begin with `stem`. The writer adds the annotation fields to
+    /// Parquet rows and to table headers; the caller adds them to lines of JSON and of tables.
+    #[must_use]
+    pub fn new(
+        folder: &Path,
+        headers: Headers,
+        stem: &'static str,
+        annotation: Option<Annotation<'n>>,
+    ) -> Self {
+        let columns = kept::Writers::new(folder, stem, annotation);
+        let folder = folder.to_owned();
+        Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation, compression: None }
+    }
+
+    /// Sets the compression of JSON Lines files and tables. Parquet files and archives are not affected.
+    #[must_use]
+    pub fn compressed(mut self, compression: Option<Compression>) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Removes these spans from the texts of Parquet rows while they are copied. The caller must remove them from
+    /// lines.
+    #[must_use]
+    pub fn without(mut self, cuts: Cuts<'n>) -> Self {
+        self.columns.set_cuts(cuts);
+        self
+    }
+
+    /// Writes the documents of a block.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or a Parquet file cannot be read again.
+    pub fn write(&mut self, block: &KeptBlock) -> anyhow::Result<()> {
+        let (mut start, mut keys) = (0, &block.keys[..]);
+        for (number, run) in block.runs.iter().enumerate() {
+            let (own, others) = keys.split_at(keys.partition_point(|key| key.run == number));
+            self.write_run(run, start, block, own)?;
+            (start, keys) = (run.end, others);
+        }
+        Ok(())
+    }
+
+    fn write_run(
+        &mut self,
+        run: &Run,
+        start: usize,
+        block: &KeptBlock,
+        keys: &[OtherKey],
+    ) -> anyhow::Result<()> {
+        let bytes = &block.bytes[start..run.end];
+        let header = match run.form {
+            Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
+            Form::Row(number) => Some(number),
+            Form::Columns(number) => {
+                let file = self.headers.columns(number).context("a row of no file")?;
+                let key = keys.first().map(|key| &key.key[..]);
+                return self.columns.push(&file, bytes, run.document, key);
+            }
+        };
+        let at = self.file(suffix(run.form, &self.headers), header)?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let file = &mut self.files[at];
+        let ends = std::mem::replace(&mut file.is_open, run.is_open);
+        if ends && header.is_some() {
+            file.written += 1;
+        }
+        let mut write = || -> std::io::Result<()> {
+            if ends {
+                open.file.write_all(b"\n")?;
+            }
+            open.file.write_all(bytes)?;
+            let (mut seen, mut line) = (start, file.written);
+            for key in keys {
+                let number = if header.is_some() {
+                    line += memchr::memchr_iter(b'\n', &block.bytes[seen..key.start]).count() as u64;
+                    seen = key.start;
+                    line + 1
+                } else {
+                    file.written + key.before + 1
+                };
+                let writer = match &mut open.keys {
+                    Some(writer) => writer,
+                    none => none.insert(keys::KeyWriter::open(&self.folder, &file.name, file.keys.take())?),
+                };
+                writer.push(number, &key.key)?;
+            }
+            Ok(())
+        };
+        write().with_context(|| format!("{}: cannot write", file.name))?;
+        file.written += match header {
+            Some(_) => memchr::memchr_iter(b'\n', bytes).count() as u64,
+            None => run.documents,
+        };
+        Ok(())
+    }
+
+    /// Opens the file for documents of this form, and returns its index.
+    fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
+        let same = |file: &KeptFile| (file.suffix, file.header) == (suffix, header);
+        if let Some(open) = &self.open
+            && same(&self.files[open.at])
+        {
+            return Ok(open.at);
+        }
+        self.close()?;
+        let known = self.files.iter().rposition(same);
+        let compression = self.compression.filter(|_| may_be_compressed(suffix));
+        let new_name = || {
+            let number = self.files.iter().filter(|other| other.suffix == suffix).count();
+            name(self.stem, suffix, number, compression)
+        };
+        let name = known.map_or_else(new_name, |at| self.files[at].name.clone());
+        let path = self.folder.join(&name);
+        let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
+        let is_marked = known.is_none() && suffix == JSONL && self.headers.is_marked(Form::Json);
+        let annotation = self.annotation;
+        let hash = known.map(|at| std::mem::take(&mut self.files[at].hash)).unwrap_or_default();
+        let open = || -> anyhow::Result<OutputFile> {
+            let file = match known {
+                Some(_) => HashedFile::append(&path, hash)?,
+                None => HashedFile::create_new(&path)?,
+            };
+            let mut file = OutputFile::new(file, compression)?;
+            if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
+                file.write_all(b"\xef\xbb\xbf")?;
+            }
+            if known.is_none() && suffix == ARC {
+                file.write_all(arc::PREAMBLE)?;
+            }
+            if let Some((header, mut line)) =
+                first.as_ref().and_then(|header| Some((header, header.line.clone()?)))
+            {
+                if let Some(annotation) = annotation {
+                    annotation.noted.add_names(&mut line, header.written());
+                }
+                // guard: rows are kept below their header
+                file.write_all(&line)?;
+                // guard: rows are kept below their header
+                file.write_all(header.ending.bytes())?;
+            }
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("{name}: cannot write"))?;
+        let at = known.unwrap_or(self.files.len());
+        if known.is_none() {
+            let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
+            // The newline of the last line is counted when it is written.
+            let is_open =
+                first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
+            // The first record of an ARC file is its description.
+            let written = first.map_or(u64::from(suffix == ARC), |header| {
+                header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
+            });
+            let (hash, keys) = (FileHash::default(), None);
+            self.files.push(KeptFile { suffix, header, name, written, is_open, hash, keys });
+        }
+        self.open = Some(OpenOutput { at, file, keys: None });
+        Ok(at)
+    }
+
+    /// Syncs and closes the open file.
+    fn close(&mut self) -> anyhow::Result<()> {
+        let Some(OpenOutput { at, file, keys }) = self.open.take() else { return Ok(()) };
+        let closed = &mut self.files[at];
+        let finish = || -> std::io::Result<()> {
+            closed.hash = file.finish()?;
+            if let Some(keys) = keys {
+                closed.keys = Some(keys.finish()?);
+            }
+            Ok(())
+        };
+        finish().with_context(|| format!("{}: cannot write", closed.name))
+    }
+
+    /// Syncs all files, and returns them. Each form among the inputs has a file, even if no document was kept;
+    /// tables have their header. If there is no other file, an empty JSON Lines file is created.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`KeptWriter::write`].
+    pub fn finish(mut self) -> anyhow::Result<Vec<WrittenFile>> {
+        for form in self.headers.forms() {
+            match form {
+                Form::Columns(number) => {
+                    let file = self.headers.columns(number).context("a file of no columns")?;
+                    self.columns.make(&file)?;
+                }
+                Form::Row(number) => {
+                    self.file(suffix(form, &self.headers), Some(number))?;
+                }
+                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => {
+                    self.file(suffix(form, &self.headers), None)?;
+                }
+            }
+        }
+        let columns = self.columns.finish()?;
+        if self.files.is_empty() && columns.is_empty() {
+            self.file(JSONL, None)?;
+        }
+        self.close()?;
+        let files =
+            std::mem::take(&mut self.files).into_iter().map(|KeptFile { name, hash, keys, .. }| {
+                WrittenFile { name, digest: hash.digest(), keys: keys.map(|keys| keys.digest()) }
+            });
+        Ok(files.chain(columns).collect())
+    }
+}
+
+/// Returns the file name suffix for documents of this form.
+fn suffix(form: Form, headers: &Headers) -> &'static str {
+    match form {
+        Form::Json | Form::Html => JSONL,
+        Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
+        Form::Archive { texts: true } => "wet",
+        Form::Archive { texts: false } => "warc",
+        Form::Arc => ARC,
+        Form::Columns(_) => PARQUET,
+    }
+}
+
+/// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened again
+/// for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one stream.
+pub(crate) enum OutputFile {
+    Plain(HashedFile),
+    Gzip(Box<GzEncoder<HashedFile>>),
+    Zstd(Encoder<'static, HashedFile>),
+}
+
+impl OutputFile {
+    /// Wraps a file whose first or next byte is about to be written. `None` writes it uncompressed.
+    pub(crate) fn new(file: HashedFile, compression: Option<Compression>) -> io::Result<Self> {
+        Ok(match compression {
+            None => Self::Plain(file),
+            Some(Compression::Gzip) => {
+                Self::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default())))
+            }
+            Some(Compression::Zstd) => Self::Zstd(Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+        })
+    }
+
+    /// Finishes the compressed stream, syncs the file, and returns the hash of its compressed bytes.
+    pub(crate) fn finish(self) -> io::Result<FileHash> {
+        match self {
+            Self::Plain(file) => file,
+            Self::Gzip(encoder) => encoder.finish()?,
+            Self::Zstd(encoder) => encoder.finish()?,
+        }
+        .finish()
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.write(bytes),
+            Self::Gzip(encoder) => encoder.write(bytes),
+            Self::Zstd(encoder) => encoder.write(bytes),
+        }
+    }
+
+    /// Does nothing, because [`finish`](Self::finish) writes the buffered bytes.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,466 @@
+//! Whole files as documents: the files of a folder that patterns select, in the same order on every machine, and files
+//! named directly.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use walkdir::{DirEntry, WalkDir};
+
+use crate::input::fields::record::Fields;
+use crate::input::open::reader::{self, Origin, Reader};
+use crate::input::place::{Place, Problem, os_bytes};
+use crate::input::text::charset::{self, Charset, Decoded};
+use crate::input::text::lossy::{self, InvalidUtf8};
+
+/// Number of bytes at the start of a file that are checked for zero bytes before the rest is read. Files of nearly
+/// every binary format have a zero byte there.
+const FIRST_LOOK: u64 = 8 << 10;
+
+/// The files of a folder. All are listed before any is read, so files that appear later, such as the command's own
+/// output, are not part of the input.
+pub(crate) struct Listing {
+    /// Paths of regular files relative to the folder, in ascending byte order with `/` between names.
+    pub(crate) files: Vec<Box<Path>>,
+    /// Total size of the files in bytes.
+    pub(crate) bytes: u64,
+    /// Number of links, devices and files that were ignored, including files for which `wanted` returned false.
+    pub(crate) ignored: u64,
+    /// Errors about entries that could not be read.
+    pub(crate) unreadable: Vec<Problem>,
+}
+
+/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows links, except links to
+/// entries that are listed anyway: to wanted files below `root`, and to folders that contain the link.
+pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
+    let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
+    let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let is_listed_anyway = |path: &Path| {
+        let Ok(target) = std::fs::canonicalize(path) else { return false };
+        let is_around = target.is_dir() && resolved.starts_with(&target);
+        is_around || target.starts_with(&resolved) && (target.is_dir() || wanted(&target))
+    };
+    let walk = WalkDir::new(root).min_depth(1).follow_links(true).sort_by(|a, b| {
+        // guard: files of a folder come in the order of their names
+        // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
+        sort_name(a).cmp(sort_name(b))
+    });
+    let walk = &mut walk.into_iter();
+    while let Some(entry) = walk.next() {
+        let checked = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
+        match checked {
+            Err(error) => {
+                let path = error.path().unwrap_or(root);
+                // A broken link, or a link to a folder that contains it, is ignored and is not an error.
+                if error.loop_ancestor().is_some() || path.is_symlink() {
+                    listing.ignored += 1;
+                    continue;
+                }
+                let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                let reason = format!("cannot list: {reason}");
+                listing.unreadable.push(Problem { place: Place::file(Arc::from(path)), reason });
+            }
+            Ok((metadata, entry)) if entry.path_is_symlink() && is_listed_anyway(entry.path()) => {
+                listing.ignored += 1;
+                if metadata.is_dir() {
+                    walk.skip_current_dir();
+                }
+            }
+            Ok((metadata, _)) if metadata.is_dir() => {}
+            Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path()) => {
+                let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+                listing.files.push(Box::from(below));
+                listing.bytes += metadata.len();
+            }
+            Ok(_) => listing.ignored += 1,
+        }
+    }
+    listing
+}
+
+/// Returns the sort key of a folder entry. A folder's name is followed by `/`, as in the paths of its files. So the
+/// walk visits all paths in byte order, although it sorts only one folder at a time.
+fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
+    let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
+    entry.file_name().as_encoded_bytes().iter().chain(slash)
+}
+
+/// Returns the key of a file: its path relative to the folder, with `/` between names.
+pub(crate) fn key_below(below: &Path) -> Vec<u8> {
+    let names: Vec<Vec<u8>> = below.components().map(|name| os_bytes(name.as_os_str())).collect();
+    names.join(&b'/')
+}
+
+/// The content of a whole file, or the reason why it cannot be a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Text(FileText),
+    /// The file is binary: it has a zero byte at this offset.
+    Binary {
+        offset: usize,
+        is_tar: bool,
+    },
+    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is the offset of the first
+    /// byte that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
+    Lossy {
+        offset: Option<usize>,
+    },
+    TooLong,
+}
+
+/// The text of a whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileText {
+    pub(crate) shown: String,
+    /// The bytes of the file if some were replaced with U+FFFD; otherwise `None`.
+    pub(crate) lossy: Option<Vec<u8>>,
+    /// Whether the encoding was detected from the bytes.
+    pub(crate) is_detected: bool,
+}
+
+/// Options for reading a whole file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileReadOptions {
+    pub(crate) bytes_max: usize,
+    pub(crate) invalid: InvalidUtf8,
+    pub(crate) charset: Option<Charset>,
+    pub(crate) html: bool,
+}
+
+/// Reads all of `reader`. Stops early if the content is not text or exceeds the size limit.
+///
+/// # Errors
+///
+/// The input cannot be read further.
+pub(crate) fn read_contents(mut reader: Reader, reading: &FileReadOptions) -> Result<Contents, Problem> {
+    let bytes_max = reading.bytes_max;
+    let max = (bytes_max as u64).saturating_add(1);
+    let size = reader.plain_bytes().unwrap_or(0).min(max);
+    let mut bytes = Vec::with_capacity(size as usize);
+    let is_utf16 = reading.charset.is_some_and(Charset::is_utf16);
+    for up_to in [FIRST_LOOK.min(max), max] {
+        let seen = bytes.len();
+        let rest = up_to - seen as u64;
+        (&mut reader).take(rest).read_to_end(&mut bytes).map_err(|error| reader.explain(&error))?;
+        let zero = bytes[seen..].iter().position(|&byte| byte == 0);
+        if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
+            reader.skip_rest();
+            return Ok(Contents::Binary { offset: seen + offset, is_tar: reader::is_tar(&bytes) });
+        }
+        if (bytes.len() as u64) < up_to {
+            break;
+        }
+    }
+    // guard: a long file of text is refused
+    if bytes.len() > bytes_max {
+        reader.skip_rest();
+        return Ok(Contents::TooLong);
+    }
+    Ok(decode(bytes, reading))
+}
+
+fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    let bytes = match String::from_utf8(bytes) {
+        // An HTML page may declare another encoding, although its bytes are valid UTF-8.
+        Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
+            return Contents::Text(FileText { shown, ..FileText::default() });
+        }
+        Ok(shown) => shown.into_bytes(),
+        Err(error) => error.into_bytes(),
+    };
+    let Decoded { text, is_lossy, is_detected } = if reading.html {
+        charset::page(&bytes, b"", reading.charset)
+    } else {
+        charset::text(&bytes, reading.charset)
+    };
+    let shown = text.into_owned();
+    if is_lossy && reading.invalid != InvalidUtf8::Replace {
+        let is_utf8 = reading.charset.is_none();
+        let offset = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
+        return Contents::Lossy { offset: offset.filter(|_| is_utf8) };
+    }
+    Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
+}
+
+/// Opens and reads one file of a folder without decompressing it. A compressed file is binary.
+///
+/// # Errors
+///
+/// The file cannot be opened or read.
+pub(crate) fn read_file(
+    path: &Path,
+    reading: &FileReadOptions,
+    consumed: &Arc<std::sync::atomic::AtomicU64>,
+) -> Result<Contents, Problem> {
+    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
+}
+
+/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of a key are replaced, since JSON
+/// cannot represent them; the key of the document keeps them. Invalid bytes of a text are encoded as lone surrogates,
+/// so that no information is lost.
+///
+/// # Errors
+///
+/// None: writing to memory does not fail.
+pub(crate) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
+    line.push(b'{');
+    serde_json::to_writer(&mut line, &fields.id)?;
+    line.push(b':');
+    serde_json::to_writer(&mut line, &String::from_utf8_lossy(key))?;
+    line.push(b',');
+    serde_json::to_writer(&mut line, &fields.text)?;
+    line.push(b':');
+    match &text.lossy {
+        None => serde_json::to_writer(&mut line, &text.shown)?,
+        Some(bytes) => lossy::push_json(&mut line, bytes)?,
+    }
+    line.push(b'}');
+    Ok(line)
+}
+
+/// Patterns of the files that are read, and of the files that are ignored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patterns {
+    /// Patterns of the files that are read; `None` to read all files.
+    include: Option<Set>,
+    exclude: Set,
+}
+
+/// A set of patterns.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    /// Patterns without a `/`, which match a file name in any folder.
+    names: GlobSet,
+    /// Patterns with a `/`, which match a path relative to the folder.
+    paths: GlobSet,
+}
+
+impl Patterns {
+    /// Compiles patterns. Files of one that begins with `!` are ignored, and only those of the others are read. `*` and `?` match within a name, `**` matches any folders, `[ab]` and `{a,b}` are
+    /// alternatives.
+    ///
+    /// # Errors
+    ///
+    /// A pattern is invalid; the message names the option.
+    pub(crate) fn new(globs: &[String]) -> Result<Self, String> {
+        let (exclude, include): (Vec<&str>, Vec<&str>) =
+            globs.iter().map(String::as_str).partition(|glob| glob.starts_with('!'));
+        let exclude: Vec<&str> = exclude.into_iter().map(|glob| &glob[1..]).collect();
+        let include = if include.is_empty() { None } else { Some(Set::of(&include)?) };
+        Ok(Self { include, exclude: Set::of(&exclude)? })
+    }
+
+    /// Returns whether a file is read, given its path relative to the folder.
+    pub(crate) fn want(&self, below: &Path) -> bool {
+        self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
+    }
+
+    /// Returns whether there is any pattern.
+    pub(crate) fn are_given(&self) -> bool {
+        self.include.is_some() || !self.exclude.names.is_empty() || !self.exclude.paths.is_empty()
+    }
+}
+
+impl Set {
+    fn of(patterns: &[&str]) -> Result<Self, String> {
+        let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let wrong = |error: globset::Error| format!("--glob: {error}");
+        for pattern in patterns {
+            let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?;
+            if pattern.contains('/') {
+                paths.add(glob)
+            } else {
+                names.add(glob)
+            };
+        }
+        Ok(Self { names: names.build().map_err(wrong)?, paths: paths.build().map_err(wrong)? })
+    }
+
+    fn fits(&self, below: &Path) -> bool {
+        below.file_name().is_some_and(|name| self.names.is_match(name)) || self.paths.is_match(below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn reading(bytes_max: usize, invalid: InvalidUtf8) -> FileReadOptions {
+        FileReadOptions { bytes_max, invalid, charset: None, html: false }
+    }
+
+    fn text(shown: &str) -> Contents {
+        Contents::Text(FileText { shown: shown.to_owned(), ..FileText::default() })
+    }
+
+    fn contents(bytes: &[u8], bytes_max: usize) -> (Contents, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, bytes).unwrap();
+        let consumed = Arc::default();
+        let contents = read_file(&path, &reading(bytes_max, InvalidUtf8::Error), &consumed).unwrap();
+        (contents, consumed.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    #[test]
+    fn files_are_listed_in_byte_order_of_their_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        // `.` and `-` sort before `/`, `0` and `a` after it.
+        let paths = ["a/z", "a.txt", "a-b", "a0", "a/b/c", "a/b.d", "b", "A", "ab", "a-/x", "\u{fc}"];
+        for path in paths {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        let listing = list(folder.path(), |_| true);
+        let keys: Vec<_> = listing.files.iter().map(|path| key_below(path)).collect();
+        let mut wanted: Vec<_> = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+        wanted.sort();
+        assert_eq!(keys, wanted);
+        assert_eq!(listing.bytes, paths.len() as u64);
+        assert!(listing.unreadable.is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_unless_their_target_is_listed_already() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
+        fs::write(inside.join("real"), "x").unwrap();
+        fs::write(folder.path().join("outside/blob"), "xyz").unwrap();
+        symlink("real", inside.join("to-file")).unwrap();
+        symlink("..", inside.join("to-folder-around")).unwrap();
+        symlink("nowhere", inside.join("to-nothing")).unwrap();
+        symlink("../outside", inside.join("to-outside")).unwrap();
+        symlink("../outside/blob", inside.join("to-outside-file")).unwrap();
+        let named = folder.path().join("named");
+        symlink("inside", &named).unwrap();
+        for root in [inside, named] {
+            let listing = list(&root, |_| true);
+            let found: Vec<_> = listing.files.iter().map(|file| file.to_str().unwrap()).collect();
+            let wanted = ["real", "to-outside/blob", "to-outside-file"];
+            assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
+            assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
+        }
+        // A link is listed if its own name is wanted.
+        let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
+        assert_eq!(by_name.files, [Box::from(Path::new("to-file"))]);
+    }
+
+    #[test]
+    fn removed_folder_is_reported_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        let listing = list(&gone, |_| true);
+        assert_eq!(listing.unreadable.len(), 1);
+        let message = listing.unreadable[0].to_string();
+        assert!(message.starts_with(&format!("{}: cannot list: ", gone.display())), "{message}");
+    }
+
+    #[test]
+    fn file_with_a_zero_byte_anywhere_is_binary() {
+        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1, is_tar: false }, 3));
+        let mut late = vec![b'a'; 10_000];
+        late.push(0);
+        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000, is_tar: false });
+    }
+
+    #[test]
+    fn binary_file_is_rejected_after_its_first_block() {
+        let consumed = Arc::default();
+        let reader = Box::new(std::io::repeat(0));
+        let origin = Origin::Stream { name: Arc::from(Path::new("zeros")), reader };
+        let reader = Reader::open_verbatim(origin, &consumed).unwrap();
+        assert_eq!(
+            read_contents(reader, &reading(1 << 20, InvalidUtf8::Error)).unwrap(),
+            Contents::Binary { offset: 0, is_tar: false }
+        );
+        assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
+    }
+
+    #[test]
+    fn skipped_rest_of_a_file_counts_as_read() {
+        let mut early = vec![b'a'; 100_000];
+        assert_eq!(contents(&early, 50_000), (Contents::TooLong, 100_000));
+        early[0] = 0;
+        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0, is_tar: false }, 100_000));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_found_with_their_offset() {
+        assert_eq!(contents(b"abc\xffd", 100).0, Contents::Lossy { offset: Some(3) });
+        assert_eq!(contents(b"abc\xe4\xb8", 100).0, Contents::Lossy { offset: Some(3) });
+    }
+
+    #[test]
+    fn texts_up_to_the_limit_are_read_whole() {
+        for bytes in [0, 1, 8191, 8192, 8193, 100_000] {
+            let long = "a".repeat(bytes);
+            assert_eq!(contents(long.as_bytes(), bytes).0, text(&long), "{bytes}");
+            if bytes > 0 {
+                assert_eq!(contents(long.as_bytes(), bytes - 1).0, Contents::TooLong, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn byte_order_mark_is_not_part_of_the_text() {
+        assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, text("abc"));
+    }
+
+    #[test]
+    fn file_becomes_a_json_line_with_key_and_text() {
+        let fields =
+            Fields { id: "key".to_owned(), text: "body".to_owned(), features: false, ..Default::default() };
+        let plain = |shown: &str| FileText { shown: shown.to_owned(), ..FileText::default() };
+        let made = line(b"a/\"b\"", &plain("one\ntwo"), &fields).unwrap();
+        assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
+        let lossy = line(b"a\xff", &plain(""), &fields).unwrap();
+        assert_eq!(lossy, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
+        let lost = FileText { lossy: Some(b"f\xfc\"r".to_vec()), ..plain("f\u{fffd}\"r") };
+        assert_eq!(line(b"a", &lost, &fields).unwrap(), br#"{"key":"a","body":"f\udcfc\"r"}"#);
+    }
+
+    #[test]
+    fn invalid_utf8_is_replaced_on_request_but_not_in_binary_files() {
+        let read = |bytes: &'static [u8]| {
+            let name = Arc::from(Path::new("in"));
+            let origin = Origin::Stream { name, reader: Box::new(bytes) };
+            let reader = Reader::open_verbatim(origin, &Arc::default()).unwrap();
+            read_contents(reader, &reading(100, InvalidUtf8::Replace)).unwrap()
+        };
+        let lossy = Some(b"f\xfcr\xe4\xb8".to_vec());
+        let replaced = FileText { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
+        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
+        assert_eq!(read("für".as_bytes()), text("für"));
+        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2, is_tar: false });
+    }
+
+    fn wanted(globs: &[&str], paths: &[&'static str]) -> Vec<&'static str> {
+        let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+        let patterns = Patterns::new(&globs).unwrap();
+        paths.iter().copied().filter(|path| patterns.want(Path::new(path))).collect()
+    }
+
+    #[test]
+    fn patterns_match_names_or_paths_below_the_folder() {
+        let paths = ["a.jsonl", "en/a.jsonl", "en/b.txt", "en/old/c.jsonl", "de/a.jsonl"];
+        assert_eq!(wanted(&[], &paths), paths);
+        assert_eq!(wanted(&["*.jsonl"], &paths), ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&["en/*"], &paths), ["en/a.jsonl", "en/b.txt"]);
+        assert_eq!(wanted(&["!*.txt", "{en,de}/**", "!**/old/**"], &paths), ["en/a.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&["![ab].*"], &paths), ["en/old/c.jsonl"]);
+        let bad = Patterns::new(&["![".to_owned()]).unwrap_err();
+        assert!(bad.starts_with("--glob: "), "{bad}");
+    }
+}

@@ -1,0 +1,495 @@
+//! Opens a path or standard input as a stream of uncompressed bytes. Decompresses gzip and zstd, and detects other
+//! compressions and archives.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use twindex::format::header::{self, Role};
+use zstd::stream::read::Decoder;
+
+use crate::input::place::{Place, Problem};
+
+/// Read size in bytes for a file that is decompressed.
+const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
+
+/// Base-2 logarithm of the maximum window size of a zstd stream in bytes: 128 MiB, the default limit of `zstd -d`. It
+/// is smaller in fuzzing, where larger allocations are reported as bugs.
+const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
+
+/// A compression of text files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, with the file name suffix `.gz`.
+    Gzip,
+    /// zstd, with the file name suffix `.zst`.
+    Zstd,
+}
+
+impl Compression {
+    /// Returns the compression that the suffix of `path` indicates: `.gz`, `.zst` or `.zstd`, in upper or lower case.
+    pub(crate) fn promised(path: &Path) -> Option<Self> {
+        match path.extension()? {
+            suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
+            suffix if ["zst", "zstd"].iter().any(|name| suffix.eq_ignore_ascii_case(name)) => {
+                Some(Self::Zstd)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the compression that the first bytes of a stream indicate. None of the magic numbers is valid UTF-8 or
+    /// JSON, except for the number of a skippable zstd frame, which contains a control character.
+    fn found(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Returns the suffix that is added to the name of a compressed file.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Returns `path` without its compression suffix, if it has one.
+pub(crate) fn without_compression(path: &Path) -> PathBuf {
+    if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
+}
+
+/// The source of a stream's bytes.
+pub(crate) enum Origin {
+    /// A regular file. It is opened only when it is read, since there may be more files than a process may open.
+    File(PathBuf),
+    /// Standard input or a pipe, which can be opened only once.
+    Stream { name: Arc<Path>, reader: Box<dyn Read + Send> },
+}
+
+impl Origin {
+    /// Returns the name of the input for messages.
+    pub(crate) fn name(&self) -> Arc<Path> {
+        match self {
+            Self::File(path) => Arc::from(path.as_path()),
+            Self::Stream { name, .. } => Arc::clone(name),
+        }
+    }
+}
+
+/// Creates a zstd decoder that accepts a window of up to 2 to the power of `window_log_max` bytes.
+///
+/// # Errors
+///
+/// The zstd library cannot allocate memory.
+pub(crate) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
+    zstd_by(stream, window_log_max, &[])
+}
+
+/// Magic number of a skippable frame that contains the dictionary of the following frames, as in `.warc.zst` archives
+/// of the IIPC. Decoders that do not know it skip the frame.
+const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+/// Magic numbers of a dictionary and of a compressed dictionary.
+const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
+const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Maximum size of a dictionary in bytes.
+const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
+
+/// Returns the dictionary at the start of a stream; empty if the skippable frame has other content.
+fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
+    let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
+    let mut head = [0; 8];
+    stream.read_exact(&mut head).map_err(cannot)?;
+    let [.., a, b, c, d] = head;
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if length > DICTIONARY_BYTES_MAX {
+        return Err(format!(
+            "its zstd dictionary has {length} bytes, and {DICTIONARY_BYTES_MAX} is the most"
+        ));
+    }
+    let mut bytes = Vec::new();
+    stream.take(length as u64).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() < length {
+        return Err("truncated: it ends in its zstd dictionary".to_owned());
+    }
+    if bytes.starts_with(&COMPRESSED) {
+        let mut plain = Vec::new();
+        let decoder = zstd_within(&bytes[..], WINDOW_LOG_MAX)?;
+        decoder.take(DICTIONARY_BYTES_MAX as u64 + 1).read_to_end(&mut plain).map_err(cannot)?;
+        if plain.len() > DICTIONARY_BYTES_MAX {
+            return Err(format!("its zstd dictionary has more than {DICTIONARY_BYTES_MAX} bytes"));
+        }
+        bytes = plain;
+    }
+    Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
+}
+
+/// Like [`zstd_within`], with a dictionary if it is not empty.
+fn zstd_by<'d, R: BufRead>(
+    stream: R,
+    window_log_max: u32,
+    dictionary: &[u8],
+) -> Result<Decoder<'d, R>, String> {
+    Decoder::with_dictionary(stream, dictionary)
+        .and_then(|mut decoder| {
+            decoder.window_log_max(window_log_max)?;
+            Ok(decoder)
+        })
+        .map_err(|error| format!("cannot start zstd: {error}"))
+}
+
+/// Length in bytes of the magic number, version and role at the start of twindex files.
+const OURS_BYTES: usize = 11;
+
+/// Returns the kind of a twindex file, and the command that reads it; `None` if these are not the first bytes of such a
+/// file. Twindex files are not documents.
+fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
+    let role = start[OURS_BYTES - 1];
+    start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
+        "a file of sketches; `twindex build` reads it, from a regular file"
+    } else if role == Role::Idf as u8 {
+        "an idf table, not documents; name it with --idf"
+    } else {
+        "a file of an index, not documents"
+    })
+}
+
+/// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work is done.
+///
+/// Decompresses one byte, because a zstd window above the limit is detected only by decompressing. If `may_break`, a
+/// stream that is truncated before this byte is not an error.
+///
+/// # Errors
+///
+/// The errors of [`Reader::open`] and of reading the first bytes.
+pub(crate) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
+    let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+    reader.may_break = may_break;
+    reader.read_once(&mut [0]).map(drop)
+}
+
+/// The uncompressed bytes of an input, with its name and the number of bytes read from it.
+pub(crate) struct Reader {
+    name: Arc<Path>,
+    inner: Box<dyn Read + Send>,
+    compression: Option<Compression>,
+    /// Whether a compressed stream may be truncated, and the reason why it was.
+    may_break: bool,
+    broke_off: Option<String>,
+    /// Number of bytes read from all inputs, and its value when this input was opened.
+    consumed: Arc<AtomicU64>,
+    consumed_before: u64,
+    /// The size of a regular file in bytes; `None` for other inputs.
+    file_bytes: Option<u64>,
+}
+
+impl Reader {
+    /// Opens `origin`. Decompresses it if its first bytes indicate a compression.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or read, or is not compressed although its name says so.
+    pub(crate) fn open(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
+        let promised = match &origin {
+            Origin::File(path) => Compression::promised(path),
+            Origin::Stream { .. } => None,
+        };
+        let mut reader = Self::open_verbatim(origin, consumed)?;
+        let mut start = [0; OURS_BYTES];
+        let mut filled = 0;
+        while filled < start.len() {
+            match reader.read_once(&mut start[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        if let Some(ours) = one_of_ours(&start) {
+            return Err(reader.problem(ours.to_owned()));
+        }
+        if let Some((what, command)) = packed(&start[..filled]) {
+            let shown = reader.name.display();
+            return Err(reader.problem(format!(
+                "is {what}, which twindex does not decode: unpack it, as `{command} {shown}` does"
+            )));
+        }
+        if promised.is_some() && filled == 0 {
+            return Err(reader.problem("empty, where its name says that it is compressed".to_owned()));
+        }
+        let found = Compression::found(&start[..filled]);
+        if let Some(promised) = promised
+            && found != Some(promised)
+        {
+            let found = found.map_or_else(
+                || format!("its first bytes are \"{}\"", start[..filled].escape_ascii()),
+                |other| format!("it is {}", other.name()),
+            );
+            return Err(reader.problem(format!("named as {}, but {found}; rename it", promised.name())));
+        }
+        let whole = Cursor::new(start).take(filled as u64).chain(reader.inner);
+        reader.inner = match found {
+            None => Box::new(whole),
+            Some(Compression::Gzip) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                // guard: all members of gzip are decompressed
+                // without it: Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+                // -> Box::new(flate2::bufread::GzDecoder::new(whole))
+                Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+            }
+            Some(Compression::Zstd) => {
+                let mut whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                let dictionary = if start.starts_with(&DICTIONARY_FRAME) {
+                    dictionary(&mut whole)
+                } else {
+                    Ok(Vec::new())
+                };
+                // guard: zstd of an input has a window of 128 MiB at most
+                // without it: WINDOW_LOG_MAX -> 31
+                let decoder = dictionary.and_then(|dictionary| zstd_by(whole, WINDOW_LOG_MAX, &dictionary));
+                Box::new(decoder.map_err(|reason| {
+                    let place = Place::file(Arc::clone(&reader.name));
+                    Problem { place, reason }
+                })?)
+            }
+        };
+        reader.compression = found;
+        Ok(reader)
+    }
+
+    /// Opens `origin` without decompressing it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened.
+    pub(crate) fn open_verbatim(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
+        let name = origin.name();
+        let (inner, file_bytes): (Box<dyn Read + Send>, _) = match origin {
+            Origin::File(path) => {
+                let file = File::open(&path).map_err(|error| cannot(&path, "open", &error))?;
+                let metadata = file.metadata().map_err(|error| cannot(&path, "read the size", &error))?;
+                (Box::new(file), metadata.is_file().then_some(metadata.len()))
+            }
+            Origin::Stream { reader, .. } => (reader, None),
+        };
+        let inner = Box::new(Counting { inner, consumed: Arc::clone(consumed) });
+        let consumed = Arc::clone(consumed);
+        let consumed_before = consumed.load(Ordering::Relaxed);
+        let (may_break, broke_off) = (false, None);
+        Ok(Self {
+            name,
+            inner,
+            compression: None,
+            may_break,
+            broke_off,
+            consumed,
+            consumed_before,
+            file_bytes,
+        })
+    }
+
+    /// Returns the name of the input for messages.
+    pub(crate) fn name(&self) -> &Arc<Path> {
+        &self.name
+    }
+
+    /// Returns the size in bytes of a regular file that is not decompressed; `None` for other inputs.
+    pub(crate) fn plain_bytes(&self) -> Option<u64> {
+        self.file_bytes.filter(|_| self.compression.is_none())
+    }
+
+    /// Returns whether the input is standard input or another pipe.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.file_bytes.is_none()
+    }
+
+    /// Reads up to `buffer.len()` bytes. Returns 0 at the end.
+    ///
+    /// # Errors
+    ///
+    /// The error of [`Reader::explain`].
+    pub(crate) fn read_once(&mut self, buffer: &mut [u8]) -> Result<usize, Problem> {
+        loop {
+            match self.inner.read(buffer) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error)
+                    if self.may_break
+                        && self.compression.is_some()
+                        && error.kind() == io::ErrorKind::UnexpectedEof =>
+                {
+                    self.broke_off = Some(self.explain(&error).reason);
+                    return Ok(0);
+                }
+                Err(error) => return Err(self.explain(&error)),
+            }
+        }
+    }
+
+    /// Makes the reader treat truncated compressed data as the end of the stream, not as an error.
+    pub(crate) fn read_to_its_break(&mut self) {
+        self.may_break = true;
+    }
+
+    /// Returns the reason why the stream is truncated; `None` if it is not.
+    pub(crate) fn broke_off(&self) -> Option<&str> {
+        self.broke_off.as_deref()
+    }
+
+    /// Converts an I/O error of the input to a problem with a message.
+    pub(crate) fn explain(&self, error: &io::Error) -> Problem {
+        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let Some(compression) = self.compression.map(Compression::name) else {
+            return self.problem(format!("cannot read on after {read} bytes: {error}"));
+        };
+        self.problem(if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("truncated: the {compression} stream goes on after its last byte, {read} bytes were read")
+        } else if error.to_string().contains("too much memory") {
+            format!("cannot undo {compression}: {error}; pipe it in as `-` from `zstd -dc --long=31`")
+        } else {
+            format!("cannot undo {compression} after {read} bytes: {error}")
+        })
+    }
+
+    /// Returns a problem that concerns the whole input.
+    fn problem(&self, reason: String) -> Problem {
+        Problem { place: Place::file(Arc::clone(&self.name)), reason }
+    }
+
+    /// Counts the unread rest of the file as read, so that a progress bar reaches its end.
+    pub(crate) fn skip_rest(self) {
+        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
+        self.consumed.fetch_add(rest, Ordering::Relaxed);
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer)
+    }
+}
+
+/// Returns a problem with the message `path: cannot OPERATION: error`.
+pub(crate) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
+    Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
+}
+
+/// Counts the bytes read from an input, before decompression.
+struct Counting {
+    inner: Box<dyn Read + Send>,
+    consumed: Arc<AtomicU64>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.consumed.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffix_in_any_case_determines_compression_and_format() {
+        let cases = [
+            ("a.jsonl", None, true),
+            ("a.ndjson.gz", Some(Compression::Gzip), true),
+            ("a.JSON.ZST", Some(Compression::Zstd), true),
+            ("a.txt.gz", Some(Compression::Gzip), false),
+            ("a.gz", Some(Compression::Gzip), false),
+            ("jsonl", None, false),
+            (".gz", None, false),
+            ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
+            ("a.jl.zstd", Some(Compression::Zstd), true),
+            ("a.jsonlines", None, true),
+        ];
+        for (name, compression, jsonl) in cases {
+            assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
+            let kind = crate::input::open::kind::Kind::of_name(Path::new(name));
+            assert_eq!(kind == Some(crate::input::open::kind::Kind::Jsonl), jsonl, "{name}");
+        }
+        assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
+        assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
+    }
+
+    /// Returns a file with a dictionary at its start, uncompressed or compressed, followed by frames.
+    fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
+        let mut all = DICTIONARY_FRAME.to_vec();
+        all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
+        all.extend_from_slice(dictionary);
+        for frame in frames {
+            all.extend_from_slice(frame);
+        }
+        all
+    }
+
+    #[test]
+    fn zstd_is_decoded_with_the_dictionary_before_it() {
+        let samples: Vec<Vec<u8>> = (0..400_u32)
+            .map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes())
+            .collect();
+        let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
+        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+        let frames: Vec<Vec<u8>> =
+            samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
+        let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+        let wanted = samples[..3].concat();
+        let read = |bytes: Vec<u8>| {
+            let reader = Box::new(Cursor::new(bytes));
+            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+            let mut all = Vec::new();
+            let mut reader = Reader::open(origin, &Arc::default()).map_err(|problem| problem.to_string())?;
+            reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
+            Ok::<_, String>(all)
+        };
+        assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
+        let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
+        assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
+        // Without the dictionary, the frames cannot be decoded. A skippable frame with other content is ignored.
+        assert!(read(frames.concat()).is_err());
+        let plain = zstd::bulk::compress(b"words", 3).unwrap();
+        assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));
+        let mut long = DICTIONARY_FRAME.to_vec();
+        long.extend_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read([&long[..], b"    "].concat()).unwrap_err().contains("16777216 is the most"));
+        assert!(read(with_dictionary(&dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
+    }
+
+    #[test]
+    fn skippable_frame_is_recognised_as_zstd() {
+        assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
+        assert_eq!(Compression::found(b"P*M"), None);
+        assert_eq!(Compression::found(b""), None);
+    }
+}
+
+/// Returns the name of the unsupported format that these first bytes indicate, and the command that unpacks it.
+pub(crate) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => ("bzip2", "bzip2 -dc"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", "lz4 -dc"),
+        [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", "7z x -so"),
+        _ => return None,
+    })
+}
+
+/// Returns whether these are the first bytes of a tar archive.
+pub(crate) fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}

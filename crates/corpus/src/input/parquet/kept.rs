@@ -1,0 +1,561 @@
+//! Copies kept rows of Parquet files as they are stored, so that the output has the types, logical types, order,
+//! compression and metadata of the input.
+//!
+//! Values are decoded only to their physical types, so that values whose meaning is not supported are copied, too: a
+//! 96-bit timestamp that no other type can represent, or a column that only another reader supports. Each row group
+//! becomes one row group without the removed rows, so that metadata about its sort order is still valid.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, ensure};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::writer::ColumnWriterImpl;
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
+    Int64Type, Int96Type,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData, SortingColumn};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
+
+use crate::input::content::PARQUET;
+use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
+use crate::input::kept::{keys, names};
+use crate::input::parquet::columns::{
+    ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, row, rows_at_once,
+};
+use crate::input::parquet::cut::{TextColumn, TextCuts, sorting_without, text_columns};
+use crate::input::parquet::decoded::column_reader;
+use crate::input::parquet::thrift::Checked;
+use crate::input::text::cuts::Cuts;
+use crate::work::file::{Hashed, WrittenFile};
+
+/// Metadata key under which Arrow writers store the Arrow schema of the columns.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// Maximum number of distinct values for which a bloom filter is sized; it then has a few megabytes.
+const BLOOM_VALUES_MAX: u64 = 1 << 22;
+
+/// Files of kept rows, one for each set of columns, in the order in which the sets first occurred.
+pub(crate) struct Writers<'n> {
+    folder: PathBuf,
+    /// The start of the file names.
+    stem: &'static str,
+    annotation: Option<Annotation<'n>>,
+    /// The spans to remove from texts; `None` to copy texts unchanged.
+    cuts: Option<Cuts<'n>>,
+    files: Vec<ParquetOutput>,
+    pending: Option<Pending>,
+}
+
+/// A file of kept rows.
+struct ParquetOutput {
+    columns: ParquetColumns,
+    /// The writer; `None` before the first rows are copied.
+    writer: Option<SerializedFileWriter<Hashed<fs::File>>>,
+    rows: u64,
+    /// Writes the keys that are not in the rows; `None` if there are none.
+    keys: Option<keys::KeyWriter>,
+    /// The keys of the metadata entries that were copied.
+    said: HashSet<String>,
+}
+
+impl ParquetOutput {
+    /// Copies the file-level metadata of an input, except for keys that were copied from an earlier input. Inputs may
+    /// have different values for a key, such as the number of rows.
+    fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
+        let Some(writer) = &mut self.writer else { return };
+        let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        // The Arrow schema describes only the columns of the input.
+        let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
+        let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
+        self.said.extend(new.iter().map(|said| said.key.clone()));
+        for said in new {
+            writer.append_key_value_metadata(said);
+        }
+    }
+}
+
+/// Rows that are not yet copied: in ascending order, from one input file to one output file.
+struct Pending {
+    file: Arc<ParquetFile>,
+    at: usize,
+    rows: Vec<u64>,
+    /// The indices of the rows among all documents.
+    documents: Vec<u32>,
+}
+
+impl<'n> Writers<'n> {
+    pub(crate) fn new(folder: &Path, stem: &'static str, annotation: Option<Annotation<'n>>) -> Self {
+        let folder = folder.to_owned();
+        Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
+    }
+
+    /// Sets the spans to remove from texts.
+    pub(crate) fn set_cuts(&mut self, cuts: Cuts<'n>) {
+        self.cuts = Some(cuts);
+    }
+
+    /// Returns the name of the output file with this index.
+    fn name(&self, at: usize) -> String {
+        names::name(self.stem, PARQUET, at, None)
+    }
+
+    /// Adds a row to copy, given its line, and its key if the row has another key or none. Rows must be added file by
+    /// file, in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// An input file cannot be read again, or an output file cannot be written.
+    pub(crate) fn push(
+        &mut self,
+        file: &Arc<ParquetFile>,
+        line: &[u8],
+        document: u32,
+        key: Option<&[u8]>,
+    ) -> anyhow::Result<()> {
+        let row = row(line).context("a row without its number")?;
+        let at = match &mut self.pending {
+            Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
+                rows.push(row);
+                documents.push(document);
+                *at
+            }
+            _ => {
+                self.flush()?;
+                let at = self.place(file);
+                let (file, rows, documents) = (Arc::clone(file), vec![row], vec![document]);
+                self.pending = Some(Pending { file, at, rows, documents });
+                at
+            }
+        };
+        let name = self.name(at);
+        let output = &mut self.files[at];
+        output.rows += 1;
+        let Some(key) = key else { return Ok(()) };
+        let mut write = || -> std::io::Result<()> {
+            let keys = match &mut output.keys {
+                Some(keys) => keys,
+                none => none.insert(keys::KeyWriter::open(&self.folder, &name, None)?),
+            };
+            keys.push(output.rows, key)
+        };
+        write().with_context(|| format!("{name}.keys: cannot write"))
+    }
+
+    /// Returns the index of the output file for rows with the columns of `file`.
+    fn place(&mut self, file: &ParquetFile) -> usize {
+        self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
+            let columns = file.columns.clone();
+            self.files.push(ParquetOutput {
+                columns,
+                writer: None,
+                rows: 0,
+                keys: None,
+                said: HashSet::new(),
+            });
+            self.files.len() - 1
+        })
+    }
+
+    /// Creates the output file for rows with the columns of `file`, so that it exists even if no row is kept.
+    ///
+    /// # Errors
+    ///
+    /// The input file cannot be read again, or the output file cannot be created.
+    pub(crate) fn make(&mut self, file: &Arc<ParquetFile>) -> anyhow::Result<()> {
+        self.flush()?;
+        let at = self.place(file);
+        if self.files[at].writer.is_some() {
+            return Ok(());
+        }
+        let file = Arc::clone(file);
+        self.pending = Some(Pending { file, at, rows: Vec::new(), documents: Vec::new() });
+        self.flush()
+    }
+
+    /// Copies the pending rows.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Some(Pending { file, at, rows, documents }) = self.pending.take() else { return Ok(()) };
+        let shown = file.path.display();
+        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
+        ensure!(
+            // guard: a Parquet file that changed is not copied from
+            // without it: Stamp::of(&input)? == file.stamp -> true
+            Stamp::of(&input)? == file.stamp,
+            "{shown}: changed since it was read; run again when nothing writes to the input"
+        );
+        let input = guarded(|| ParquetInput::open(input))
+            .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        let (name, annotation, cuts) = (self.name(at), self.annotation, self.cuts);
+        let output = &mut self.files[at];
+        let writer = match &mut output.writer {
+            Some(writer) => writer,
+            none => {
+                let made = fs::File::create_new(self.folder.join(&name));
+                let made = made.with_context(|| format!("{name}: cannot write"))?;
+                let sorting = match cuts {
+                    Some(_) => sorting_without(output.columns.sorting.as_ref(), &file.text),
+                    None => output.columns.sorting.clone(),
+                };
+                let properties = Arc::new(properties(&input.metadata, sorting));
+                let root = annotation.map_or_else(
+                    || Ok(Arc::clone(&output.columns.root)),
+                    |annotation| columns(&output.columns.root, annotation.noted),
+                );
+                let made =
+                    root.and_then(|root| SerializedFileWriter::new(Hashed::new(made), root, properties));
+                none.insert(made.with_context(|| format!("{name}: cannot write"))?)
+            }
+        };
+        let text = cuts.map(|cuts| (cuts, &file.text[..]));
+        let copied = guarded(|| copy(&input, (&rows, &documents), (annotation, text), writer));
+        copied.map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        output.say(&input.metadata, annotation.is_some());
+        Ok(())
+    }
+
+    /// Copies the pending rows, syncs the files, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Writers::push`].
+    pub(crate) fn finish(&mut self) -> anyhow::Result<Vec<WrittenFile>> {
+        self.flush()?;
+        let mut files = Vec::new();
+        for (at, ParquetOutput { writer, keys, .. }) in
+            std::mem::take(&mut self.files).into_iter().enumerate()
+        {
+            let name = names::name(self.stem, PARQUET, at, None);
+            let keys = keys.map(keys::KeyWriter::finish).transpose();
+            let keys = keys.with_context(|| format!("{name}.keys: cannot write"))?.map(|keys| keys.digest());
+            let Some(writer) = writer else { continue };
+            let whole = || -> anyhow::Result<_> {
+                let mut output = writer.into_inner()?;
+                output.flush()?;
+                let (file, hash) = output.into_parts();
+                file.sync_all()?;
+                Ok(hash.digest())
+            };
+            let digest = whole().with_context(|| format!("{name}: cannot write"))?;
+            files.push(WrittenFile { name, digest, keys });
+        }
+        Ok(files)
+    }
+}
+
+/// An input file that is read again, after it was checked.
+struct ParquetInput {
+    file: Arc<Checked>,
+    metadata: ParquetMetaData,
+}
+
+impl ParquetInput {
+    fn open(file: fs::File) -> Result<Self, String> {
+        let metadata = metadata_of(&file)?;
+        // Only the text and key columns of these rows were checked, so values of other columns may have any size.
+        let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
+        Ok(Self { file: Arc::new(file), metadata })
+    }
+}
+
+/// Returns the properties of a writer that keeps the format of the columns in a file.
+fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
+    let mut most_values = HashMap::new();
+    // Whether a dictionary column has a bloom filter is taken from the file, not from the writer's default.
+    let mut builder = WriterProperties::builder()
+        .set_sorting_columns(sorting)
+        .set_bloom_filter_for_dictionary_encoded_chunks(true);
+    if let Some(group) = metadata.row_groups().first() {
+        for column in group.columns() {
+            let path = column.column_path().clone();
+            builder = builder.set_column_compression(path.clone(), column.compression());
+            let has_dictionary = column.dictionary_page_offset().is_some()
+                || column.encodings().any(|encoding| encoding == Encoding::RLE_DICTIONARY);
+            builder = builder.set_column_dictionary_enabled(path, has_dictionary);
+        }
+    }
+    for group in metadata.row_groups() {
+        for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
+            let path = column.column_path().clone();
+            // An upper bound; the filter shrinks to the number of values inserted.
+            let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
+            let known = most_values.entry(path.clone()).or_insert(0);
+            *known = values.max(*known);
+            builder = builder.set_column_bloom_filter_max_ndv(path, *known);
+        }
+    }
+    builder.build()
+}
+
+/// Copies rows, in ascending order, from one file to the end of another.
+fn copy(
+    input: &ParquetInput,
+    (rows, documents): (&[u64], &[u32]),
+    (annotation, text): (Option<Annotation<'_>>, Option<(Cuts<'_>, &[usize])>),
+    output: &mut SerializedFileWriter<Hashed<fs::File>>,
+) -> Result<(), String> {
+    let failed = |error: ParquetError| error.to_string();
+    let metadata = &input.metadata;
+    let at_once = rows_at_once(metadata);
+    let (mut first, mut rest, mut rest_of_documents) = (0, rows, documents);
+    for group in metadata.row_groups() {
+        let end = first + u64::try_from(group.num_rows()).map_err(|_| "a group of fewer than no rows")?;
+        let (own, others) = rest.split_at(rest.partition_point(|row| *row < end));
+        rest = others;
+        let (own_documents, other_documents) = rest_of_documents.split_at(own.len());
+        rest_of_documents = other_documents;
+        if !own.is_empty() {
+            let runs = runs(own, first)?;
+            let texts = match text {
+                Some((cuts, text)) => cut_texts(input, group, (cuts, text), own_documents, (&runs, at_once))?,
+                None => HashMap::new(),
+            };
+            let mut writer = output.next_row_group().map_err(failed)?;
+            for column in 0..group.num_columns() {
+                let from = column_reader(&input.file, group, column).map_err(failed)?;
+                let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
+                match (from, texts.get(&column)) {
+                    (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {
+                        let to = to.typed::<ByteArrayType>();
+                        copy_values(from, to, &runs, at_once, |values, defined, first| {
+                            cuts.leave_out(*text, values, defined, first)
+                        })?;
+                    }
+                    (_, Some(_)) => return Err("its column holds no texts".to_owned()),
+                    (from, None) => copy_column(from, &mut to, &runs, at_once)?,
+                }
+                to.close().map_err(failed)?;
+            }
+            if let Some(annotation) = annotation {
+                write(&mut writer, own_documents, annotation).map_err(failed)?;
+            }
+            writer.close().map_err(failed)?;
+        }
+        first = end;
+    }
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len()))
+    }
+}
+
+/// Returns the spans to remove from the text columns in the rows of a row group; `None` if no text changes.
+fn cut_texts<'c>(
+    input: &ParquetInput,
+    group: &RowGroupMetaData,
+    (cuts, text): (Cuts<'c>, &[usize]),
+    documents: &'c [u32],
+    (runs, at_once): (&[(usize, usize)], usize),
+) -> Result<HashMap<usize, (TextColumn, TextCuts<'c>)>, String> {
+    let mut next = TextCuts::new(cuts, documents);
+    let mut all = HashMap::new();
+    if next.is_empty() {
+        return Ok(all);
+    }
+    let columns = text_columns(&input.metadata, text)?;
+    if columns.is_empty() {
+        return Err("its text is in no column".to_owned());
+    }
+    for (number, &(column, of_text)) in columns.iter().enumerate() {
+        all.insert(column, (of_text, next.clone()));
+        if number + 1 < columns.len() {
+            let from = column_reader(&input.file, group, column).map_err(|error| error.to_string())?;
+            next.pass(of_text, from, runs, at_once)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the runs of consecutive rows in a row group: for each run, the number of rows skipped before it, and its
+/// length.
+fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut next = first;
+    for &row in rows {
+        let before = row.checked_sub(next).and_then(|before| usize::try_from(before).ok());
+        let before = before.ok_or("rows that do not ascend, or more than this machine can address")?;
+        match runs.last_mut() {
+            Some((_, rows)) if before == 0 => *rows += 1,
+            _ => runs.push((before, 1)),
+        }
+        next = row + 1;
+    }
+    Ok(runs)
+}
+
+/// Copies rows of a column in a row group.
+fn copy_column(
+    from: ColumnReader,
+    to: &mut SerializedColumnWriter<'_>,
+    runs: &[(usize, usize)],
+    at_once: usize,
+) -> Result<(), String> {
+    match from {
+        ColumnReader::BoolColumnReader(from) => {
+            copy_values(from, to.typed::<BoolType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int32ColumnReader(from) => {
+            copy_values(from, to.typed::<Int32Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int64ColumnReader(from) => {
+            copy_values(from, to.typed::<Int64Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::Int96ColumnReader(from) => {
+            copy_values(from, to.typed::<Int96Type>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::FloatColumnReader(from) => {
+            copy_values(from, to.typed::<FloatType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::DoubleColumnReader(from) => {
+            copy_values(from, to.typed::<DoubleType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::ByteArrayColumnReader(from) => {
+            copy_values(from, to.typed::<ByteArrayType>(), runs, at_once, as_they_are)
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(from) => {
+            copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once, as_they_are)
+        }
+    }
+}
+
+/// Changes no values.
+#[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
+fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
+    Ok(())
+}
+
+/// Copies values of one type, `at_once` rows at a time. `change` receives the values to write next, the definition
+/// level of each, and the number of rows written before.
+fn copy_values<T: DataType>(
+    mut from: ColumnReaderImpl<T>,
+    to: &mut ColumnWriterImpl<'_, T>,
+    runs: &[(usize, usize)],
+    at_once: usize,
+    change: impl Fn(&mut Vec<T::T>, &[i16], usize) -> Result<(), String>,
+) -> Result<(), String> {
+    let failed = |error: ParquetError| error.to_string();
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut held, mut written) = (0, 0);
+    let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
+        change(values, defined, written)?;
+        written += held;
+        // Columns with exactly one value in each row have no levels.
+        let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
+        let (of_values, of_lists) =
+            (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
+        to.write_batch(values, of_values, of_lists).map_err(failed)?;
+        values.clear();
+        defined.clear();
+        repeated.clear();
+        Ok::<_, String>(())
+    };
+    for &(before, rows) in runs {
+        let skipped = from.skip_records(before).map_err(failed)?;
+        let mut left = rows;
+        while left > 0 && skipped == before {
+            let wanted = left.min(at_once - held);
+            let read = from.read_records(wanted, Some(&mut defined), Some(&mut repeated), &mut values);
+            let (records, ..) = read.map_err(failed)?;
+            if records == 0 {
+                break;
+            }
+            (left, held) = (left - records, held + records);
+            if held == at_once {
+                write(held, &mut values, &mut defined, &mut repeated)?;
+                held = 0;
+            }
+        }
+        if left > 0 {
+            return Err("a column has fewer rows than are said".to_owned());
+        }
+    }
+    write(held, &mut values, &mut defined, &mut repeated)
+}
+
+/// Number of decisions that are in memory at a time.
+const TOGETHER: usize = 4096;
+
+/// Returns the columns of the input, followed by the added columns.
+pub(crate) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
+    let mut fields = root.get_fields().to_vec();
+    for field in noted.fields() {
+        let (of_type, logical) = match field {
+            NoteField::ClusterId | NoteField::ClusterSize => (PhysicalType::INT64, None),
+            NoteField::Kept => (PhysicalType::BOOLEAN, None),
+            NoteField::Score => (PhysicalType::DOUBLE, None),
+            NoteField::NearKey | NoteField::Spans => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = if matches!(field, NoteField::Kept | NoteField::Spans) {
+            Repetition::REQUIRED
+        } else {
+            Repetition::OPTIONAL
+        };
+        let name = noted.name(field);
+        let column = Type::primitive_type_builder(&name, of_type);
+        fields.push(Arc::new(column.with_repetition(repetition).with_logical_type(logical).build()?));
+    }
+    Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
+}
+
+/// Writes the added columns of a row group whose rows are these documents.
+pub(crate) fn write<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    documents: &[u32],
+    annotation: Annotation<'_>,
+) -> Result<(), ParquetError> {
+    for field in annotation.noted.fields() {
+        let missing = || ParquetError::General("fewer columns than were added".to_owned());
+        let mut column = group.next_column()?.ok_or_else(missing)?;
+        for some in documents.chunks(TOGETHER) {
+            let notes: Vec<DocumentNote> = some.iter().map(|&document| (annotation.of)(document)).collect();
+            let levels = |is_there: fn(&DocumentNote) -> bool| -> Vec<i16> {
+                notes.iter().map(|note| i16::from(is_there(note))).collect()
+            };
+            match field {
+                NoteField::ClusterId | NoteField::ClusterSize => {
+                    let of = |(id, size)| i64::from(if field == NoteField::ClusterId { id } else { size });
+                    let values: Vec<i64> = notes.iter().filter_map(|note| note.cluster.map(of)).collect();
+                    let levels = levels(|note| note.cluster.is_some());
+                    column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
+                }
+                NoteField::Kept => {
+                    let values: Vec<bool> = notes.iter().map(|note| note.is_kept).collect();
+                    column.typed::<BoolType>().write_batch(&values, None, None)?;
+                }
+                NoteField::Score => {
+                    let values: Vec<f64> = notes.iter().filter_map(score).collect();
+                    let levels = levels(|note| score(note).is_some());
+                    column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
+                }
+                NoteField::Spans => {
+                    let values: Vec<ByteArray> =
+                        notes.iter().map(|note| ByteArray::from(note.spans.clone())).collect();
+                    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                }
+                NoteField::NearKey => {
+                    // String columns must be UTF-8.
+                    let of = |key: &Vec<u8>| ByteArray::from(String::from_utf8_lossy(key).as_ref());
+                    let values: Vec<ByteArray> =
+                        notes.iter().filter_map(|note| note.near_key.as_ref().map(of)).collect();
+                    let levels = levels(|note| note.near_key.is_some());
+                    column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
+                }
+            }
+        }
+        column.close()?;
+    }
+    Ok(())
+}
+
+fn score(note: &DocumentNote) -> Option<f64> {
+    std::str::from_utf8(&note.score).ok()?.parse().ok()
+}

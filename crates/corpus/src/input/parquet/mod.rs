@@ -1,0 +1,8 @@
+//! Parquet files: reads the requested columns, and copies kept rows.
+
+pub(crate) mod columns;
+pub(crate) mod cut;
+pub(crate) mod decoded;
+pub(crate) mod kept;
+pub(crate) mod leaves;
+pub(crate) mod thrift;

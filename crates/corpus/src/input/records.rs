@@ -1,0 +1,179 @@
+//! The records of one input, whatever its format: finds their ends, and leaves parsing to other threads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::input::archives::{arc, warc};
+use crate::input::batch::Batch;
+use crate::input::content::{Ending, Form, FoundLine};
+use crate::input::jsonl::lines::JsonLines;
+use crate::input::kept::keys::KeptKeys;
+use crate::input::open::kind::Kind;
+use crate::input::open::reader::{Origin, Reader};
+use crate::input::open::window::Window;
+use crate::input::parquet::columns;
+use crate::input::parser::Parser;
+use crate::input::partition;
+use crate::input::place::{Place, Problem};
+use crate::input::tables::dialect::RowDialect;
+use crate::input::tables::rows;
+
+/// An input with records.
+pub(crate) struct Records {
+    stream: Stream,
+    /// The keys that are stored outside the records; `None` if there are none.
+    keys: Option<KeptKeys>,
+}
+
+pub(crate) enum Stream {
+    Lines(JsonLines),
+    Rows(Box<rows::TableRows>, Form),
+    Archive(warc::ArchiveRecords, Form),
+    Arc(arc::ArchiveRecords),
+    Columns(Box<columns::ParquetRows>, Form),
+}
+
+impl Records {
+    /// Opens an input, and reads the header before its records.
+    pub(crate) fn open(
+        origin: Origin,
+        kind: Kind,
+        parser: &Parser,
+        bytes_max: usize,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let keys = match &origin {
+            Origin::File(path) => KeptKeys::beside(path)?,
+            Origin::Stream { .. } => None,
+        };
+        let name = origin.name();
+        let partitioned = partition::Partitioned::of(parser, &name);
+        let parser = partitioned.as_ref().map_or(parser, |partitioned| &partitioned.parser);
+        let keyed = keys.is_some().then(|| parser.of_other_keys());
+        let parser = keyed.as_ref().unwrap_or(parser);
+        Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
+    }
+
+    /// Returns a message with the position at which an archive was truncated; `None` if it was not.
+    pub(crate) fn cut(&self) -> Option<String> {
+        match &self.stream {
+            Stream::Archive(records, _) => records.cut(),
+            Stream::Arc(records) => records.cut(),
+            Stream::Lines(_) | Stream::Rows(..) | Stream::Columns(..) => None,
+        }
+    }
+
+    /// Returns whether reading the next record would block until a pipe has more data. Only known for JSON Lines; false
+    /// for other formats.
+    pub(crate) fn would_wait(&self) -> bool {
+        matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
+    }
+
+    /// Adds the next record to `batch`. Returns false at the end.
+    pub(crate) fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
+        let Self { stream, keys } = self;
+        let mut failed = None;
+        let more = stream.next(|form, name, number, found| {
+            let key = match keys.as_mut().map(|keys| keys.of(number)).transpose() {
+                Ok(key) => key.flatten(),
+                Err(problem) => {
+                    failed = Some(problem);
+                    return;
+                }
+            };
+            match found {
+                Ok(found) => batch.push_line(form, found, number, name, key),
+                Err(reason) => {
+                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
+                }
+            }
+        })?;
+        failed.map_or(Ok(more), Err)
+    }
+}
+
+impl Stream {
+    /// Like [`Records::open`].
+    fn open(
+        origin: Origin,
+        kind: Kind,
+        parser: &Parser,
+        bytes_max: usize,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let (fields, headers) = (&parser.fields, &parser.headers);
+        if kind == Kind::Parquet {
+            let Origin::File(path) = origin else {
+                let reason = "Parquet is read from its end; name a regular file".to_owned();
+                return Err(Problem { place: Place::file(origin.name()), reason });
+            };
+            let (rows, file) = columns::ParquetRows::open(&path, fields, bytes_max, consumed)?;
+            let form = Form::Columns(headers.push_columns(file));
+            headers.meet(form, false);
+            return Ok(Self::Columns(Box::new(rows), form));
+        }
+        let reader = Reader::open(origin, consumed)?;
+        Ok(match kind {
+            Kind::Jsonl | Kind::Parquet => {
+                let mut lines = JsonLines::new(reader, bytes_max);
+                headers.meet(Form::Json, lines.is_marked()?);
+                Self::Lines(lines)
+            }
+            Kind::Csv | Kind::Tsv => {
+                let written = RowDialect::of(parser.dialect, kind == Kind::Tsv);
+                let is_given = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
+                let window = Window::new(reader);
+                let (rows, header) =
+                    rows::TableRows::open(window, written, is_given, parser.charset, fields, bytes_max)?;
+                let form = Form::Row(headers.push_row(header));
+                headers.meet(form, false);
+                Self::Rows(Box::new(rows), form)
+            }
+            Kind::Arc => {
+                headers.meet(Form::Arc, false);
+                Self::Arc(arc::ArchiveRecords::new(Window::new(reader), bytes_max))
+            }
+            Kind::Wet | Kind::Warc => {
+                let form = Form::Archive { texts: kind == Kind::Wet };
+                headers.meet(form, false);
+                Self::Archive(warc::ArchiveRecords::new(Window::new(reader), bytes_max), form)
+            }
+        })
+    }
+
+    /// Passes the number of the next record, and the record or its error, to `take`, with the name of the stream.
+    /// Returns false at the end.
+    fn next(
+        &mut self,
+        mut take: impl FnMut(Form, Arc<Path>, u64, Result<FoundLine<'_>, String>),
+    ) -> Result<bool, Problem> {
+        match self {
+            Self::Lines(lines) => {
+                let name = Arc::clone(lines.name());
+                let Some((number, found)) = lines.next()? else { return Ok(false) };
+                take(Form::Json, name, number, found.map_err(|bad| bad.reason));
+                Ok(true)
+            }
+            Self::Rows(rows, form) => {
+                let name = Arc::clone(rows.name());
+                rows.next(|number, found| take(*form, name, number, found))
+            }
+            Self::Archive(records, form) => {
+                let name = Arc::clone(records.name());
+                records.next(|number, found| take(*form, name, number, found))
+            }
+            Self::Arc(records) => {
+                let name = Arc::clone(records.name());
+                records.next(|number, found| take(Form::Arc, name, number, found))
+            }
+            Self::Columns(rows, form) => {
+                let Some((number, line)) = rows.next()? else { return Ok(false) };
+                let found =
+                    line.as_deref().map(|line| FoundLine { line, offset: None, ending: Ending::default() });
+                take(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! CSV and TSV tables.
+
+pub(crate) mod dialect;
+pub(crate) mod rows;

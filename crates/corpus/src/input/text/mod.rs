@@ -1,0 +1,7 @@
+//! Texts: encodings, bytes that cannot be decoded, and pages of HTML.
+
+pub(crate) mod charset;
+pub(crate) mod cuts;
+#[cfg(feature = "html")]
+pub(crate) mod html;
+pub(crate) mod lossy;

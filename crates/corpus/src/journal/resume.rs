@@ -1,0 +1,312 @@
+//! The options that a resumed run must share with the stopped run, and the lookup results and sets that the journal stores
+//! for each document.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use twindex::{KeyBuf, Params, Resemblance};
+use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
+
+use crate::journal::cache::{
+    ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
+};
+use crate::journal::files::is_missing;
+use crate::journal::folder::Journal;
+use crate::journal::manifest::JobOptions;
+use crate::journal::parts::ChunkParts;
+use crate::settings::declared::{AnySettings, spelled};
+use crate::settings::job::Dedup;
+use crate::settings::rule::BoilerplateSpans;
+use crate::stored::corpus::Corpus;
+use crate::stored::dropped::{Dropped, MeasuredNearness};
+use crate::stored::groups::{ANCHORS, SetHeader};
+
+/// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
+pub(crate) type LookupResult = (Option<Dropped>, Option<SetHeader>);
+
+/// What a part of the journal has about the words of a document, in one byte.
+#[derive(Clone, Copy)]
+enum WordsKind {
+    /// Nothing: the document has the text of an earlier one, or was not added.
+    None = 0,
+    /// The header and the words of its set.
+    Held = 1,
+    /// The description of its set in the scratch file.
+    Stored = 2,
+    /// The number of its words, since sets are not stored.
+    Counted = 3,
+}
+
+/// Stores the results of chunks in parts of the journal.
+pub(crate) struct JournaledChunks<'c, 'j> {
+    parts: ChunkParts<'j>,
+    corpus: &'c RefCell<&'c mut Corpus>,
+    /// Whether the documents have sets, not only their sizes.
+    holds_sets: bool,
+    /// Number of bytes in the scratch file of the sets that were added since the last chunk was stored.
+    set_bytes: u64,
+}
+
+impl<'c, 'j> JournaledChunks<'c, 'j> {
+    /// Opens the results of `reading`, whose documents are added to `corpus`.
+    pub(crate) fn open(
+        journal: &'j Journal<'j>,
+        reading: &'static str,
+        corpus: &'c RefCell<&'c mut Corpus>,
+        holds_sets: bool,
+    ) -> anyhow::Result<Self> {
+        Ok(Self { parts: ChunkParts::open(journal, reading)?, corpus, holds_sets, set_bytes: 0 })
+    }
+
+    /// Returns a cache of lookup results in these parts. `take_words` reads the words. `is_short` is whether later steps
+    /// need only the anchors of each sketch.
+    pub(crate) fn cache<'r>(
+        &'r mut self,
+        take_words: &'r TakeWords<LookupResult>,
+        is_short: bool,
+    ) -> ChunkCache<'r, LookupResult> {
+        ChunkCache { chunks: self, minima: ANCHORS, is_short, put, take, take_words }
+    }
+
+    /// Stores the last part, after the last chunk.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        self.parts.finish(|| self.corpus.borrow_mut().grouped.sets.flush())
+    }
+}
+
+impl Chunks for JournaledChunks<'_, '_> {
+    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
+        self.parts.next()
+    }
+
+    fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        let Some(words) = words else {
+            out.push(WordsKind::None as u8);
+            return Ok(());
+        };
+        if !self.holds_sets {
+            out.push(WordsKind::Counted as u8);
+            put_small(words.len() as u64, out);
+            return Ok(());
+        }
+        match self.corpus.borrow().grouped.sets.last().context("a set of more than 2^32 words")? {
+            LastSet::InMemory(header, words) => {
+                out.push(WordsKind::Held as u8);
+                for number in header.numbers() {
+                    put_small(number, out);
+                }
+                put_small(words.len() as u64, out);
+                put_numbers(words, out);
+            }
+            LastSet::InFile(set) => {
+                out.push(WordsKind::Stored as u8);
+                put_numbers(&set.numbers(), out);
+                self.set_bytes += set.bytes();
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
+        let set_bytes = std::mem::take(&mut self.set_bytes);
+        self.parts.keep(digest, bytes, set_bytes, || self.corpus.borrow_mut().grouped.sets.flush())
+    }
+}
+
+/// Returns a function that reads the words of a document, at most `most`, from a part of the journal, and from its file of
+/// sets.
+pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Box<TakeWords<LookupResult>>> {
+    let path = journal.sets();
+    let stored = path.exists().then(|| StoredSets::open(&path)).transpose()?;
+    Ok(Box::new(move |bytes, (_, header), words| {
+        let Some(taken) = take_words(bytes, most, words) else { return Ok(None) };
+        *header = taken;
+        let Some(SetHeader::Stored(set)) = taken else { return Ok(Some(())) };
+        let Some(stored) = &stored else { return Err(is_missing(&path)) };
+        ensure!(stored.read(set, words)?, damaged(&path.display().to_string()));
+        Ok(Some(()))
+    }))
+}
+
+/// Reads the words of a document, at most `most`, unless they are in the scratch file. Returns the header of its set, if it
+/// has one; `None` if the bytes are not those of words.
+#[allow(clippy::option_option, reason = "the inner one is the result")]
+fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Option<Option<SetHeader>> {
+    match bytes.byte()? {
+        kind if kind == WordsKind::None as u8 => {}
+        kind if kind == WordsKind::Held as u8 => {
+            let header = DeltaHeader::from_numbers([bytes.small()?, bytes.small()?, bytes.small()?])?;
+            let count = usize::try_from(bytes.small()?).ok()?;
+            let taken = bytes.take(count.checked_mul(size_of::<u64>())?)?;
+            words.extend(taken.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+            return Some(Some(SetHeader::New(header)));
+        }
+        kind if kind == WordsKind::Stored as u8 => {
+            let numbers = [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?];
+            return Some(Some(SetHeader::Stored(StoredSet::from_numbers(numbers))));
+        }
+        kind if kind == WordsKind::Counted as u8 => {
+            let count = bytes.small().filter(|&count| count <= most)?;
+            words.resize(words.len() + count as usize, 0);
+        }
+        _ => return None,
+    }
+    Some(None)
+}
+
+/// Appends the lookup result of a document to `out`, without the header.
+fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
+    out.push(u8::from(near.is_some()));
+    if let Some(Dropped { other, near }) = near {
+        match other {
+            KeyBuf::U64(key) => {
+                out.push(0);
+                put_numbers(&[*key], out);
+            }
+            KeyBuf::Bytes(key) => {
+                out.push(1);
+                put_numbers(&[key.len() as u64], out);
+                out.extend_from_slice(key);
+            }
+        }
+        let (kind, numbers) = match *near {
+            MeasuredNearness::Counted { intersection, union } => (0, [intersection.into(), union.into()]),
+            MeasuredNearness::Resemblance(Resemblance::Exact { intersection, union }) => {
+                (1, [intersection as u64, union as u64])
+            }
+            MeasuredNearness::Resemblance(Resemblance::Estimate { value, standard_error }) => {
+                (2, [value.to_bits(), standard_error.to_bits()])
+            }
+            MeasuredNearness::Distance(distance) => (3, [distance.into(), 0]),
+        };
+        out.push(kind);
+        put_numbers(&numbers, out);
+    }
+}
+
+/// Decodes a lookup result, without the header.
+fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
+    let near = if bytes.byte()? == 0 {
+        None
+    } else {
+        let other = if bytes.byte()? == 0 {
+            KeyBuf::U64(bytes.u64()?)
+        } else {
+            let length = usize::try_from(bytes.u64()?).ok()?;
+            KeyBuf::Bytes(bytes.take(length)?.into())
+        };
+        let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
+        let near = match kind {
+            0 => MeasuredNearness::Counted {
+                intersection: first.try_into().ok()?,
+                union: second.try_into().ok()?,
+            },
+            1 => MeasuredNearness::Resemblance(Resemblance::Exact {
+                intersection: first.try_into().ok()?,
+                union: second.try_into().ok()?,
+            }),
+            2 => MeasuredNearness::Resemblance(Resemblance::Estimate {
+                value: f64::from_bits(first),
+                standard_error: f64::from_bits(second),
+            }),
+            3 => MeasuredNearness::Distance(first.try_into().ok()?),
+            _ => return None,
+        };
+        Some(Dropped { other, near })
+    };
+    Some((near, None))
+}
+
+/// Settings in which a resumed run may differ from the stopped one: they change neither what was read nor the results.
+/// A run that a bad record stopped goes on with a larger `skip_bad`.
+const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
+
+impl Dedup {
+    /// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
+    pub(crate) fn deciding_options(&self, params: &Params) -> JobOptions {
+        let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let settings = self.settings().into_iter().flat_map(AnySettings::texts);
+        let settings = settings.filter(|(name, ..)| !MAY_DIFFER.contains(name) && *name != "inputs");
+        let settings = settings.map(|(name, _, texts)| {
+            let value = if texts.is_empty() { "not given".to_owned() } else { texts.join(", ") };
+            (spelled(name), value)
+        });
+        // The contents of tables and lists are part of the parameters.
+        let fields = params
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (format!("the parameter {name} of the index"), value.clone()));
+        std::iter::once(version).chain(settings).chain(fields).collect()
+    }
+
+    /// Returns the files and folders that a run reads in addition to the inputs.
+    pub(crate) fn other_files(&self) -> Vec<PathBuf> {
+        let spans = match &self.rule.without_boilerplate {
+            Some(BoilerplateSpans::List(path)) => Some(path),
+            _ => None,
+        };
+        self.scope
+            .against
+            .iter()
+            .chain(&self.scope.texts)
+            .chain(&self.scope.idf)
+            .chain(spans)
+            .cloned()
+            .chain(self.text.file())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookup_result_round_trips_and_truncated_bytes_are_refused() {
+        let key = || KeyBuf::Bytes(b"a key"[..].into());
+        let nears = [
+            MeasuredNearness::Counted { intersection: 3, union: 4 },
+            MeasuredNearness::Resemblance(Resemblance::Exact { intersection: 5, union: 7 }),
+            MeasuredNearness::Resemblance(Resemblance::Estimate { value: 0.25, standard_error: 0.5 }),
+            MeasuredNearness::Distance(2),
+        ];
+        let mut all: Vec<LookupResult> = vec![(None, None)];
+        let others = [key(), KeyBuf::U64(9)].into_iter().cycle();
+        all.extend(nears.into_iter().zip(others).map(|(near, other)| (Some(Dropped { other, near }), None)));
+        for looked in &all {
+            let (mut bytes, mut again) = (Vec::new(), Vec::new());
+            put(looked, &mut bytes);
+            let mut rest = ByteReader(&bytes);
+            put(&take(&mut rest).unwrap(), &mut again);
+            assert!(rest.0.is_empty());
+            assert_eq!(bytes, again);
+            assert!((0..bytes.len()).all(|end| take(&mut ByteReader(&bytes[..end])).is_none()));
+        }
+    }
+
+    #[test]
+    fn words_round_trip_and_truncated_bytes_are_refused() {
+        let set = StoredSet::from_numbers([1 << 33, 5 << 32 | 3, 800, u64::MAX]);
+        let held: Vec<u8> =
+            [&[1, 7, 2, 200, 1, 2][..], &9_u64.to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
+        let mut stored = vec![2];
+        put_numbers(&set.numbers(), &mut stored);
+        for (bytes, count) in [(vec![0], 0), (held, 2), (stored, 0), (vec![3, 0x90, 1], 144)] {
+            let (mut reader, mut words) = (ByteReader(&bytes), vec![4]);
+            let header = take_words(&mut reader, 144, &mut words).unwrap();
+            assert!(reader.0.is_empty() && words.len() == 1 + count);
+            match (bytes[0], header) {
+                (1, Some(SetHeader::New(header))) => assert_eq!(header.numbers(), [7, 2, 200]),
+                (2, header) => assert!(header.is_some_and(|header| header == SetHeader::Stored(set))),
+                (_, header) => assert!(header.is_none(), "{bytes:?}"),
+            }
+            for end in 0..bytes.len() {
+                assert!(take_words(&mut ByteReader(&bytes[..end]), 144, &mut Vec::new()).is_none());
+            }
+        }
+        for wrong in [&[4, 0, 0][..], &[3, 0x91, 1]] {
+            assert!(take_words(&mut ByteReader(wrong), 144, &mut Vec::new()).is_none());
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The files of a results folder.
+
+pub mod compared;
+pub(crate) mod documents;
+pub(crate) mod folder;
+pub(crate) mod index;
+pub(crate) mod layout;
+pub mod page;
+pub(crate) mod report;
+pub(crate) mod revisits;
+pub(crate) mod run_file;
+pub(crate) mod tables;
+pub(crate) mod write;
+pub(crate) mod written;

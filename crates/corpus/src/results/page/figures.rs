@@ -1,0 +1,334 @@
+//! The numbers that a report shows.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use twindex::params::{FEATURE_BITS_MAX, FeatureScheme};
+use twindex::{KeyBuf, Snapshot};
+use twindex_join::bands::scores::{EqualSignatures, Scores};
+use twindex_join::{Forest, JoinResources, band_scores, block_scores, scored_pairs};
+
+use crate::results::page::groups::GroupSizes;
+use crate::results::page::space::Space;
+use crate::urls::hosts::Hosts;
+
+/// The smallest score, the number of equal bits of two fingerprints, in the table of collisions: 56 of 64 bits, a
+/// distance of 8, as in the study from which the table is taken.
+pub(crate) const SCORE_MIN: usize = 56;
+/// Number of bins into which resemblances are grouped.
+pub(crate) const BINS: usize = 20;
+/// Number of clusters that are shown with some of their keys.
+const CLUSTERS_SHOWN: usize = 10;
+/// Number of candidates collected in memory before they are reduced to the clusters shown.
+const CLUSTERS_HELD: usize = 1 << 12;
+/// Number of keys shown for a cluster.
+pub const KEYS_SHOWN: usize = 5;
+
+/// The numbers that a report shows.
+#[derive(Debug, Serialize)]
+pub struct Figures {
+    pub(crate) name: String,
+    pub(crate) documents: u64,
+    pub(crate) segments: usize,
+    pub(crate) generation: u64,
+    pub(crate) distinct_fingerprints: u64,
+    pub(crate) bytes_on_disk: u64,
+    /// Number of bytes in each kind of section of the index.
+    pub(crate) bytes: BTreeMap<&'static str, u64>,
+    pub(crate) params: Vec<(&'static str, String)>,
+    /// Statistics of the pairs of fingerprints that agree in a block.
+    pub(crate) blocks: Option<CollisionFigures>,
+    /// Statistics of the pairs of documents that agree in a band.
+    pub(crate) bands: Option<BandFigures>,
+    pub(crate) clusters: Option<ClusterFigures>,
+    /// Sizes of groups; `None` if not requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<GroupSizes>,
+    /// Statistics of duplicates by host; `None` if documents have no URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hosts: Option<Hosts>,
+}
+
+/// Statistics of pairs that are in the same bucket.
+#[derive(Debug, Serialize)]
+pub(crate) struct CollisionFigures {
+    /// For each block or band, the number of pairs with each score or in each bin of resemblance.
+    pub(crate) pairs: Vec<Vec<u64>>,
+    /// Number of pairs that agree in all blocks or bands.
+    pub(crate) identical_pairs: u64,
+    /// Number of buckets by their distinct members: 1, 2 to 3, 4 to 7, and so on.
+    pub(crate) buckets: Vec<u64>,
+    pub(crate) largest_bucket: u64,
+    pub(crate) capped_buckets: u64,
+}
+
+impl CollisionFigures {
+    /// Groups scores into `places` bins. `place` returns the bin of a score, or `None` to ignore the score.
+    fn of(scores: &Scores, places: usize, place: impl Fn(usize) -> Option<usize>) -> Self {
+        let fold = |counts: &Vec<u64>| {
+            let mut folded = vec![0; places];
+            for (score, pairs) in counts.iter().enumerate() {
+                if let Some(place) = place(score) {
+                    folded[place] += pairs;
+                }
+            }
+            folded
+        };
+        Self {
+            pairs: scores.pairs.iter().map(fold).collect(),
+            identical_pairs: scores.pairs.first().and_then(|counts| counts.last()).copied().unwrap_or(0),
+            buckets: scores.buckets.clone(),
+            largest_bucket: scores.largest_bucket,
+            capped_buckets: scores.capped_buckets,
+        }
+    }
+}
+
+/// Statistics of the candidates that bands find.
+#[derive(Debug, Serialize)]
+pub(crate) struct BandFigures {
+    pub(crate) bands: u16,
+    pub(crate) rows: u16,
+    pub(crate) minima: usize,
+    #[serde(rename = "meetings")]
+    pub(crate) collisions: CollisionFigures,
+    /// For each bin: its resemblance, the predicted share of pairs that agree in a band, the measured share, and the
+    /// number of pairs measured.
+    pub(crate) curve: Vec<(f64, f64, Option<f64>, u64)>,
+    pub(crate) threshold: f64,
+    /// The scheme of features from which the share is predicted.
+    #[serde(skip)]
+    pub(crate) scheme: FeatureScheme,
+}
+
+/// Statistics of clusters.
+#[derive(Debug, Serialize)]
+pub struct ClusterFigures {
+    /// The definition of near documents in words.
+    pub(crate) near: String,
+    /// Number of clusters with at least two documents.
+    pub(crate) clusters: u64,
+    /// Number of documents that duplicate another document of their cluster.
+    pub(crate) redundant: u64,
+    /// Number of clusters of each size.
+    pub(crate) sizes: BTreeMap<u64, u64>,
+    /// The largest clusters, each with its number of documents and some of their keys.
+    pub(crate) largest: Vec<(u64, Vec<String>)>,
+}
+
+impl ClusterFigures {
+    /// Computes the statistics of clusters, given the size and identifier of each. `near` is the definition of near
+    /// documents in words. `key` returns some keys of a cluster; it is called for the clusters shown.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `key`.
+    pub fn of(
+        near: String,
+        clusters: impl IntoIterator<Item = (u64, u32)>,
+        mut key: impl FnMut(u32) -> twindex::Result<Vec<String>>,
+    ) -> twindex::Result<Self> {
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut many: Vec<(u64, u32)> = Vec::new();
+        let (mut count, mut redundant) = (0, 0);
+        let largest_first = |&(size, name): &(u64, u32)| (std::cmp::Reverse(size), name);
+        for (size, name) in clusters {
+            *sizes.entry(size).or_default() += 1;
+            if size > 1 {
+                (count, redundant) = (count + 1, redundant + size - 1);
+                many.push((size, name));
+                if many.len() >= CLUSTERS_HELD {
+                    many.sort_unstable_by_key(largest_first);
+                    many.truncate(CLUSTERS_SHOWN);
+                }
+            }
+        }
+        many.sort_unstable_by_key(largest_first);
+        let largest = many.iter().take(CLUSTERS_SHOWN).map(|&(size, name)| Ok((size, key(name)?)));
+        let largest = largest.collect::<twindex::Result<_>>()?;
+        Ok(Self { near, clusters: count, redundant, sizes, largest })
+    }
+}
+
+impl Figures {
+    /// Sets the name to the last component of a path.
+    #[must_use]
+    pub fn named(self, path: &Path) -> Self {
+        Self { name: name_of(path), ..self }
+    }
+
+    /// Replaces the clusters with clusters that were found by another method.
+    #[must_use]
+    pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
+        Self { clusters: Some(clusters), ..self }
+    }
+
+    /// Adds the sizes of groups of the same index.
+    #[must_use]
+    pub fn with_groups(self, groups: GroupSizes) -> Self {
+        Self { groups: Some(groups), ..self }
+    }
+
+    /// Adds the statistics of duplicates by host.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Option<Hosts>) -> Self {
+        Self { hosts, ..self }
+    }
+
+    /// Computes the numbers for a report about an index.
+    ///
+    /// # Errors
+    ///
+    /// The index is damaged, or scratch files cannot be written.
+    pub(crate) fn of(
+        snapshot: &Snapshot,
+        index: &Path,
+        look: VerifyOptions,
+        resources: JoinResources<'_>,
+        by_signatures: bool,
+    ) -> anyhow::Result<Self> {
+        let space = Space::of(snapshot, index);
+        let params = snapshot.params();
+        let blocks = match params.simhash {
+            Some(_) => {
+                let scores = block_scores(snapshot, look.max_bucket, resources)?;
+                let places = u64::BITS as usize - SCORE_MIN + 1;
+                Some(CollisionFigures::of(&scores, places, |score| score.checked_sub(SCORE_MIN)))
+            }
+            None => None,
+        };
+        let (bands, clusters) = BandFigures::of(snapshot, look, resources, by_signatures)?.unzip();
+        Ok(Self {
+            name: name_of(index),
+            documents: snapshot.documents(),
+            segments: snapshot.entries().len(),
+            generation: snapshot.generation(),
+            distinct_fingerprints: space.distinct,
+            bytes_on_disk: space.on_disk,
+            bytes: space.sections,
+            params: params.fields(),
+            blocks,
+            bands,
+            clusters: clusters.flatten(),
+            groups: None,
+            hosts: None,
+        })
+    }
+}
+
+impl BandFigures {
+    /// Computes the statistics of bands and, if requested, clusters of documents whose signatures are near. `None` if
+    /// the index has no bands, or no signatures to compare.
+    fn of(
+        snapshot: &Snapshot,
+        look: VerifyOptions,
+        resources: JoinResources<'_>,
+        by_signatures: bool,
+    ) -> anyhow::Result<Option<(Self, Option<ClusterFigures>)>> {
+        let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+            return Ok(None);
+        };
+        let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+        let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
+        let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
+        let (found, clusters) = if by_signatures {
+            // The number of distinct signatures is at most the number of documents.
+            let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
+            let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
+                if is_near[score as usize] {
+                    forest.join(a, b);
+                }
+                Ok(())
+            })?;
+            let clusters = clusters_of(snapshot, &found.alike, &mut forest, look)?;
+            (found, Some(clusters))
+        } else {
+            (band_scores(snapshot, look.max_bucket, resources)?, None)
+        };
+
+        // Features of 32 bits hardly ever agree by chance, so 64 bits are assumed. Features of 8 bits often do.
+        let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
+        let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
+        let bin = |score: usize| {
+            let resemblance = estimate(score).value();
+            // The last bin includes resemblance 1.
+            (0..BINS).rev().find(|&place| resemblance >= place as f64 / BINS as f64)
+        };
+        let curve = (0..BINS).map(|place| {
+            let middle = (place as f64 + 0.5) / BINS as f64;
+            let scores = (0..=minima).filter(|&score| bin(score) == Some(place));
+            // Each score is weighted by the estimated number of pairs in the index that have this score.
+            let (mut pairs, mut there) = (0, 0.0);
+            for score in scores {
+                if let Some(accepted) = found.accepted(score, minhash.bands).filter(|share| *share > 0.0) {
+                    pairs += found.shared[score].0;
+                    there += found.shared[score].0 as f64 / accepted;
+                }
+            }
+            let measured = (pairs > 0).then(|| pairs as f64 / there);
+            (middle, scheme.fungible(middle), measured, pairs)
+        });
+        let bands = Self {
+            bands: minhash.bands,
+            rows: minhash.rows,
+            minima,
+            curve: curve.collect(),
+            collisions: CollisionFigures::of(&found.scores, BINS, bin),
+            threshold: look.threshold,
+            scheme,
+        };
+        Ok(Some((bands, clusters)))
+    }
+}
+
+/// Computes clusters of documents whose signatures are near.
+fn clusters_of(
+    snapshot: &Snapshot,
+    alike: &[EqualSignatures],
+    forest: &mut Forest,
+    look: VerifyOptions,
+) -> anyhow::Result<ClusterFigures> {
+    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for number in 0..alike.len() as u32 {
+        members.entry(forest.root(number)).or_default().push(number);
+    }
+    let documents = |members: &[u32]| -> u64 {
+        members.iter().map(|&number| u64::from(alike[number as usize].documents)).sum()
+    };
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    Ok(ClusterFigures::of(
+        format!("an estimated resemblance of {} or more", look.threshold),
+        members.iter().map(|(&root, members)| (documents(members), root)),
+        |root| {
+            let members = members[&root].iter().take(KEYS_SHOWN);
+            let key = |&number: &u32| {
+                let alike = alike[number as usize];
+                segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
+            };
+            members.map(key).collect()
+        },
+    )?)
+}
+
+/// Returns the last component of a path as text.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Returns a key as text.
+fn shown(key: &KeyBuf) -> String {
+    match key.as_key() {
+        twindex::Key::U64(number) => number.to_string(),
+        twindex::Key::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// Options for comparing the documents of an index.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyOptions {
+    /// The smallest estimated resemblance of documents in a cluster.
+    pub threshold: f64,
+    /// In buckets with more than this number of distinct members, only adjacent members are compared.
+    pub max_bucket: usize,
+}

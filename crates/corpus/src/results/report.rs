@@ -1,0 +1,80 @@
+//! The counts that a run reports.
+
+use serde::Serialize;
+
+use crate::input::counts::Counts;
+use crate::results::revisits::Revisits;
+use crate::rule::against::HistoryUsed;
+use crate::rule::left_out::LeftOutReport;
+use crate::urls::hosts::Hosts;
+use crate::work::watch::Stages;
+
+/// The counts and times of a run; `--json` prints them as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Counts of the inputs.
+    #[serde(flatten)]
+    pub input: Counts,
+    /// Number of documents whose text equals, byte for byte, the text of an earlier document.
+    pub identical: u64,
+    /// Number of documents that were removed because they are near a document of a history; `None` without a history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    /// Number of documents of a history that a later, kept document contains; `None` unless the run used `--near
+    /// containment`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contained: Option<u64>,
+    /// Statistics of the ignored text; `None` without `--without-boilerplate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<LeftOutReport>,
+    /// Number of documents without words, or without features.
+    pub empty: u64,
+    /// Number of candidate pairs of texts that were compared.
+    pub candidates: u64,
+    /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
+    /// Number of lines in pairs.tsv: removed documents, except those near a document of a history.
+    pub pairs: u64,
+    /// Number of clusters of two or more documents.
+    pub clusters: u64,
+    /// Number of documents in the largest cluster.
+    pub largest_cluster: u64,
+    /// Number of distinct values of the `--inside` field; `None` without such a field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside_values: Option<u64>,
+    /// Statistics of duplicates by host; `None` if documents have no URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
+    /// Counts of the revisit records; `None` without `--also revisits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revisits_written: Option<Revisits>,
+    /// Number of removed documents.
+    pub removed: u64,
+    /// Number of kept documents.
+    pub kept: u64,
+    /// Names of the files of kept documents.
+    pub kept_files: Vec<String>,
+    /// Names of the files of annotated documents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub annotated_files: Vec<String>,
+    /// The histories that decided: indexes that were queried, or files whose texts were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histories: Vec<HistoryUsed>,
+    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
+    /// and at most s documents.
+    pub cluster_sizes: Vec<(u64, u64)>,
+    /// The lowest resemblance found inside a cluster; `None` if none was measured.
+    pub lowest_resemblance: Option<f64>,
+    /// The keys of the pair whose resemblance is `lowest_resemblance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lowest_pair: Option<(String, String)>,
+    /// CPU time of the process in seconds.
+    pub cpu_seconds: f64,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+    /// Peak resident memory of the process in bytes; 0 if the system does not report it.
+    pub peak_rss_bytes: u64,
+    /// CPU seconds of each stage. `read` is the sum of `sketch` and `exact`.
+    pub stages: Stages,
+}

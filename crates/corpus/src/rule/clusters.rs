@@ -1,0 +1,208 @@
+//! Clusters formed by the verified pairs, and the kept document of each cluster.
+
+use twindex::sys::Column;
+
+use crate::results::page::figures::{ClusterFigures, KEYS_SHOWN};
+use crate::rule::near::{KeepRules, NearGroups};
+use crate::rule::score::{Score, ScoreKind};
+use crate::stored::corpus::Corpus;
+use crate::stored::groups::Grouped;
+use crate::stored::keys::ByKey;
+
+/// The clusters. They are numbered from 1 in ascending order of their smallest keys.
+pub(crate) struct Clusters {
+    /// The kept document of each group of equal texts.
+    pub kept_of_group: Column<u32>,
+    /// The packed score of each group against the kept group of its cluster.
+    scores: Column<u64>,
+    kind: ScoreKind,
+    /// Number of documents of the history. They precede all others and are not counted in cluster sizes.
+    history: u32,
+    /// The cluster size of each kept document; 0 for documents that are not kept.
+    sizes: Column<u32>,
+    /// Number of clusters.
+    pub count: u64,
+    /// Number of clusters by size: 1 document, 2, 3 to 4, 5 to 8, and so on.
+    classes: Vec<u64>,
+    /// Number of documents in the largest cluster.
+    pub largest: u32,
+    /// The pair of a removed and a kept document with the lowest resemblance; `None` if there is none.
+    pub lowest: Option<(u32, u32, f64)>,
+}
+
+/// Marks the score of a group against itself. No score packs to this value.
+const ITSELF: u64 = u64::MAX;
+/// Number of keys that are collected before they are sorted, for a cluster on the page.
+const TOGETHER: usize = 1 << 16;
+
+impl Clusters {
+    /// Computes the clusters from the kept group of each group. Each cluster keeps the first document of its kept group.
+    pub(crate) fn of(
+        grouped: &Grouped,
+        near: &mut NearGroups,
+        rules: &KeepRules<'_>,
+        history: u32,
+    ) -> twindex::Result<Self> {
+        let (mut by, mut scores, kind) = (near.by.take(), near.scores.take(), near.kind);
+        let (of_groups, firsts) = (&mut by[..], rules.firsts);
+        let mut lowest: Option<(f64, u32, u32)> = None;
+        for (group, (by, score)) in (0..).zip(of_groups.iter_mut().zip(&mut scores[..])) {
+            if *by == group {
+                *score = ITSELF;
+            } else if firsts[*by as usize] < history {
+                // The kept document belongs to the history, so the pair is not inside a cluster.
+            } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
+                let value = resemblance.value();
+                if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
+                    lowest = Some((value, firsts[*by as usize], grouped.groups[group as usize].first));
+                }
+            }
+            *by = firsts[*by as usize];
+        }
+        let lowest = lowest.map(|(value, kept, first)| (kept.min(first), kept.max(first), value));
+        let mut clusters = Self {
+            kept_of_group: by,
+            scores,
+            kind,
+            history,
+            sizes: Column::new(&grouped.budget),
+            count: 0,
+            classes: Vec::new(),
+            largest: 0,
+            lowest,
+        };
+        clusters.count_sizes(grouped)?;
+        Ok(clusters)
+    }
+
+    /// Returns the score of a group against its kept group.
+    pub(crate) fn score(&self, grouped: &Grouped, group: u32) -> Score {
+        match self.scores[group as usize] {
+            ITSELF => grouped.itself(group, self.kind),
+            packed => self.kind.unpack(packed),
+        }
+    }
+
+    fn count_sizes(&mut self, grouped: &Grouped) -> twindex::Result<()> {
+        self.sizes = Column::filled(&grouped.budget, grouped.len(), 0)?;
+        let sizes = &mut self.sizes[..];
+        for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group[..]) {
+            if kept >= self.history {
+                sizes[kept as usize] += group.documents;
+            }
+        }
+        for &size in sizes.iter().filter(|&&size| size > 0) {
+            self.count += 1;
+            self.largest = self.largest.max(size);
+            let class = size.next_power_of_two().trailing_zeros() as usize;
+            self.classes.resize(self.classes.len().max(class + 1), 0);
+            self.classes[class] += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the keys of the pair with the lowest resemblance inside a cluster.
+    pub(crate) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
+        self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
+    }
+
+    /// Returns the figures on clusters for the HTML report. `near` is a description of the definition of near
+    /// documents.
+    pub(crate) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
+        let grouped = &corpus.grouped;
+        let keys = |kept: u32| {
+            // The first few other documents of the cluster, in the order of their groups.
+            let mut others: Vec<(u32, u32)> = Vec::new();
+            for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+                if document != kept && self.kept_of_group[group as usize] == kept {
+                    others.push((group, document));
+                    if others.len() >= TOGETHER {
+                        others.sort_unstable();
+                        others.truncate(KEYS_SHOWN);
+                    }
+                }
+            }
+            others.sort_unstable();
+            let others = others.into_iter().map(|(_, document)| document);
+            let shown = std::iter::once(kept).chain(others).take(KEYS_SHOWN);
+            Ok(shown.map(|document| corpus.keys.shown(document)).collect())
+        };
+        let clusters = self.sizes.iter().map(|&size| u64::from(size)).zip(0..);
+        Ok(ClusterFigures::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
+    }
+
+    /// Returns the number of documents in the cluster of a kept document.
+    pub(crate) fn size(&self, kept: u32) -> u32 {
+        self.sizes[kept as usize]
+    }
+
+    /// Returns the cluster number, from 1, of each kept document; 0 for documents that are not kept.
+    pub(crate) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
+        let grouped = &corpus.grouped;
+        let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
+        let (of_documents, mut last) = (&mut numbers[..], 0);
+        for &document in &by_key.documents[..] {
+            let kept = self.kept_of_group[grouped.group_of[document as usize] as usize];
+            let number = &mut of_documents[kept as usize];
+            if kept >= corpus.history && *number == 0 {
+                last += 1;
+                *number = last;
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Returns whether a document is kept. The document must not belong to the history.
+    pub(crate) fn is_kept(&self, grouped: &Grouped, document: u32) -> bool {
+        self.kept_of_group[grouped.group_of[document as usize] as usize] == document
+    }
+
+    /// Returns the number of documents whose text equals the text of an earlier document. Does not count documents that
+    /// were removed because of the history.
+    pub(crate) fn identical(&self, corpus: &Corpus) -> u64 {
+        let groups =
+            (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
+        corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
+    }
+
+    /// Returns the number of documents that were removed because of a document of the history.
+    pub(crate) fn dropped(&self, grouped: &Grouped) -> u64 {
+        let is_dropped =
+            |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);
+        (0..).zip(&grouped.group_of[..]).filter(is_dropped).count() as u64
+    }
+
+    /// Returns whether the kept document of a group belongs to the history.
+    fn is_of_history(&self, group: u32) -> bool {
+        self.kept_of_group[group as usize] < self.history
+    }
+
+    /// Returns the number of clusters with at least two documents.
+    pub(crate) fn of_several(&self) -> u64 {
+        self.classes.iter().skip(1).sum()
+    }
+
+    /// Returns the distribution of cluster sizes: for each class, its largest size (1, 2, 4, 8, ...) and the number of
+    /// clusters in it.
+    pub(crate) fn distribution(&self) -> Vec<(u64, u64)> {
+        (0..).map(|class| 1 << class).zip(self.classes.iter().copied()).collect()
+    }
+}
+
+/// Passes each removed document with its kept document and their packed score to `each`, except documents near one of
+/// the first `history` documents.
+pub(crate) fn for_each_removed(
+    grouped: &Grouped,
+    clusters: &Clusters,
+    history: u32,
+    each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
+) -> twindex::Result<()> {
+    for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+        let kept = clusters.kept_of_group[group as usize];
+        if kept < history || kept == document {
+            continue;
+        }
+        each(document, kept, clusters.score(grouped, group).pack())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Boilerplate that comparisons ignore: chooses the list of ignored spans, and counts the ignored words.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde::Serialize;
+use twindex::Params;
+use twindex::sketch::{IdfTable, LeftOut, Sketcher};
+use twindex_passages::Boilerplate;
+
+use crate::boilerplate::{self, BOILERPLATE, SpanCriteria, digest};
+use crate::error::InvalidOptions;
+use crate::input::documents::Documents;
+use crate::results::folder::{MadeFolders, OutputFolder, temporary_folder};
+use crate::rule::against::results_of;
+use crate::settings::job::Dedup;
+use crate::settings::near::Near;
+use crate::settings::rule::BoilerplateSpans;
+use crate::sketching::documents::Sketched;
+use crate::work::numbers::count;
+use crate::work::observer::Observer;
+use crate::work::watch::{Stages, Stopwatch};
+
+/// Statistics of the text that is ignored as boilerplate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutReport {
+    /// A span is ignored if it occurs in more than this number of documents.
+    pub more_than: u32,
+    /// Length of a span in words.
+    pub words: u32,
+    /// Number of spans in the list. A longer shared text consists of several overlapping spans.
+    pub spans: u64,
+    /// Number of words inside ignored spans, in the documents read.
+    pub words_left_out: u64,
+    /// Number of documents with ignored words.
+    pub documents: u64,
+    /// Number of documents whose words are all ignored.
+    pub documents_without_words: u64,
+}
+
+impl LeftOutReport {
+    /// Adds the counts of a document.
+    pub(crate) fn add(&mut self, one: &Sketched) {
+        let LeftOut { words, is_all } = one.left_out;
+        self.words_left_out += words;
+        self.documents += u64::from(words > 0);
+        self.documents_without_words += u64::from(is_all);
+    }
+}
+
+/// The boilerplate list of a run.
+pub(crate) struct Spans {
+    pub(crate) list: Arc<Boilerplate>,
+    /// The time spent on building the list; `None` once it was recorded.
+    watch: Option<Stopwatch>,
+    /// The scratch folder of the list. The fields of the tuple are dropped in order.
+    _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
+}
+
+impl Spans {
+    fn of(list: Arc<Boilerplate>) -> Self {
+        Self { list, watch: None, _scratch: None }
+    }
+
+    pub(crate) fn sketcher(
+        &self,
+        params: &Params,
+        table: Option<&Arc<IdfTable>>,
+    ) -> twindex::Result<Sketcher> {
+        boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
+    }
+
+    /// Returns the statistics before any document was added.
+    pub(crate) fn report(&self) -> LeftOutReport {
+        let made = self.list.counted();
+        LeftOutReport {
+            more_than: made.more_than,
+            words: made.words,
+            spans: self.list.len() as u64,
+            words_left_out: 0,
+            documents: 0,
+            documents_without_words: 0,
+        }
+    }
+
+    /// Returns the stopwatch that was started before the list was built, if this run built it.
+    pub(crate) fn started(&self) -> Option<Stopwatch> {
+        self.watch
+    }
+
+    /// Records the time spent on building the list.
+    pub(crate) fn note(&mut self, stages: &mut Stages) {
+        if let Some(watch) = self.watch.take() {
+            stages.add("boilerplate", watch);
+        }
+    }
+
+    /// Copies the list to the results folder. Replaces the copy of a stopped run.
+    pub(crate) fn put(&self, folder: &Path) -> anyhow::Result<()> {
+        match std::fs::remove_file(folder.join(BOILERPLATE)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        boilerplate::copy(&self.list, folder)
+    }
+}
+
+impl Dedup {
+    /// Returns the list of ignored spans: the given list, the list of the history, or a new one built from the input
+    /// documents.
+    pub(crate) fn spans(
+        &self,
+        documents: &Documents,
+        params: &Params,
+        out: &OutputFolder<'_>,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Option<Spans>> {
+        let asked = self.rule.without_boilerplate.as_ref();
+        let known = match asked {
+            Some(BoilerplateSpans::List(path)) => Some(boilerplate::open(path)?),
+            _ => self.spans_of_history()?,
+        };
+        if let Some(list) = known {
+            let (more_than, words) = match asked {
+                Some(BoilerplateSpans::SharedBy { more_than, words }) => (Some(*more_than), *words),
+                _ => (None, None),
+            };
+            boilerplate::check(&list, words, more_than)?;
+            if more_than.is_none() {
+                observer.note(&format!(
+                    "{} spans that more than {} documents share do not count, by the list {}",
+                    count(list.len() as u64),
+                    count(list.counted().more_than.into()),
+                    list.path().display()
+                ));
+            }
+            return Ok(Some(Spans::of(list)));
+        }
+        let Some((more_than, words)) = asked.and_then(BoilerplateSpans::shared) else { return Ok(None) };
+        let watch = Stopwatch::start();
+        let made = out.make_parents()?;
+        made.sync()?;
+        let folder = temporary_folder(out.parent())?;
+        let half_done = observer.half_done(folder.path());
+        let asked = SpanCriteria {
+            words,
+            more_than,
+            repeated_keys: self.scope.repeated_keys,
+            memory: self.resources.memory,
+        };
+        let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
+        let list = list.map_err(|error| self.with_memory_advice(error))?;
+        Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
+    }
+
+    /// Returns the list that was ignored when the history was built; `None` if there was none.
+    fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
+        if self.near() == Near::Equal {
+            return Ok(None);
+        }
+        let mut found: Option<Arc<Boilerplate>> = None;
+        for (number, path) in self.scope.against.iter().enumerate() {
+            let is_index = path.join("CURRENT").is_file();
+            let of_this = match results_of(path) {
+                Some(results) if !is_index => boilerplate::of_results(&results),
+                _ => made_without(path),
+            };
+            let list = of_this.as_deref().map(boilerplate::open).transpose()?;
+            if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
+                    path.display(),
+                    self.scope.against[0].display()
+                ))
+                .into());
+            }
+            found = list;
+        }
+        if found.is_none()
+            && let (Some(spans), Some(path)) = (&self.rule.without_boilerplate, self.scope.against.first())
+        {
+            path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
+            return Err(InvalidOptions::new(format!(
+                "--without-boilerplate {spans}: {} has no list of spans, so that all of its words count; leave it out, \
+                 or name the list with which it was made: --without-boilerplate @FILE",
+                path.display()
+            ))
+            .into());
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the path of the list that an index ignores; `None` if it ignores none.
+fn made_without(index: &Path) -> Option<std::path::PathBuf> {
+    let params = twindex::Index::open(index).ok()?.params();
+    params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
+}
+
+/// Returns the sketcher of a results folder whose parameters refer to a boilerplate list, and to `table` if there is one.
+pub(crate) fn sketcher_of_results(
+    out: &Path,
+    params: &Params,
+    table: Option<Arc<IdfTable>>,
+) -> anyhow::Result<Sketcher> {
+    let Some(path) = boilerplate::of_results(out) else {
+        anyhow::bail!(
+            "{}: has no file {BOILERPLATE}, the list of spans that did not count; nothing can be counted again",
+            out.display()
+        );
+    };
+    Ok(boilerplate::sketcher_with(params, table, boilerplate::open(&path)?)?)
+}

@@ -1,0 +1,397 @@
+//! The settings of `dedup`: checks them for contradictions and derives the parameters of a run from them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use twindex::Params;
+use twindex::params::{Near as NearInIndex, SimhashWeights, WeightUnit};
+use twindex::planner::banding::{Banding, MINIMA};
+use twindex::sketch::IdfTable;
+
+use crate::error::InvalidOptions;
+use crate::input::documents::Documents;
+use crate::input::fields::deciding::{DecidingFields, inside_of};
+use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
+use crate::input::options::InputOptions;
+use crate::rule::repeated::RepeatedKeys;
+use crate::settings::declared::AnySettings;
+use crate::settings::near::{Near, THRESHOLD};
+use crate::settings::reading::{Fingerprints, Reading};
+use crate::settings::resources::Resources;
+use crate::settings::results::{Also, IndexOf, Results};
+use crate::settings::rule::{Keep, Rule, Weights};
+use crate::settings::scope::Scope;
+use crate::settings::text::TextOptions;
+use crate::sketching::sets::{self, IDF_WITHOUT_TABLE, UNIT_OF_WHOLE_WEIGHTS};
+use crate::sketching::{contents, sharing};
+use crate::work::observer::Observer;
+
+/// A deduplication job: its settings. [`new`](Self::new) gives each its default.
+///
+/// ```
+/// # fn main() -> twindex_corpus::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let (pages, out) = (dir.path().join("pages.jsonl"), dir.path().join("deduped"));
+/// # let text = "the quick brown fox jumps over the lazy dog and sleeps in the sun until the evening";
+/// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+/// # std::fs::write(&pages, [line("a", text), line("b", text), line("c", "another text")].concat())?;
+/// use twindex_corpus::{Dedup, Near};
+///
+/// let mut dedup = Dedup::new([pages], &out);
+/// dedup.rule.near = Some(Near::Resemblance(0.9));
+/// let report = dedup.run()?;
+/// assert_eq!((report.kept, report.removed), (2, 1));
+/// let kept = std::fs::read_to_string(out.join("kept.jsonl"))?;
+/// assert_eq!(kept.lines().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dedup {
+    /// What is read.
+    pub reading: Reading,
+    /// Fingerprints that are read instead of texts.
+    pub fingerprints: Fingerprints,
+    /// How texts are cut.
+    pub text: TextOptions,
+    /// What is near, and which of several near documents stays.
+    pub rule: Rule,
+    /// Which documents are compared with which.
+    pub scope: Scope,
+    /// What is written.
+    pub results: Results,
+    /// What the job may use.
+    pub resources: Resources,
+}
+
+impl Dedup {
+    /// Creates a job with the defaults: documents with a resemblance of at least 0.8 are near, and the first document
+    /// of each cluster is kept.
+    pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Self {
+            reading: Reading { inputs, ..Reading::default() },
+            results: Results { out: out.into(), ..Results::default() },
+            ..Self::default()
+        }
+    }
+
+    /// Returns all settings, in the order of help.
+    #[must_use]
+    pub fn settings(&self) -> [&dyn AnySettings; 7] {
+        let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
+        [results, reading, rule, scope, text, fingerprints, resources]
+    }
+
+    /// Returns all settings as [`settings`](Self::settings) does, to change them.
+    pub fn settings_mut(&mut self) -> [&mut dyn AnySettings; 7] {
+        let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
+        [results, reading, rule, scope, text, fingerprints, resources]
+    }
+}
+
+/// Records of up to this number of bytes are accepted with any memory budget.
+const RECORD_BYTES: usize = 8 << 20;
+
+/// A combination of settings that is refused: the condition, and the sentence that says why.
+type Refusal = (fn(&Dedup) -> bool, &'static str);
+
+/// The same for a rule and what it takes for near, which depends on what is read if the rule does not say it.
+type RuleRefusal = (fn(&Rule, Near) -> bool, &'static str);
+
+/// The combinations of the rule that are refused, wherever it decides.
+const REFUSED_RULES: &[RuleRefusal] = &[
+    (
+        |rule, near| rule.weights != Weights::Distinct && near.threshold().is_none(),
+        "--weights goes with a resemblance or containment in --near: they are counted",
+    ),
+    (
+        |rule, near| rule.without_boilerplate.is_some() && near == Near::Equal,
+        "--without-boilerplate says which words do not count for resemblance, and --near equal compares whole texts",
+    ),
+    (
+        |rule, near| rule.max_work.is_some() && near.threshold().is_none(),
+        "--max-work goes with a resemblance or containment in --near: others do not count comparisons",
+    ),
+];
+
+/// The combinations that are refused when files are deduplicated.
+const REFUSED: &[Refusal] = &[
+    (
+        |job| job.reading.inputs.is_empty(),
+        "nothing to deduplicate: name INPUT files or folders, or - for standard input",
+    ),
+    (|job| job.results.out.as_os_str().is_empty(), "no folder for the results: name one with --out"),
+    (
+        |job| job.brings_fingerprints() && job.near().within().is_none(),
+        "--fingerprint-field brings fingerprints without texts, and they are compared by distance: give --near within:K",
+    ),
+    (
+        |job| job.brings_fingerprints() && job.rule.keep == Keep::Longest,
+        "--keep longest needs texts, and --fingerprint-field brings fingerprints without them",
+    ),
+    (
+        |job| job.brings_fingerprints() && job.scope.idf.is_some(),
+        "--idf needs texts, and --fingerprint-field brings fingerprints without them",
+    ),
+    (
+        |job| job.rule.without_boilerplate.is_some() && (job.brings_fingerprints() || job.brings_features()),
+        "--without-boilerplate leaves spans out of texts, and there are none: leave it out",
+    ),
+    (
+        |job| job.scope.idf.is_some() && job.near().within().is_none() && job.rule.weights != Weights::Idf,
+        "--idf goes with --weights idf, or with --near within:K",
+    ),
+    (|job| job.rule.weights == Weights::Idf && job.scope.idf.is_none(), IDF_WITHOUT_TABLE),
+    (|job| job.rule.weight_unit.is_some() && job.unit().is_none(), UNIT_OF_WHOLE_WEIGHTS),
+    (
+        |job| !job.scope.texts.is_empty() && (job.scope.against.is_empty() || !job.counts()),
+        "--texts goes with --against where texts are compared, not with --near within:K",
+    ),
+    (
+        |job| job.scope.inside.is_some() && !job.scope.against.is_empty() && !job.counts(),
+        "--inside goes with --against where texts are compared, not with --near within:K: the index has no field",
+    ),
+    (
+        |job| job.scope.repeated_keys == RepeatedKeys::Last && !job.scope.against.is_empty(),
+        "--repeated-keys last does not go with --against: documents of a history are not replaced; give number, first or \
+         error",
+    ),
+    (
+        |job| job.near() == Near::Equal && job.results.index != IndexOf::Kept,
+        "--index goes with another --near than equal, which writes no index",
+    ),
+    (
+        |job| job.results.annotation_prefix.is_some() && job.annotated().is_none() && job.sized().is_none(),
+        "--annotation-prefix goes with --also annotated or --also sizes",
+    ),
+];
+
+/// Returns an error if the rule of texts in memory combines settings that contradict each other, in the order in which
+/// [`Dedup::check`] finds them. `has_table` is whether there is a table of [`Weights::Idf`], and `is_features` whether
+/// documents are features instead of texts.
+pub(crate) fn check_rule_of_texts(
+    rule: &Rule,
+    has_table: bool,
+    is_features: bool,
+) -> Result<(), InvalidOptions> {
+    if rule.weights == Weights::Idf && !has_table {
+        return Err(InvalidOptions::new(IDF_WITHOUT_TABLE));
+    }
+    if rule.weight_unit.is_some() && !has_fractions(rule.weights, is_features) {
+        return Err(InvalidOptions::new(UNIT_OF_WHOLE_WEIGHTS));
+    }
+    check_rule(rule, rule.near.unwrap_or_default())
+}
+
+/// Returns whether weights may be fractions.
+fn has_fractions(weights: Weights, is_features: bool) -> bool {
+    match weights {
+        Weights::Distinct => false,
+        Weights::Frequencies => is_features,
+        Weights::Idf => true,
+    }
+}
+
+/// Returns an error if the rule combines settings that contradict each other. `near` is what it takes for near.
+pub(crate) fn check_rule(rule: &Rule, near: Near) -> Result<(), InvalidOptions> {
+    refuse(REFUSED_RULES, |is_refused| is_refused(rule, near))
+}
+
+fn refuse<F>(refused: &[(F, &'static str)], applies: impl Fn(&F) -> bool) -> Result<(), InvalidOptions> {
+    match refused.iter().find(|(condition, _)| applies(condition)) {
+        Some((_, why)) => Err(InvalidOptions::new(*why)),
+        None => Ok(()),
+    }
+}
+
+impl Dedup {
+    /// Returns an error if a setting is out of its range, or if settings contradict each other.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.settings().iter().try_for_each(|settings| settings.check())?;
+        self.reading.options(&self.fingerprints)?;
+        refuse(REFUSED, |is_refused| is_refused(self))?;
+        check_rule(&self.rule, self.near())?;
+        AnnotationOptions::check_prefix(self.annotation_prefix())?;
+        self.text.check_near(self.near())?;
+        self.text.check_features(self.brings_features())?;
+        self.text.check_fingerprints(self.brings_fingerprints())
+    }
+
+    /// Returns whether documents are fingerprints instead of texts.
+    #[must_use]
+    pub fn brings_fingerprints(&self) -> bool {
+        self.fingerprints.fingerprint_field.is_some()
+    }
+
+    /// Returns whether documents are features instead of texts.
+    #[must_use]
+    pub fn brings_features(&self) -> bool {
+        self.reading.features_field.is_some()
+    }
+
+    /// Returns what is near. Default: a resemblance of 0.8; for fingerprints, a distance of at most 3 bits.
+    #[must_use]
+    pub fn near(&self) -> Near {
+        let usual = if self.brings_fingerprints() { Near::Within(3) } else { Near::default() };
+        self.rule.near.unwrap_or(usual)
+    }
+
+    /// Returns the threshold of resemblance or containment; 0.8 if neither is measured.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.near().threshold().unwrap_or(THRESHOLD)
+    }
+
+    /// Returns the unit to which fractional weights are rounded; `None` if all weights are integers.
+    fn unit(&self) -> Option<WeightUnit> {
+        let has_fractions = has_fractions(self.rule.weights, self.brings_features());
+        has_fractions.then(|| self.rule.weight_unit.unwrap_or(WeightUnit::ONE))
+    }
+
+    /// Reports the unit to which weights are rounded, and the bound of the rounding error.
+    pub(crate) fn note_weights(&self, observer: &dyn Observer) {
+        if let Some(unit) = self.unit() {
+            observer.note(&format!(
+                "--weights: rounded to whole units of {unit}, and counted exactly then; a resemblance differs from that of \
+                 unrounded weights by at most {unit} / the mean weight of the shingles of both documents. A smaller \
+                 --weight-unit is more exact; each unit costs as much as a shingle"
+            ));
+        }
+    }
+
+    /// With [`Near::Equal`], reports if texts are compared for equality after normalization.
+    pub(crate) fn note_equality(&self, params: &Params, observer: &dyn Observer) {
+        if self.near() == Near::Equal && params.shingling.normalises() {
+            observer.note(
+                "identical texts are those that are equal after --normal-form and --fold, not byte for byte",
+            );
+        }
+    }
+
+    /// Returns the options for reading the inputs: with the fields that decide which documents are kept, and with a
+    /// record size limit that fits the memory budget.
+    pub(crate) fn input_options(&self) -> Result<InputOptions, InvalidOptions> {
+        let mut options = self.reading.options(&self.fingerprints)?;
+        options.record_bytes_max = self.record_bytes_max();
+        options.attached.deciding = self.deciding();
+        options.reserved =
+            self.annotated().or_else(|| self.sized()).map_or_else(Vec::new, |noted| noted.names());
+        Ok(options)
+    }
+
+    /// Returns the fields that affect which documents are kept.
+    pub(crate) fn deciding(&self) -> DecidingFields {
+        let (inside, inside_url) = inside_of(self.scope.inside.as_deref());
+        let number = self.rule.keep.field().map(str::to_owned);
+        let url = self.scope.url_field.clone();
+        DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() }
+    }
+
+    fn annotation_prefix(&self) -> &str {
+        self.results.annotation_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the fields to add to all documents; `None` if annotated documents are not requested.
+    pub(crate) fn annotated(&self) -> Option<AnnotationOptions> {
+        let prefix = self.annotation_prefix().to_owned();
+        self.results
+            .adds(Also::Annotated)
+            .then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
+    }
+
+    /// Returns the fields to add to kept documents; `None` if none are requested.
+    pub(crate) fn sized(&self) -> Option<AnnotationOptions> {
+        let prefix = self.annotation_prefix().to_owned();
+        self.results.adds(Also::Sizes).then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
+    }
+
+    /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or
+    /// [`RECORD_BYTES`], whichever is larger.
+    fn record_bytes_max(&self) -> usize {
+        InputOptions::default().record_bytes_max.min((self.resources.memory / 2).max(RECORD_BYTES))
+    }
+
+    /// If the memory budget lowered the size limit of records and a record exceeded it, adds to the error the option
+    /// that raises the limit.
+    pub(crate) fn with_memory_advice(&self, error: anyhow::Error) -> anyhow::Error {
+        let upper = self.record_bytes_max();
+        let is_for_memory = upper < InputOptions::default().record_bytes_max
+            && format!("{error:#}").contains(&format!("of more than {upper} bytes"));
+        if is_for_memory {
+            error.context("a record takes about eight times its length: give --memory as much, or more")
+        } else {
+            error
+        }
+    }
+
+    /// Opens the input documents without reading them. If only equal texts are duplicates, texts are compared after the
+    /// requested normalization and folding.
+    pub(crate) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
+        self.check_named_once()?;
+        let mut documents = self.open_inputs()?;
+        if self.near() == Near::Equal {
+            documents.compare_normalised(&params.shingling)?;
+        } else if let Some(dropped) = params.shingling.tokens.dropped() {
+            let tokens = params.shingling.tokens;
+            documents
+                .set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
+        }
+        Ok(documents)
+    }
+
+    /// Returns an error if an input is named twice, since each of its documents would be a duplicate of itself.
+    fn check_named_once(&self) -> anyhow::Result<()> {
+        let mut seen = HashMap::new();
+        for path in &self.reading.inputs {
+            // A path that cannot be resolved is reported when it is opened.
+            let Ok(resolved) = fs::canonicalize(path) else { continue };
+            if let Some(first) = seen.insert(resolved, path) {
+                let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
+                let shown = path.display();
+                return Err(anyhow!("{shown}: the input is named twice{again}, name it once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the run writes an index to the results folder, and the HTML report about it.
+    #[must_use]
+    pub fn writes_index(&self) -> bool {
+        self.results.index != IndexOf::None && self.near() != Near::Equal
+    }
+
+    /// Returns whether near documents are found with an index of all documents.
+    pub(crate) fn searches_index(&self) -> bool {
+        self.near().within().is_some()
+    }
+
+    /// Returns the parameters of the sketches, and of the index in the results folder, `OUT/index`.
+    pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let is_brought = self.brings_features() || self.brings_fingerprints();
+        let shingling = contents::shingling(&self.text, is_brought, table)?;
+        let builder = Params::builder().shingling(shingling);
+        if let Near::Within(within) = self.near() {
+            let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
+            return Ok(builder.simhash_weighted(within, weights).build()?);
+        }
+        let Banding { bands, rows } = Banding::of_minima(MINIMA, self.threshold());
+        let mut builder = builder.minhash(bands, rows).feature_bits(sharing::bits_kept(None));
+        // Queries of the index use the same measure and threshold as this run.
+        if !matches!(self.near(), Near::Containment(_)) {
+            builder = builder.near(NearInIndex::resembling(self.threshold())?);
+        }
+        builder = builder.minhash_weights(sets::of_index(self.rule.weights, table));
+        if let Some(unit) = self.unit() {
+            builder = builder.weight_unit(unit);
+        }
+        if self.holds_sets() {
+            builder = builder.sets().marks();
+            // Later runs can then also compare only documents with the same value of the field.
+            builder = if self.scope.inside.is_some() { builder.values() } else { builder };
+        }
+        Ok(builder.build()?)
+    }
+}

@@ -1,0 +1,61 @@
+//! What an index contains: texts, or features or fingerprints that the caller computed.
+
+use std::path::Path;
+
+use anyhow::ensure;
+use twindex::Params;
+use twindex::params::{KeyKind, Shingling, Tokens};
+use twindex::sketch::IdfTable;
+
+use crate::settings::text::TextOptions;
+
+/// Returns the shingling of a new index: the shingling of its IDF table, or features, or the shingling that the options
+/// specify.
+///
+/// # Errors
+///
+/// Options for tokenizing texts given together with features; a file of stop words that cannot be read.
+pub fn shingling(text: &TextOptions, features: bool, table: Option<&IdfTable>) -> anyhow::Result<Shingling> {
+    text.check_features(features)?;
+    match table {
+        Some(table) => Ok(table.shingling().clone()),
+        None if features => text.shingling_like(&Shingling::words(1, 0).with_tokens(Tokens::Features)?),
+        None => text.shingling(),
+    }
+}
+
+/// Returns an error if the file at `path` was made from texts and the input has features, or the reverse.
+pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()> {
+    let kept = made.tokens == Tokens::Features;
+    ensure!(
+        !kept || features,
+        "{}: made of features or of fingerprints, and these are texts; --features-field NAME reads features, \
+         --fingerprint-field NAME fingerprints",
+        path.display()
+    );
+    ensure!(
+        kept || !features,
+        "{}: made of texts, and --features-field reads features; leave it out, or make another of features",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Returns an error unless the index at `path` stores only fingerprints that the caller computed. Fingerprints from a
+/// raw binary file need numeric keys.
+pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
+    let path = path.display();
+    let of_raw = params.key == KeyKind::U64;
+    ensure!(
+        of_raw || params.shingling.tokens == Tokens::Features,
+        "{path}: made of texts, and --fingerprint-field reads fingerprints; make an index of those with `build \
+         --fingerprint-field`"
+    );
+    let keeps_more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0 || params.sets;
+    ensure!(
+        params.simhash.is_some() && !keeps_more,
+        "{path}: keeps more than simhash fingerprints, and --fingerprint-field brings nothing else; make an index of \
+         those with `build --fingerprint-field`"
+    );
+    Ok(())
+}

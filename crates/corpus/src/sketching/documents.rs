@@ -1,0 +1,704 @@
+//! Sketches documents on all cores, and returns the results in input order.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, anyhow};
+use rayon::prelude::*;
+use twindex::params::{Family, MinhashWeights};
+use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
+use twindex::sys::MemoryBudget;
+use twindex::{Error, Fingerprint, Key};
+use twindex_join::{DeltaScratch, SortScratch};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::input::batch::{BATCH_BYTES, Batch, Buffers, Record};
+use crate::input::content::{Content, Ending, Form};
+use crate::input::counts::Forms;
+use crate::input::documents::Documents;
+use crate::input::fields::attached::OwnAttached;
+use crate::input::parser::Parser;
+use crate::input::place::{Place, bad_at, check_key};
+use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, put_end, put_small};
+use crate::rule::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys};
+use crate::sketching::chunks::{AHEAD, CHUNK_BYTES, Job, chunk_bytes, for_each_chunk, for_each_handed_chunk};
+use crate::work::observer::Progress;
+use crate::work::shard::Shard;
+
+/// Sketches one document at a time, with its own working memory.
+pub struct Sketching<'s> {
+    sketcher: &'s Sketcher,
+    scratch: Scratch,
+    set: Vec<u64>,
+    vector: Vec<(u64, i64)>,
+    sorting: SortScratch,
+    delta_scratch: DeltaScratch,
+    forms: Forms,
+}
+
+/// Working memory, and data of a document in addition to its sketch, for lookups that need both.
+pub struct DocumentScratch<'r> {
+    /// The shingles in the order of the text.
+    pub shingles: &'r [u64],
+    /// Working memory of the thread for delta encoding.
+    pub delta_scratch: &'r mut DeltaScratch,
+    /// Working memory of the thread for [`distinct`](Self::distinct).
+    sorting: &'r mut SortScratch,
+    set: &'r mut Vec<u64>,
+    /// Receives words that are returned with the document instead of its shingles, if shingles are not requested.
+    pub words: &'r mut Vec<u64>,
+    /// The value of the `--inside` field; empty if there is no such field.
+    pub inside: &'r [u8],
+}
+
+impl DocumentScratch<'_> {
+    /// Returns the distinct shingles in ascending order.
+    pub fn distinct(&mut self) -> &[u64] {
+        self.set.clear();
+        self.sorting.append_distinct(self.shingles, self.set);
+        self.set
+    }
+}
+
+impl<'s> Sketching<'s> {
+    /// Creates the working memory for this sketcher.
+    #[must_use]
+    pub fn new(sketcher: &'s Sketcher) -> Self {
+        Self {
+            sketcher,
+            scratch: Scratch::default(),
+            set: Vec::new(),
+            vector: Vec::new(),
+            sorting: SortScratch::default(),
+            delta_scratch: DeltaScratch::default(),
+            forms: Forms::default(),
+        }
+    }
+
+    /// Replaces the content of `sketch` with the sketch of a text or of features.
+    ///
+    /// # Errors
+    ///
+    /// The sketcher is for features and the content is a text, or the reverse.
+    pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
+        self.count_forms(content);
+        let Self { sketcher, scratch, set, vector, .. } = self;
+        match content {
+            Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
+            // The decoded text does not represent the document, so only documents with equal bytes are near.
+            Content::Opaque { identity, .. } => {
+                sketcher.sketch_into("", scratch, sketch)?;
+                sketcher.replace_set(identity, sketch);
+                Ok(())
+            }
+            Content::Fingerprint(fingerprint) => {
+                Ok(sketcher.sketch_fingerprint(Fingerprint(fingerprint), scratch, sketch)?)
+            }
+            Content::Features(features) => features.sketch_into(sketcher, (set, vector), scratch, sketch),
+        }
+    }
+
+    /// Returns whether the weights of a document may be out of range.
+    fn has_weights(&self) -> bool {
+        let minhash = self.sketcher.params().minhash;
+        minhash.is_some_and(|minhash| {
+            minhash.weights != MinhashWeights::Distinct
+                && (minhash.unit.is_some() || minhash.family == Family::Darts)
+        })
+    }
+
+    /// Returns the amount of text that was ignored as boilerplate in the document sketched last.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        self.scratch.left_out()
+    }
+
+    /// Counts the normal form of the accented letters in a text.
+    fn count_forms(&mut self, content: Content<'_>) {
+        if let Content::Text(text) | Content::Opaque { text, .. } = content {
+            self.forms.count(text, &self.sketcher.params().shingling);
+        }
+    }
+
+    /// Appends the distinct shingles of the document sketched last, in ascending order.
+    pub(crate) fn shingles(&mut self, shingles: &mut Vec<u64>) {
+        self.sorting.append_distinct(self.scratch.elements(), shingles);
+    }
+
+    /// Returns the data of the document sketched last in addition to its sketch.
+    pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
+        let Self { scratch, delta_scratch, sorting, set, .. } = self;
+        DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
+    }
+}
+
+/// The data to return for each document in addition to its sketch, and which documents to process.
+#[derive(Clone, Debug, Default)]
+pub struct SketchOptions {
+    /// Whether to return the distinct shingles in ascending order.
+    pub shingles: bool,
+    /// Whether to return the line of the document and the hash of its content.
+    pub whole: bool,
+    /// Memory limit in bytes. A text that needs more memory is a bad record.
+    pub memory: Option<usize>,
+    /// Only documents of this shard are processed. Others are skipped after they are parsed.
+    pub shard: Option<Shard>,
+    /// The treatment of documents with the same key.
+    pub repeated_keys: RepeatedKeys,
+    /// The memory budget for data about keys; unlimited if `None`.
+    pub budget: Option<MemoryBudget>,
+    /// The keys of the histories of the run, which count as keys that came before.
+    pub earlier: Option<Arc<EarlierKeys>>,
+}
+
+/// A sketched document. Its memory is reused for other documents.
+pub struct Sketched {
+    /// The key of the document.
+    pub key: Vec<u8>,
+    /// Whether `key` is the key in the document's line.
+    pub is_own_key: bool,
+    /// Whether a history has the key.
+    is_earlier_key: bool,
+    /// Whether the text does not represent the whole document.
+    pub is_opaque: bool,
+    /// The position of the document: its file, and the line or offset in it.
+    pub place: Place,
+    /// The sketch of the document.
+    pub sketch: Sketch,
+    /// The line of the document and the hash of its content, if requested.
+    pub whole: WholeDocument,
+    /// The values of the fields that options name in addition to key and text.
+    pub attached: OwnAttached,
+    /// Length in bytes of the text, or of the names of all features.
+    pub text_bytes: u64,
+    /// Number of tokens in the text, or of features.
+    pub tokens: u64,
+    /// The amount of text that was ignored as boilerplate.
+    pub left_out: LeftOut,
+}
+
+/// Converts the error of an index that rejected a document. If the document caused the error, it becomes a bad record:
+/// this includes limits on the sizes of its key and value. A full index is not caused by the document and would reject
+/// the next one, too.
+#[must_use]
+pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
+    match error {
+        Error::Invalid(_) | Error::Limit { what: "bytes of a key" | "bytes of a value", .. } => {
+            bad_at(place, &format!("{what}: {error}"))
+        }
+        error => anyhow::Error::new(error).context(format!("{place}: {what}")),
+    }
+}
+
+/// A document as it is in its file, and the hash of its content.
+pub struct WholeDocument {
+    /// The xxh3-128 hash of its [`identity`](Parser::identity).
+    pub hash: u128,
+    /// The form of `line`.
+    pub form: Form,
+    /// The bytes that represent the document in a file of this form, without a line end.
+    pub line: DocumentLine,
+    /// The line ending that followed the document in its file.
+    pub ending: Ending,
+}
+
+impl Default for WholeDocument {
+    fn default() -> Self {
+        Self { hash: 0, form: Form::Json, line: DocumentLine::default(), ending: Ending::default() }
+    }
+}
+
+/// The line of a document, or its position.
+pub enum DocumentLine {
+    /// The bytes of the line.
+    Held(Vec<u8>),
+    /// The position of the line in a file that can be read again.
+    In {
+        /// The file.
+        file: Arc<Path>,
+        /// Offset of the line in the file, in bytes.
+        offset: u64,
+        /// Length of the line in bytes.
+        length: usize,
+        /// The [`line_hash`] of the line, to detect that the file has changed.
+        hash: u64,
+    },
+}
+
+impl Default for DocumentLine {
+    fn default() -> Self {
+        Self::Held(Vec::new())
+    }
+}
+
+/// Returns the hash of a line. When a line is read again, its hash is compared.
+#[must_use]
+pub fn line_hash(line: &[u8]) -> u64 {
+    xxh3_64(line)
+}
+
+/// The result of a chunk.
+struct Chunked<L> {
+    /// The documents of the chunk, one for each element of `found`. They are followed by unused documents of an earlier
+    /// chunk, whose memory is reused.
+    all: Vec<Sketched>,
+    /// The lookup result of each document.
+    found: Vec<L>,
+    /// The shingles, or the words, of all documents, concatenated, and the end offset of each document.
+    shingles: Vec<u64>,
+    ends: Vec<usize>,
+    forms: Forms,
+    /// The data of the chunk that is stored for a resumed run, or was read from the cache.
+    memory: ChunkMemory,
+}
+
+impl<L> Default for Chunked<L> {
+    fn default() -> Self {
+        let (shingles, ends, forms) = (Vec::new(), Vec::new(), Forms::default());
+        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms, memory: ChunkMemory::None }
+    }
+}
+
+/// Maximum number of shingles for which the memory of a chunk is reused.
+const KEPT_SHINGLES: usize = 1 << 20;
+
+/// Reads and sketches all documents, and passes each to `each` in input order. A document for which `each` returns
+/// [`refused`] is a bad record. The rejected documents of a chunk are counted after the other bad records of the chunk,
+/// so the first bad record that is reported is exact only to the chunk.
+///
+/// # Errors
+///
+/// The errors of [`for_each_chunk`].
+pub fn for_each_sketched(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+    mut each: impl FnMut(&Sketched) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
+}
+
+/// Like [`for_each_sketched`], but also passes the shingles of each document, if requested.
+///
+/// # Errors
+///
+/// The errors of [`for_each_chunk`].
+pub fn for_each_shingled(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+    mut each: impl FnMut(&Sketched, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let look = |_: &Sketch, _: DocumentScratch<'_>| Ok(());
+    for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
+}
+
+/// Like [`for_each_shingled`], but also calls `look` for each document in parallel, and passes its result and the words
+/// that it appended.
+///
+/// # Errors
+///
+/// The errors of [`for_each_chunk`] and of `look`.
+pub fn for_each_looked_up<L: Send>(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+    look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
+    each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut each = each;
+    let each = |one: &Sketched, found, words: &[u64]| each(one, found, words).map(|()| true);
+    for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
+}
+
+/// Like [`for_each_looked_up`], with a cache: lookup results and words are read from it if it has them, and stored in it
+/// otherwise. `each` returns whether a resumed run needs the words of the document.
+///
+/// # Errors
+///
+/// The errors of [`for_each_looked_up`]; cached results that are damaged or belong to other documents.
+pub(crate) fn for_each_remembered<L: Send>(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+    remembered: Option<ChunkCache<'_, L>>,
+    look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
+    mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let mut keys = seen_keys(documents, wanted, progress)?;
+    let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
+    let (chunks, how) = match remembered {
+        None => (None, None),
+        Some(ChunkCache { chunks, minima, is_short, put, take, take_words }) => {
+            (Some(RefCell::new(chunks)), Some(((minima, is_short), put, take, take_words)))
+        }
+    };
+    let job = Job {
+        state: || Sketching::new(sketcher),
+        begin: |recalled: Option<CachedChunk>, batch: &Batch| {
+            let mut chunked = idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default();
+            if how.is_some() {
+                chunked.memory = ChunkMemory::of(recalled, batch.digest())?;
+            }
+            Ok(chunked)
+        },
+        work: |sketching: &mut Sketching<'_>,
+               chunked: &mut Chunked<L>,
+               parser: &Parser,
+               record: Record<'_>| {
+            if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
+                return Ok(());
+            }
+            let Chunked { all, found, shingles, ends, forms, memory } = chunked;
+            if all.len() == found.len() {
+                all.push(Sketched::at(record.place()));
+            }
+            let one = &mut all[found.len()];
+            sketch_into(one, sketching, parser, &record, wanted, memory)?;
+            forms.add(std::mem::take(&mut sketching.forms));
+            let recalled = match how {
+                None => None,
+                Some(((minima, _), _, take, _)) => memory.recall(|bytes| {
+                    bytes.0 = sketcher.restore(minima, bytes.0, &mut one.sketch).ok()?;
+                    take(bytes)
+                })?,
+            };
+            if let (Some((_, _, _, take_words)), Some(mut recalled)) = (how, recalled) {
+                memory.recall_words(|bytes| take_words(bytes, &mut recalled, shingles))?;
+                found.push(recalled);
+                ends.push(shingles.len());
+                return Ok(());
+            }
+            if wanted.shingles {
+                sketching.shingles(shingles);
+            }
+            let looked = look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?;
+            if let (Some(((minima, is_short), put, ..)), Some(kept)) = (how, memory.kept()) {
+                if is_short {
+                    one.sketch.shorten(minima);
+                }
+                one.sketch.store(minima, kept);
+                put(&looked, kept);
+            }
+            found.push(looked);
+            ends.push(shingles.len());
+            Ok(())
+        },
+    };
+    let hand = || chunks.as_ref().map_or(Ok(None), |chunks| chunks.borrow_mut().next());
+    let read = (documents, chunk_bytes(sketcher));
+    for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
+        let mut memory = std::mem::take(&mut chunked.memory);
+        memory.check_end()?;
+        let results = memory.kept().map_or(0, |bytes| bytes.len());
+        documents.account_forms(std::mem::take(&mut chunked.forms));
+        let mut start = 0;
+        for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
+            let text_bytes = one.text_bytes;
+            documents.count_attached(&one.attached);
+            let words = &chunked.shingles[start..end];
+            let are_needed = look_up_key(&mut keys, wanted, one, documents)?
+                && match each(one, found, words) {
+                    Ok(are_needed) => are_needed,
+                    Err(error) => {
+                        documents.refuse(error, text_bytes)?;
+                        false
+                    }
+                };
+            if let (Some(kept), Some(chunks)) = (memory.kept(), &chunks) {
+                chunks.borrow_mut().put_words(are_needed.then_some(words), kept)?;
+            }
+            if let DocumentLine::Held(line) = &mut one.whole.line {
+                *line = Vec::new(); // frees a long line, since it is replaced
+            }
+            start = end;
+        }
+        if let (ChunkMemory::Kept { digest, mut bytes }, Some(chunks)) = (memory, &chunks) {
+            put_end(results, &mut bytes);
+            chunks.borrow_mut().keep(digest, &bytes)?;
+        }
+        chunked.ends.clear();
+        chunked.shingles.clear();
+        chunked.shingles.shrink_to(KEPT_SHINGLES);
+        if let Ok(mut idle) = idle.lock() {
+            idle.push(chunked);
+        }
+        Ok(())
+    })
+}
+
+/// Returns whether a document is processed, given its key. May add a number to the key.
+fn look_up_key(
+    keys: &mut SeenKeys,
+    wanted: &SketchOptions,
+    one: &mut Sketched,
+    documents: &mut Documents,
+) -> anyhow::Result<bool> {
+    let length = one.key.len();
+    match keys.next_after(&mut one.key, one.is_earlier_key, wanted.earlier.as_deref())? {
+        KeyDecision::Taken => Ok(true),
+        KeyDecision::Numbered => {
+            if let Err(reason) = check_key(&one.key) {
+                documents.refuse(bad_at(&one.place, &reason), one.text_bytes)?;
+                return Ok(false);
+            }
+            one.is_own_key = false;
+            documents.repeated(&one.place, &one.key[..length], Some(&one.key), 0);
+            Ok(true)
+        }
+        KeyDecision::Refused => {
+            let key = String::from_utf8_lossy(&one.key);
+            Err(anyhow!(
+                "{}: the key `{}` came before; --repeated-keys number, first or last takes it all the same",
+                one.place,
+                key.escape_debug()
+            ))
+        }
+        KeyDecision::PassedOver => {
+            documents.repeated(&one.place, &one.key, None, one.text_bytes);
+            Ok(false)
+        }
+    }
+}
+
+/// Returns the seen keys before the first document is processed.
+pub(crate) fn seen_keys(
+    documents: &Documents,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+) -> anyhow::Result<SeenKeys> {
+    // Keys created from line numbers are repeated only if a history has them.
+    let is_unique = documents.are_keyed_by_line() && wanted.earlier.is_none();
+    let repeated = if is_unique { RepeatedKeys::Any } else { wanted.repeated_keys };
+    let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
+    let mut keys = SeenKeys::new(repeated, &budget)?;
+    if repeated == RepeatedKeys::Last {
+        announce(documents, &mut keys, wanted, progress)?;
+    }
+    Ok(keys)
+}
+
+/// Reads the keys of all documents, so that the last document with each key is known.
+pub(crate) fn announce(
+    documents: &Documents,
+    keys: &mut SeenKeys,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+) -> anyhow::Result<()> {
+    let mut first = documents.again()?;
+    let job = Job {
+        state: || (),
+        begin: Vec::new,
+        work: |(): &mut (), all: &mut Vec<Vec<u8>>, parser: &Parser, record: Record<'_>| {
+            record.attached(parser)?; // fails as in the second pass, so that the same records are bad
+            if wanted.shard.is_none_or(|shard| shard.has(Key::Bytes(record.key))) {
+                all.push(record.key.to_vec());
+            }
+            Ok(())
+        },
+    };
+    for_each_chunk(&mut first, progress, &job, |all| all.iter().try_for_each(|key| keys.announce(key)))
+}
+
+impl Sketched {
+    /// Creates an empty document at this position.
+    fn at(place: Place) -> Self {
+        Self {
+            key: Vec::new(),
+            is_own_key: true,
+            is_earlier_key: false,
+            is_opaque: false,
+            place,
+            sketch: Sketch::default(),
+            whole: WholeDocument::default(),
+            attached: OwnAttached::default(),
+            text_bytes: 0,
+            tokens: 0,
+            left_out: LeftOut::default(),
+        }
+    }
+}
+
+/// Memory per byte of a text until its shingles are stored; measured with words as tokens.
+const BYTES_FOR_BYTE: usize = 8;
+/// Memory per byte of a text if boilerplate is removed or counted.
+const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
+/// Memory per shingle in bytes, and additional memory per byte of text.
+const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
+/// Texts that need at most this number of bytes are accepted with any memory budget.
+const ALWAYS: usize = 64 << 20;
+
+/// Returns the maximum number of elements in the set of a document for this memory budget; [`check_memory`] rejects
+/// more.
+pub(crate) fn elements_max(memory: usize) -> u64 {
+    (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
+}
+
+/// Returns an error if a text needs too much memory. The number of shingles is known only after the text was split into
+/// tokens, which needs less memory than the following steps.
+pub(crate) fn check_memory(
+    record: &Record<'_>,
+    shingles: usize,
+    memory: Option<usize>,
+    has_spans: bool,
+) -> anyhow::Result<()> {
+    let Some(memory) = memory else { return Ok(()) };
+    let bytes = record.content.bytes();
+    let (for_shingle, beside) = BYTES_FOR_SHINGLE;
+    let for_byte = if has_spans { BYTES_FOR_BYTE_OF_SPANS } else { BYTES_FOR_BYTE };
+    let taken = (for_byte * bytes).max(for_shingle * shingles + beside * bytes);
+    if taken <= memory.max(ALWAYS) {
+        return Ok(());
+    }
+    let wanted = taken.div_ceil(1 << 20);
+    Err(record.bad(&format!(
+        "a text of {bytes} bytes, which takes about {wanted} MiB until it is compared: give --memory {wanted}M or more"
+    )))
+}
+
+/// Sketches a document, and replaces the content of `one` with the requested data.
+fn sketch_into(
+    one: &mut Sketched,
+    sketching: &mut Sketching<'_>,
+    parser: &Parser,
+    record: &Record<'_>,
+    wanted: &SketchOptions,
+    memory: &mut ChunkMemory,
+) -> anyhow::Result<()> {
+    // Reads the fields before sketching: a record without a required field is a bad record, which may be skipped.
+    one.attached = record.attached(parser)?;
+    let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
+    check_memory(record, 0, wanted.memory, has_spans)?;
+    record.write_place(&mut one.place);
+    one.is_opaque = matches!(record.content, Content::Opaque { .. });
+    let sizes =
+        memory.recall(|bytes| Some([bytes.small()?, bytes.small()?, bytes.small()?, bytes.small()?]))?;
+    let [shingles, tokens, left_out, is_all] = if let Some(sizes) = sizes {
+        sketching.count_forms(record.content);
+        sizes
+    } else {
+        let made = sketching.sketch(record.content, &mut one.sketch);
+        if let Err(Error::Invalid(why)) = &made
+            && sketching.has_weights()
+        {
+            return Err(record.bad(why)); // a weight is out of range
+        }
+        made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+        let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
+        let sizes = [
+            scratch.elements().len() as u64,
+            scratch.tokens() as u64,
+            left_out.words,
+            left_out.is_all.into(),
+        ];
+        // Stored even if the document is rejected below.
+        if let Some(kept) = memory.kept() {
+            for size in sizes {
+                put_small(size, kept);
+            }
+        }
+        sizes
+    };
+    check_memory(record, shingles as usize, wanted.memory, has_spans)?;
+    if wanted.whole {
+        let line = record.line(parser)?;
+        let line = match record.origin() {
+            Some((file, offset)) => {
+                // Cloning the path would change a reference count for which all threads contend.
+                let file = match std::mem::take(&mut one.whole.line) {
+                    DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
+                    _ => Arc::clone(file),
+                };
+                DocumentLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+            }
+            None => DocumentLine::Held(line.into_owned()),
+        };
+        let hash = xxh3_128(&parser.identity(record.content));
+        one.whole = WholeDocument { hash, form: record.form(), line, ending: record.ending() };
+    }
+    one.key.clear();
+    one.key.extend_from_slice(record.key);
+    one.is_own_key = record.is_own;
+    one.is_earlier_key = match &wanted.earlier {
+        None => false,
+        Some(earlier) => earlier.find(record.key)?.is_some(),
+    };
+    one.text_bytes = record.content.bytes() as u64;
+    one.tokens = tokens;
+    one.left_out = LeftOut { words: left_out, is_all: is_all > 0 };
+    Ok(())
+}
+
+/// Receives documents one at a time.
+pub trait DocumentSink {
+    /// Receives a sketched document.
+    fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
+
+    /// Called when all available documents were passed, and reading more may block.
+    fn wait(&mut self) -> anyhow::Result<()>;
+}
+
+/// Like [`for_each_sketched`], but passes the documents that a pipe has delivered to `taking` before waiting for more
+/// input. The options of the documents must have `streaming` set. No documents are read while `taking` receives
+/// documents.
+///
+/// # Errors
+///
+/// The errors of [`for_each_chunk`].
+pub fn for_each_sketched_streaming(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &SketchOptions,
+    progress: &dyn Progress,
+    taking: &mut impl DocumentSink,
+) -> anyhow::Result<()> {
+    let parser = documents.parser().clone();
+    let mut keys = seen_keys(documents, wanted, progress)?;
+    let mut batch = Batch::default();
+    let state = || (Buffers::default(), Sketching::new(sketcher));
+    // The chunk size is small if sketches may be large; then fewer chunks are in memory at once.
+    let bytes = chunk_bytes(sketcher);
+    let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
+    loop {
+        taking.wait()?;
+        documents.next_batch(&mut batch, BATCH_BYTES);
+        if batch.is_over() {
+            return documents.check_fields();
+        }
+        progress.set(documents.bytes_read());
+        for some in batch.chunks(bytes).chunks(together) {
+            let made = some.par_iter().map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
+                let mut all = Vec::new();
+                let seen = chunk.read(&parser, buffers, |record| {
+                    let mut one = Sketched::at(record.place());
+                    sketch_into(&mut one, sketching, &parser, &record, wanted, &mut ChunkMemory::None)?;
+                    all.push(one);
+                    Ok(())
+                })?;
+                Ok((seen, all, std::mem::take(&mut sketching.forms)))
+            });
+            let made: Vec<_> = made.collect();
+            for made in made {
+                let (seen, all, forms) = made?;
+                documents.account(seen)?;
+                documents.account_forms(forms);
+                for mut one in all {
+                    let text_bytes = one.text_bytes;
+                    documents.count_attached(&one.attached);
+                    if look_up_key(&mut keys, wanted, &mut one, documents)?
+                        && let Err(error) = taking.take(&one)
+                    {
+                        documents.refuse(error, text_bytes)?;
+                    }
+                }
+            }
+        }
+        if let Some(failure) = batch.take_failure() {
+            return Err(failure);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Texts to sets and sketches, on all cores.
+
+pub(crate) mod chunks;
+pub mod contents;
+pub(crate) mod documents;
+pub mod idf;
+pub(crate) mod sets;
+pub mod sharing;
+pub mod texts;
+
+pub use chunks::{Job, for_each_chunk};
+pub use documents::{
+    DocumentLine, DocumentScratch, DocumentSink, SketchOptions, Sketched, Sketching, WholeDocument,
+    for_each_looked_up, for_each_shingled, for_each_sketched, for_each_sketched_streaming, line_hash,
+    refused,
+};
+pub use sets::{SetMaker, SetWork};

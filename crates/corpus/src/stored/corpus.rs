@@ -1,0 +1,368 @@
+//! The data stored about the documents of a run: keys, positions in the inputs, lines, and groups of equal texts.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use twindex::Key;
+use twindex::sys::{Column, MemoryBudget};
+
+use crate::input::content::Form;
+use crate::input::kept::annotate::Annotation;
+use crate::input::kept::writer::KeptBlock;
+use crate::input::parser::Parser;
+use crate::input::place::Place;
+use crate::sketching::documents::Sketched;
+use crate::stored::dropped::{Dropped, DroppedDocuments};
+use crate::stored::groups::{Grouped, NewDocument, NewSet};
+use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
+use crate::stored::lines::{LineReader, LineStore};
+
+/// The documents of a run.
+pub(crate) struct Corpus {
+    /// Number of documents of the history. They precede all others, are always kept, and are not written.
+    pub(crate) history: u32,
+    /// Number of groups with documents of the history. They precede all other groups.
+    pub(crate) history_groups: u32,
+    pub(crate) keys: DocumentKeys,
+    places: DocumentPlaces,
+    /// For each document, whether its key differs from the key in its line.
+    other_keys: OtherKeys,
+    /// The number of each document after the history that `--keep max` and `--keep min` compare, as bits. Empty if the
+    /// rule uses no numbers.
+    pub(crate) numbers: Column<u128>,
+    /// The URL of each document, empty if it has none; `None` if no field has URLs.
+    urls: Option<DocumentKeys>,
+    /// The documents in groups of equal texts.
+    pub(crate) grouped: Grouped,
+    /// The line of each document, as it is written to a file of kept documents.
+    lines: LineStore,
+    /// Finds documents after the history by key; `None` once lookups are no longer needed.
+    by_key: Option<KnownKeys>,
+    /// Documents that were removed because they are near a document of an index.
+    pub(crate) dropped: DroppedDocuments,
+    /// Parses stored lines again when their texts are needed.
+    pub(crate) parser: Parser,
+    /// For each history whose texts are read, its first document and the parser of its lines.
+    history_parsers: Vec<(u32, Parser)>,
+    /// The lines of the documents that were removed because of an index; `None` if they are not written.
+    dropped_lines: Option<DroppedLines>,
+}
+
+/// The lines of documents that were removed because of an index, and the places of these documents in the input order.
+struct DroppedLines {
+    lines: LineStore,
+    other_keys: OtherKeys,
+    /// For each of these documents, the number of other documents before it.
+    before: Column<u32>,
+}
+
+impl Corpus {
+    /// Creates an empty corpus. The data about documents takes up to `memory` bytes and the sets up to `memory` bytes
+    /// more; the rest is in scratch files in `folder`. The scratch file of the sets is at the path `sets`, if given.
+    pub(crate) fn new(
+        (folder, sets): (&Path, Option<&Path>),
+        memory: usize,
+        parser: Parser,
+    ) -> anyhow::Result<Self> {
+        let budget = &MemoryBudget::new(folder, memory);
+        let mut grouped = Grouped::new(budget, memory)?;
+        if let Some(path) = sets {
+            grouped.sets = grouped.sets.with_file(path);
+        }
+        Ok(Self {
+            history: 0,
+            history_groups: 0,
+            keys: DocumentKeys::new(budget),
+            places: DocumentPlaces::new(budget),
+            other_keys: OtherKeys::new(budget),
+            numbers: Column::new(budget),
+            urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
+            grouped,
+            lines: LineStore::new(folder, budget)?,
+            by_key: Some(KnownKeys::new(budget)?),
+            dropped: DroppedDocuments::new(budget),
+            parser,
+            history_parsers: Vec::new(),
+            dropped_lines: None,
+        })
+    }
+
+    /// Also stores the lines of documents that are removed because of an index, so that they can be written.
+    pub(crate) fn with_lines_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
+        let budget = &self.grouped.budget;
+        self.dropped_lines = Some(DroppedLines {
+            lines: LineStore::new(folder, budget)?,
+            other_keys: OtherKeys::new(budget),
+            before: Column::new(budget),
+        });
+        Ok(self)
+    }
+
+    /// Begins the next history; `parser` parses its lines.
+    pub(crate) fn begin_history(&mut self, parser: Parser) {
+        self.history_parsers.push((self.history, parser));
+    }
+
+    /// Adds a document of a history. All documents of the history must be added before the others. Their keys may
+    /// repeat. Returns whether the text of the document is new.
+    pub(crate) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
+        let is_new = self.push(one, set, true)?;
+        self.history = self.keys.len() as u32;
+        self.history_groups = self.grouped.groups.len() as u32;
+        Ok(is_new)
+    }
+
+    /// Adds a document. Returns whether its text is new.
+    pub(crate) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<bool> {
+        let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let key = one.key.as_slice();
+        self.check_is_new(one)?;
+        if let Some(known) = &mut self.by_key {
+            known.insert(key, document)?;
+        }
+        let is_new = self.push(one, set, false)?;
+        if self.parser.reads_numbers() {
+            self.numbers.push(one.attached.deciding().number.bits())?;
+        }
+        Ok(is_new)
+    }
+
+    /// Returns an error if a document after the history already has this key.
+    fn check_is_new(&self, one: &Sketched) -> anyhow::Result<()> {
+        let key = one.key.as_slice();
+        let first = self.document_at(key).map(|document| self.places.get(document));
+        match first.or_else(|| self.dropped.place_of(key)) {
+            None => Ok(()),
+            Some(first) => Err(repeated(one, &first)),
+        }
+    }
+
+    fn push(&mut self, one: &Sketched, set: NewSet<'_>, is_history: bool) -> anyhow::Result<bool> {
+        let document = self.keys.len() as u32;
+        self.keys.push(&one.key)?;
+        self.places.push(&one.place)?;
+        if let Some(urls) = &mut self.urls {
+            urls.push(&one.attached.deciding().url)?;
+        }
+        self.other_keys.push(!one.is_own_key)?;
+        let whole = &one.whole;
+        self.lines
+            .push(whole.form, whole.ending, &whole.line)
+            .with_context(|| format!("{}: cannot be kept", one.place))?;
+        let inside = &one.attached.deciding().inside;
+        let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
+        // Only the stored lines are needed to compare texts for equality.
+        let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
+        let parser = |document: u32| {
+            let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
+            of.filter(|_| is_history || document < *history).map_or(&*parser, |(_, parser)| parser)
+        };
+        let identity = |document: u32| -> anyhow::Result<_> {
+            let line = found(|| places.get(document), lines.get(document as usize))?;
+            parser(document).identity_of_line(lines.form(document as usize), &line)
+        };
+        let groups = grouped.groups.len();
+        grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
+        Ok(grouped.groups.len() > groups)
+    }
+
+    /// Records a document that is removed because it is near a document of an index.
+    pub(crate) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
+        self.check_is_new(one)?;
+        let others = self.keys.len();
+        if let Some(DroppedLines { lines, other_keys, before }) = &mut self.dropped_lines {
+            ensure!(others + self.dropped.len() < u32::MAX as usize, "more than 2^32 documents");
+            let whole = &one.whole;
+            lines
+                .push(whole.form, whole.ending, &whole.line)
+                .with_context(|| format!("{}: cannot be kept", one.place))?;
+            other_keys.push(!one.is_own_key)?;
+            before.push(others as u32)?;
+        }
+        self.dropped.push(&one.key, &one.place, dropped)
+    }
+
+    /// Returns all documents after the history in input order, if the lines of all are stored. Numbers from that of the
+    /// last document on are those of the documents that were removed because of an index; see
+    /// [`dropped_at`](Self::dropped_at).
+    pub(crate) fn all_documents(&self) -> impl Iterator<Item = u32> + Send {
+        let before = self.dropped_lines.as_ref().map_or(&[][..], |dropped| &dropped.before[..]);
+        let all = self.keys.len() as u32;
+        let (mut next, mut dropped) = (self.history, 0);
+        std::iter::from_fn(move || {
+            if before.get(dropped).is_some_and(|&before| before <= next) {
+                dropped += 1;
+                return Some(all + dropped as u32 - 1);
+            }
+            next += 1;
+            (next <= all).then(|| next - 1)
+        })
+    }
+
+    /// Returns the number among the removed documents, if `document` is one that was removed because of an index.
+    pub(crate) fn dropped_at(&self, document: u32) -> Option<u32> {
+        document.checked_sub(self.keys.len() as u32)
+    }
+
+    /// Returns the URL of a document: the value of the URL field or, if no field has URLs, its key.
+    pub(crate) fn url(&self, document: u32) -> &[u8] {
+        self.urls.as_ref().unwrap_or(&self.keys).get(document)
+    }
+
+    /// Returns whether a field of the documents has their URLs.
+    pub(crate) fn has_urls(&self) -> bool {
+        self.urls.is_some()
+    }
+
+    /// Adds lines of documents to a block until it is full or all documents were added. If `last`, no earlier line is read
+    /// afterwards, so the disk space of earlier lines is freed.
+    pub(crate) fn fill(
+        &self,
+        block: &mut KeptBlock,
+        (documents, last): (&mut impl Iterator<Item = u32>, bool),
+        reading: &mut LineReader<'_>,
+        annotation: Option<Annotation<'_>>,
+    ) -> anyhow::Result<()> {
+        block.clear();
+        let mut held;
+        for document in documents {
+            let place = || match self.dropped_at(document) {
+                Some(dropped) => self.dropped.place(dropped),
+                None => self.places.get(document),
+            };
+            let removed = self.dropped_at(document).zip(self.dropped_lines.as_ref());
+            let (line, key, form, ending) = if let Some((dropped, removed)) = removed {
+                let DroppedLines { lines, other_keys, .. } = removed;
+                let number = dropped as usize;
+                held = found(place, lines.get(number))?;
+                let key = other_keys.has(dropped).then(|| self.dropped.key(dropped));
+                (&held[..], key, lines.form(number), lines.ending(number))
+            } else {
+                let line = found(place, reading.get(document as usize))?;
+                let key = self.other_keys.has(document).then(|| self.keys.get(document));
+                (line, key, self.form(document), self.lines.ending(document as usize))
+            };
+            let annotated = annotation.map(|annotation| {
+                self.parser.annotated(annotation.noted, form, line, &(annotation.of)(document))
+            });
+            let annotated = annotated.transpose();
+            let annotated = annotated.map_err(|why| anyhow!("{}: {why}", place()))?;
+            block.push(document, form, annotated.as_deref().unwrap_or(line), ending, key);
+            if block.is_full() {
+                if last {
+                    self.lines.release_before(document as usize);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the line of a document.
+    pub(crate) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
+        found(|| self.places.get(document), self.lines.get(document as usize))
+    }
+
+    /// Returns a reader of lines that is fast if lines are read mostly in order.
+    pub(crate) fn reading(&self) -> LineReader<'_> {
+        self.lines.reading()
+    }
+
+    /// Returns whether any document is an HTML page. The stored line of a page has its markup, not the compared text.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.documents().any(|document| matches!(self.form(document), Form::Html))
+    }
+
+    /// Returns the form in which a document's line is stored.
+    pub(crate) fn form(&self, document: u32) -> Form {
+        self.lines.form(document as usize)
+    }
+
+    /// Returns the documents after the history, in input order.
+    pub(crate) fn documents(&self) -> Range<u32> {
+        self.history..self.keys.len() as u32
+    }
+
+    /// Returns the group of the document with this key; `None` if there is no such document.
+    pub(crate) fn group_at(&self, key: Key<'_>) -> Option<u32> {
+        let Key::Bytes(key) = key else { return None };
+        self.document_at(key).map(|document| self.grouped.group_of[document as usize])
+    }
+
+    /// Returns the document after the history that has this key.
+    fn document_at(&self, key: &[u8]) -> Option<u32> {
+        self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
+    }
+
+    /// Frees the lookup structures after all documents were added. If `asked` is true, keeps the structures that
+    /// [`group_at`](Self::group_at) needs.
+    pub(crate) fn end(&mut self, asked: bool) {
+        self.grouped.end();
+        self.by_key = self.by_key.take().filter(|_| asked);
+    }
+
+    /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.
+    pub(crate) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
+        ByKey::of(&self.keys, self.documents(), &self.grouped.budget, memory)
+    }
+
+    /// Returns the documents of the history in ascending order of their keys. Uses about `memory` bytes.
+    pub(crate) fn history_by_key(&self, memory: usize) -> twindex::Result<ByKey> {
+        ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
+    }
+}
+
+/// One bit for each document: whether its key differs from the key in its line.
+struct OtherKeys {
+    bits: Column<u64>,
+    documents: u32,
+}
+
+impl OtherKeys {
+    /// Creates a column without documents.
+    fn new(budget: &MemoryBudget) -> Self {
+        Self { bits: Column::new(budget), documents: 0 }
+    }
+
+    /// Adds the next document.
+    fn push(&mut self, is_other: bool) -> twindex::Result<()> {
+        let (word, bit) = (self.documents / 64, self.documents % 64);
+        if bit == 0 {
+            self.bits.push(0)?;
+        }
+        self.bits[word as usize] |= u64::from(is_other) << bit;
+        self.documents += 1;
+        Ok(())
+    }
+
+    fn has(&self, document: u32) -> bool {
+        self.bits[document as usize / 64] >> (document % 64) & 1 == 1
+    }
+}
+
+/// Returns the stored line of a document. I/O errors, and the error for a missing line, name the document's position.
+fn found<L>(place: impl Fn() -> Place, line: io::Result<Option<L>>) -> anyhow::Result<L> {
+    match line {
+        Ok(Some(line)) => Ok(line),
+        Ok(None) => {
+            bail!("{}: changed since it was read; run again when nothing writes to the input", place())
+        }
+        Err(error) => Err(error).with_context(|| format!("{}: cannot be read again", place())),
+    }
+}
+
+/// Returns the error for a document whose key the document at `first` already has.
+fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
+    let (key, again) = (one.key.as_slice(), &one.place);
+    let advice = if first == again {
+        "the input is named twice, name it once"
+    } else if first.is_below_a_folder(key) && again.is_below_a_folder(key) {
+        "keys are paths below the folder that is named; name the folder above them instead"
+    } else {
+        "give each document a key of its own"
+    };
+    let key = String::from_utf8_lossy(key);
+    anyhow!("{again}: the key `{}` is already at {first}; {advice}", key.escape_debug())
+}

@@ -1,0 +1,224 @@
+//! Groups of documents with equal texts, and the sets by which groups are compared.
+
+use anyhow::{Context, anyhow};
+use twindex::Sketch;
+use twindex::sys::{Column, MemoryBudget};
+use twindex_join::{DeltaHeader, EqualGroups, ShingleSets, StoredSet};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::rule::score::{Score, ScoreKind};
+use crate::stored::inside::{InsideValues, put_inside};
+
+/// A group of documents with the same text.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct DocumentGroup {
+    /// Number of tokens of the text, or number of features.
+    pub tokens: u64,
+    /// The id of the value of the `--inside` field.
+    pub inside: u32,
+    /// The first document of the group in input order.
+    pub first: u32,
+    /// Number of documents in the group.
+    pub documents: u32,
+    /// Number of distinct shingles; 0 if the text has no words.
+    pub shingles: u32,
+}
+
+/// The groups of equal documents, with their sets.
+pub(crate) struct Grouped {
+    /// The group of each document, in input order.
+    pub group_of: Column<u32>,
+    /// The groups, in the order of their first documents.
+    pub groups: Column<DocumentGroup>,
+    /// Finds the group of an equal text; `None` after all documents were added.
+    equal: Option<EqualGroups>,
+    /// The values of the `--inside` field.
+    pub values: InsideValues,
+    /// The shingle set of each group, indexed by group.
+    pub sets: ShingleSets,
+    /// The memory budget of the columns.
+    pub budget: MemoryBudget,
+}
+
+/// Maximum number of anchors of a document.
+pub(crate) const ANCHORS: usize = 12;
+
+/// Hashes that similar texts most likely share: minima, then features. They are used to find a reference set for delta
+/// encoding.
+pub(crate) struct Anchors {
+    hashes: [u64; ANCHORS],
+    count: usize,
+}
+
+impl Anchors {
+    /// Returns the anchors of a document with this value of the `--inside` field.
+    pub(crate) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
+        let mut hashes = [0; ANCHORS];
+        let minima = (0..).zip(sketch.signature());
+        let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
+        let all = minima.chain(sketch.features().iter().copied());
+        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        put_inside(&mut hashes, inside);
+        Self { hashes, count }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        &self.hashes[..self.count]
+    }
+}
+
+/// The shingle set of a new document, in one of the forms in which the caller supplies it.
+#[derive(Clone, Copy)]
+pub(crate) enum NewSet<'s> {
+    /// A delta-encoded set to store.
+    Encoded(SetHeader, &'s [u64]),
+    /// The number of distinct shingles; the set is not stored.
+    Counted(u64),
+    /// A sorted set to store.
+    Held(&'s [u64]),
+    /// Computes a sorted set to store, and the number of tokens. Called only if the text is new.
+    Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
+}
+
+/// The header of a delta-encoded set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetHeader {
+    /// The set is new.
+    New(DeltaHeader),
+    /// The set is in the scratch file already, because a stopped run has written it.
+    Stored(StoredSet),
+}
+
+impl<'s> NewSet<'s> {
+    /// Returns the set of a document from its encoded words, or only its size if there is no `header` because sets are
+    /// not stored.
+    pub(crate) fn of(header: Option<SetHeader>, words: &'s [u64]) -> Self {
+        header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
+    }
+}
+
+/// A document to add to the group of its text.
+pub(crate) struct NewDocument<'n> {
+    /// The xxh3-128 hash of the bytes that are compared for equality.
+    pub hash: u128,
+    /// Number of tokens of the text, or number of features.
+    pub tokens: u64,
+    /// The value of the `--inside` field; empty if there is no such field.
+    pub inside: &'n [u8],
+    /// The sketch. It is stored if the document is the first of its group.
+    pub sketch: &'n Sketch,
+    /// The set of shingles.
+    pub set: NewSet<'n>,
+}
+
+impl Grouped {
+    /// Creates an empty list of groups. Up to `memory` bytes of sets are kept in memory, the rest in scratch files. A
+    /// document takes 4 bytes of memory or scratch files. A group takes 60 to 80 bytes.
+    pub(crate) fn new(budget: &MemoryBudget, memory: usize) -> anyhow::Result<Self> {
+        Ok(Self {
+            group_of: Column::new(budget),
+            groups: Column::new(budget),
+            values: InsideValues::new(budget)?,
+            equal: Some(EqualGroups::new(budget)?),
+            sets: ShingleSets::within(budget, memory),
+            budget: budget.clone(),
+        })
+    }
+
+    /// Returns whether there may be a group of texts with this hash and this value of the `--inside` field.
+    pub(crate) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
+        let Some(inside) = self.values.find(inside) else { return false };
+        self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
+    }
+
+    /// Frees the lookup of equal texts after all documents were added.
+    pub(crate) fn end(&mut self) {
+        self.equal = None;
+    }
+
+    /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns
+    /// whether the text equals the text of an earlier document with the same hash.
+    ///
+    /// # Errors
+    ///
+    /// More than 2^32 documents; the errors of `is_equal`; I/O errors of scratch files.
+    pub(crate) fn add<E>(
+        &mut self,
+        one: &NewDocument<'_>,
+        mut is_equal: impl FnMut(u32) -> Result<bool, E>,
+    ) -> anyhow::Result<()>
+    where
+        anyhow::Error: From<E>,
+    {
+        let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let inside = self.values.number(one.inside)?;
+        let (groups, equal) = (&self.groups, self.equal.as_mut().context("a document after the last one")?);
+        let found = equal.group(one.hash ^ u128::from(inside), |group| -> anyhow::Result<bool> {
+            let group = groups[group as usize];
+            Ok(group.inside == inside && is_equal(group.first)?)
+        })?;
+        if found as usize == self.groups.len() {
+            self.begin_group(one, inside, document)?;
+        } else {
+            self.groups[found as usize].documents += 1;
+        }
+        Ok(self.group_of.push(found)?)
+    }
+
+    fn begin_group(&mut self, one: &NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {
+        let mut tokens = one.tokens;
+        let shingles = match one.set {
+            NewSet::Encoded(header, words) => {
+                let anchors = Anchors::of(one.sketch, one.inside);
+                let set = match header {
+                    SetHeader::New(header) => self.sets.push_encoded(header, words, anchors.as_slice())?,
+                    SetHeader::Stored(set) => self.sets.push_stored(set, words, anchors.as_slice())?,
+                };
+                debug_assert_eq!(set as usize, self.groups.len());
+                self.sets.size(set)
+            }
+            NewSet::Counted(shingles) => {
+                self.sets.push(&[])?;
+                shingles
+            }
+            NewSet::Held(set) => self.push(set)?,
+            NewSet::Late(set) => {
+                let (set, late) = set()?;
+                tokens = late;
+                self.push(&set)?
+            }
+        };
+        let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
+        self.groups.push(DocumentGroup { tokens, inside, first, documents: 1, shingles })
+    }
+
+    fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
+        self.sets.push(set)?;
+        Ok(set.len() as u64)
+    }
+
+    /// Returns whether two groups have the same value of the `--inside` field. True if there is no such field.
+    pub(crate) fn are_compared(&self, a: u32, b: u32) -> bool {
+        self.groups[a as usize].inside == self.groups[b as usize].inside
+    }
+
+    /// Returns the value of the `--inside` field of a group; empty if there is no such field.
+    pub(crate) fn value_of(&self, group: u32) -> &[u8] {
+        self.values.of_number(self.groups[group as usize].inside)
+    }
+
+    /// Returns the number of documents added so far.
+    pub(crate) fn len(&self) -> usize {
+        self.group_of.len()
+    }
+
+    pub(crate) fn group(&self, document: u32) -> &DocumentGroup {
+        &self.groups[self.group_of[document as usize] as usize]
+    }
+
+    /// Returns the score of a group against itself.
+    pub(crate) fn itself(&self, group: u32, kind: ScoreKind) -> Score {
+        kind.itself(self.groups[group as usize].shingles)
+    }
+}

@@ -1,0 +1,316 @@
+//! Stores the positions of documents' lines, so that the lines can be read again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use twindex::sys::vfs::ReadFile;
+use twindex::sys::{Column, MemoryBudget, RealVfs, Vfs};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::input::content::{Ending, Form};
+use crate::sketching::documents::{DocumentLine, line_hash};
+use crate::stored::line_blocks::{LineBlocks, ReadBlock};
+
+/// Lines, identified by their index in the order of addition. For regular files only the position of a line is stored.
+/// Lines of pipes and compressed files are copied to compressed blocks of a scratch file.
+pub(crate) struct LineStore {
+    at: Column<LinePosition>,
+    blocks: LineBlocks,
+    /// The block that [`get`](Self::get) decompressed last.
+    block: Mutex<ReadBlock>,
+    /// The folder for scratch files.
+    folder: PathBuf,
+    files: Vec<Arc<Path>>,
+    /// The file read last. Only one is open, since there may be more files than a process may open.
+    open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
+}
+
+/// The position of a line, with its hash and form.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct LinePosition {
+    /// The offset in the input file; for lines in the scratch file, the offset in [`LineBlocks`].
+    offset: u64,
+    /// The hash of the line, to detect that the file has changed.
+    hash: u64,
+    length: u32,
+    /// 0 for the scratch file; otherwise the index of an input file plus 1.
+    file: u32,
+    /// The form and the line ending, encoded by [`packed`].
+    form: [u32; 2],
+}
+
+/// Number of low bits of `form[0]` that store the kind of the form. The line ending is in the bits above them.
+const FORM_BITS: u32 = 8;
+
+/// Packs a form and a line ending into two numbers.
+fn packed(form: Form, ending: Ending) -> [u32; 2] {
+    let ending: u32 = match ending {
+        Ending::Newline => 0,
+        Ending::Crlf => 1,
+        Ending::None => 2,
+    };
+    let [kind, number] = form.numbers();
+    [kind | ending << FORM_BITS, number]
+}
+
+/// Unpacks a form and a line ending.
+fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
+    let ending = match kind >> FORM_BITS {
+        0 => Ending::Newline,
+        1 => Ending::Crlf,
+        _ => Ending::None,
+    };
+    let form = match kind & ((1 << FORM_BITS) - 1) {
+        0 => Form::Json,
+        1 => Form::Html,
+        2 => Form::Row(number),
+        3 => Form::Archive { texts: number != 0 },
+        5 => Form::Arc,
+        _ => Form::Columns(number),
+    };
+    (form, ending)
+}
+
+impl LineStore {
+    /// Creates an empty store. A line takes 32 bytes of memory or of a scratch file.
+    pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
+        let blocks = LineBlocks::new(folder, budget)
+            .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
+        Ok(Self {
+            at: Column::new(budget),
+            blocks,
+            block: Mutex::default(),
+            folder: folder.to_owned(),
+            files: Vec::new(),
+            open: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn push(&mut self, form: Form, ending: Ending, line: &DocumentLine) -> anyhow::Result<()> {
+        let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
+        let at = match line {
+            DocumentLine::Held(line) => LinePosition {
+                offset: self
+                    .blocks
+                    .append(line)
+                    .with_context(|| format!("{}: cannot write a scratch file", self.folder.display()))?,
+                hash: 0,
+                length: short(line.len())?,
+                file: 0,
+                form: packed(form, ending),
+            },
+            DocumentLine::In { file, offset, length, hash } => {
+                let (length, file) = (short(*length)?, self.file(file));
+                LinePosition { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }
+            }
+        };
+        Ok(self.at.push(at)?)
+    }
+
+    fn file(&mut self, path: &Arc<Path>) -> u32 {
+        if self.files.last() != Some(path) {
+            self.files.push(Arc::clone(path));
+        }
+        self.files.len() as u32
+    }
+
+    /// Returns the form in which a line is stored.
+    pub(crate) fn form(&self, number: usize) -> Form {
+        unpacked(self.at[number].form).0
+    }
+
+    /// Returns the line ending that followed the line in its file.
+    pub(crate) fn ending(&self, number: usize) -> Ending {
+        unpacked(self.at[number].form).1
+    }
+
+    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. These lines must not be read afterwards.
+    pub(crate) fn release_before(&self, number: usize) {
+        let LinePosition { offset, file, .. } = self.at[number];
+        if file == 0 {
+            self.blocks.release_before(offset);
+        }
+    }
+
+    /// Returns a reader that is fast if lines are read mostly in the order of addition.
+    pub(crate) fn reading(&self) -> LineReader<'_> {
+        LineReader {
+            lines: self,
+            window: Vec::new(),
+            start: 0,
+            ahead: LEAST,
+            open: None,
+            held: ReadBlock::default(),
+        }
+    }
+
+    /// Returns a line; `None` if its file has changed.
+    pub(crate) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
+        let LinePosition { offset, hash, length, file, .. } = self.at[number];
+        if file == 0 {
+            // Other threads must not wait for this one, so it takes the block. They create one of their own meanwhile.
+            let mut block =
+                self.block.try_lock().map(|mut block| std::mem::take(&mut *block)).unwrap_or_default();
+            let line = self.blocks.read(&mut block, offset, length as usize)?.to_vec();
+            block.shrink();
+            if let Ok(mut held) = self.block.try_lock() {
+                *held = block;
+            }
+            return Ok(Some(line));
+        }
+        let mut line = vec![0; length as usize];
+        let mut open =
+            self.open.lock().map_err(|_| io::Error::other("a thread that was reading it panicked"))?;
+        let reader = match open.take() {
+            Some((number, reader)) if number == file => reader,
+            _ => RealVfs.open(&self.files[file as usize - 1])?,
+        };
+        let read = reader.read_exact_at(&mut line, offset);
+        *open = Some((file, reader));
+        match read {
+            Ok(()) => Ok((line_hash(&line) == hash).then_some(line)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Number of bytes read at a time: initially, and after a jump to another position.
+const LEAST: u64 = 8 << 10;
+/// Maximum number of bytes read at a time, while lines are consecutive.
+const WINDOW: u64 = 256 << 10;
+/// Maximum number of bytes between two lines for both to be read at once.
+const GAP: u64 = 4 << 10;
+
+/// Reads lines in mostly ascending order through a window that moves over the file.
+pub(crate) struct LineReader<'l> {
+    lines: &'l LineStore,
+    /// The bytes of the open file from offset `start` on.
+    window: Vec<u8>,
+    start: u64,
+    /// Number of bytes to read at a time. It doubles while lines are consecutive.
+    ahead: u64,
+    open: Option<(u32, Box<dyn ReadFile>, u64)>,
+    held: ReadBlock,
+}
+
+impl LineReader<'_> {
+    /// Returns a line; `None` if its file has changed.
+    pub(crate) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
+        let LinePosition { offset, hash, length, file, .. } = self.lines.at[number];
+        if file == 0 {
+            return self.lines.blocks.read(&mut self.held, offset, length as usize).map(Some);
+        }
+        let end = offset + u64::from(length);
+        let size = match &self.open {
+            Some((open, _, size)) if *open == file => *size,
+            _ => {
+                let reader = RealVfs.open(&self.lines.files[file as usize - 1])?;
+                let size = reader.len()?;
+                self.window.clear();
+                self.open = Some((file, reader, size));
+                size
+            }
+        };
+        if end > size {
+            return Ok(None);
+        }
+        if offset < self.start || end > self.start + self.window.len() as u64 {
+            let read = self.start..self.start + self.window.len() as u64 + GAP;
+            self.ahead = if read.contains(&offset) { WINDOW.min(2 * self.ahead) } else { LEAST };
+            // Reads no further than the window or, for a longer line, the line.
+            self.window.resize((size - offset).min(self.ahead.max(length.into())) as usize, 0);
+            self.start = offset;
+            if let Some((_, reader, _)) = &self.open {
+                match reader.read_exact_at(&mut self.window, offset) {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                    read => read?,
+                }
+            }
+        }
+        let line = &self.window[(offset - self.start) as usize..][..length as usize];
+        Ok((line_hash(line) == hash).then_some(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_read_again_and_changed_inputs_are_detected() {
+        let dir = tempfile::tempdir().unwrap();
+        let path: Arc<Path> = Arc::from(dir.path().join("in.jsonl"));
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let mut lines = LineStore::new(dir.path(), &MemoryBudget::new(dir.path(), 0)).unwrap();
+        let there = |line: &str, offset| DocumentLine::In {
+            file: Arc::clone(&path),
+            offset,
+            length: line.len(),
+            hash: line_hash(line.as_bytes()),
+        };
+        for line in [there("one", 0), DocumentLine::Held(b"held".into()), there("three", 8)] {
+            lines.push(Form::Json, Ending::Newline, &line).unwrap();
+        }
+        let all = |lines: &LineStore| {
+            let mut reading = lines.reading();
+            [0, 1, 2].map(|number| {
+                let line = lines.get(number).unwrap();
+                assert_eq!(reading.get(number).unwrap(), line.as_deref());
+                line
+            })
+        };
+        assert_eq!(all(&lines), [&b"one"[..], b"held", b"three"].map(|line| Some(line.to_vec())));
+        fs::write(&path, "one\ntwo\nThree").unwrap();
+        assert_eq!(all(&lines)[2], None);
+        fs::write(&path, "one").unwrap();
+        assert_eq!(all(&lines), [Some(b"one".to_vec()), Some(b"held".to_vec()), None]);
+    }
+
+    #[test]
+    fn packed_form_unpacks_to_the_original() {
+        for form in [
+            Form::Json,
+            Form::Html,
+            Form::Row(7),
+            Form::Archive { texts: true },
+            Form::Archive { texts: false },
+            Form::Columns(u32::MAX),
+            Form::Arc,
+        ] {
+            for ending in [Ending::Newline, Ending::Crlf, Ending::None] {
+                assert_eq!(unpacked(packed(form, ending)), (form, ending));
+            }
+        }
+    }
+
+    #[test]
+    fn sequential_reads_return_the_same_lines_as_single_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lines = LineStore::new(dir.path(), &MemoryBudget::unlimited()).unwrap();
+        for name in ["a", "b"] {
+            let path: Arc<Path> = Arc::from(dir.path().join(name));
+            let texts: Vec<String> = (0..200_u64)
+                .map(|i| name.repeat((i * 7919 % 5000 + i / 199 * WINDOW * 2) as usize))
+                .collect();
+            fs::write(&path, texts.concat()).unwrap();
+            let mut offset = 0;
+            for text in &texts {
+                let hash = line_hash(text.as_bytes());
+                let line = DocumentLine::In { file: Arc::clone(&path), offset, length: text.len(), hash };
+                lines.push(Form::Json, Ending::Newline, &line).unwrap();
+                offset += text.len() as u64;
+            }
+        }
+        let mut reading = lines.reading();
+        for number in (0..400).chain([3, 399, 200, 0]) {
+            assert_eq!(reading.get(number).unwrap(), lines.get(number).unwrap().as_deref(), "{number}");
+            assert!(reading.window.len() as u64 <= WINDOW * 2 + 5000);
+        }
+    }
+}

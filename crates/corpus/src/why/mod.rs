@@ -1,0 +1,12 @@
+//! Explains why a document was removed or kept: shows the table line that lists it, the same scores recomputed from the
+//! texts, and the words that differ.
+
+pub(crate) mod basis;
+pub(crate) mod explain;
+pub(crate) mod explanation;
+pub(crate) mod texts;
+pub(crate) mod word_diff;
+
+pub use explain::Why;
+pub use explanation::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine};
+pub use word_diff::{Hunk, Run, WordDiff, WordOrigin};

@@ -1,0 +1,10 @@
+//! Time, progress, numbers and files: what every job uses.
+
+pub(crate) mod file;
+pub mod lost;
+pub mod numbers;
+pub(crate) mod observer;
+pub mod output_path;
+pub mod shard;
+pub mod tsv;
+pub mod watch;

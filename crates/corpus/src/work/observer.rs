@@ -1,0 +1,50 @@
+//! Observers of a job: reading progress, notes, and unfinished folders.
+
+use std::any::Any;
+use std::path::Path;
+
+/// The progress of reading inputs. Drop ends it.
+pub trait Progress: Sync {
+    /// Sets the number of input bytes that have been read. Called once for every few documents.
+    fn set(&self, bytes: u64);
+}
+
+/// Ignores the progress.
+impl Progress for () {
+    fn set(&self, _: u64) {}
+}
+
+/// An observer of a job. By default, each method does nothing; `()` ignores all notifications.
+pub trait Observer: Sync {
+    /// Called when reading begins. `what` names the work in one or two words. `total` is the number of bytes to read;
+    /// `None` if unknown.
+    fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Progress + '_> {
+        let _ = (what, total);
+        Box::new(())
+    }
+
+    /// Called with a note for the user, before the job ends. Notes are not part of the results.
+    fn note(&self, note: &str) {
+        let _ = note;
+    }
+
+    /// Called when a result could not be produced. The job continues without that result.
+    fn missing(&self, what: &str) {
+        let _ = what;
+    }
+
+    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable, so that a resumed run will
+    /// not repeat it. `part` is the name of the part.
+    fn sealed(&self, part: &str) {
+        let _ = part;
+    }
+
+    /// Called when a folder is created that the job removes if it fails. An observer that is notified of the end of the
+    /// process, for example by a signal, may remove the folder until the returned value is dropped.
+    fn half_done(&self, folder: &Path) -> Box<dyn Any> {
+        let _ = folder;
+        Box::new(())
+    }
+}
+
+impl Observer for () {}
