@@ -47,7 +47,6 @@ pub(super) mod x86 {
         }
     }
 
-    /// The AVX2 version of [`equal16`](super::equal16).
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn equal16_avx2(left: &[u32; 16], right: &[u32; 16]) -> u32 {
@@ -58,7 +57,6 @@ pub(super) mod x86 {
         })
     }
 
-    /// The AVX-512 version of [`equal16`](super::equal16).
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(in super::super) fn equal16_avx512(left: &[u32; 16], right: &[u32; 16]) -> u32 {
@@ -70,7 +68,6 @@ pub(super) mod x86 {
         _mm512_cmpeq_epi32_mask(left, right).into()
     }
 
-    /// The AVX2 version of [`equal8`](super::equal8).
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn equal8_avx2(numbers: &[u64; 8], number: u64) -> u32 {
@@ -86,7 +83,6 @@ pub(super) mod x86 {
         })
     }
 
-    /// The AVX-512 version of [`equal8`](super::equal8).
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(in super::super) fn equal8_avx512(numbers: &[u64; 8], number: u64) -> u32 {
@@ -110,7 +106,6 @@ pub(super) mod x86 {
         }
     }
 
-    /// The AVX-512 version of [`equal_bytes`](super::equal_bytes).
     #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
     #[inline]
     pub(in super::super) fn equal_bytes_avx512(left: &[u8], right: &[u8]) -> usize {

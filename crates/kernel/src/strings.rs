@@ -174,7 +174,6 @@ pub(super) mod x86 {
 
     use super::BLOCK;
 
-    /// The AVX2 version of [`copy_either`](super::copy_either).
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn copy_either_avx2(
@@ -199,7 +198,6 @@ pub(super) mod x86 {
         mask
     }
 
-    /// The AVX-512 version of [`copy_either`](super::copy_either).
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     pub(in super::super) fn copy_either_avx512(

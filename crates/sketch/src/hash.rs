@@ -43,7 +43,6 @@ impl Fast {
         mix(self.token(token) ^ COUNT)
     }
 
-    /// Returns the hash of one token.
     #[inline]
     pub(crate) fn token(&self, token: &[u8]) -> u64 {
         let mut state = self.keys[0];

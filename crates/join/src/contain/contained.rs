@@ -208,7 +208,6 @@ impl ContainmentQueries {
         self.ends.is_empty()
     }
 
-    /// Returns the set of a text.
     fn set(&self, text: u32) -> &[u64] {
         let text = text as usize;
         let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -111,7 +111,6 @@ struct JoinTable {
 }
 
 impl JoinTable {
-    /// Returns the mask of the used bits.
     fn mask(self) -> u64 {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
     }

@@ -54,17 +54,14 @@ impl Cells {
         Self { bytes, bits, factor: FACTORS[round % FACTORS.len()], parts, further }
     }
 
-    /// Returns the number of cells.
     pub(super) fn count(&self) -> u64 {
         1 << self.bits
     }
 
-    /// Returns the size of the tables in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() + size_of_val(&*self.further)
     }
 
-    /// Returns the number of the cell of an element.
     #[inline(always)]
     fn cell(&self, element: u64) -> u64 {
         // Multiplies by an odd constant, because callers may pass elements that are not hashes, and the elements of a set
@@ -97,7 +94,6 @@ impl Cells {
         self.further.get(self.counter(self.cell(element))).map_or(0, |counter| counter.load(Relaxed))
     }
 
-    /// Returns the position of the counter of a cell.
     #[inline(always)]
     fn counter(&self, cell: u64) -> usize {
         (cell >> (self.bits - self.further.len().max(1).ilog2())) as usize

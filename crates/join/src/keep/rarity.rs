@@ -83,12 +83,10 @@ impl Rarity {
         Ok(rarity)
     }
 
-    /// Returns the size of the tables in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.cells.bytes()
     }
 
-    /// Returns the elements of a set that are counted.
     fn counted<'s>(&self, set: &'s [u64]) -> &'s [u64] {
         &set[..set.partition_point(|&element| element <= self.last)]
     }

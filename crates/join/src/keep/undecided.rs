@@ -30,7 +30,6 @@ pub(super) struct UndecidedPiece {
 }
 
 impl UndecidedPiece {
-    /// Adds a set.
     pub(super) fn push(&mut self, rank: u32, tags: impl Iterator<Item = u32>, sketch: &[u64]) {
         let before = self.tags.len();
         self.tags.extend(tags);
@@ -80,7 +79,6 @@ impl Undecided {
         Self { headers: Column::new(budget), tags: Column::new(budget), sketches: Column::new(budget) }
     }
 
-    /// Returns the number of sets.
     pub(super) fn len(&self) -> usize {
         self.headers.len()
     }
@@ -92,12 +90,10 @@ impl Undecided {
         self.sketches.extend(&piece.sketches)
     }
 
-    /// Returns the tags of a set.
     pub(super) fn tags(&self, set: &UndecidedSet) -> &[u32] {
         &self.tags[set.tags.clone()]
     }
 
-    /// Returns the sketch of a set.
     pub(super) fn sketch(&self, set: &UndecidedSet) -> &[u64] {
         &self.sketches[set.words.clone()]
     }

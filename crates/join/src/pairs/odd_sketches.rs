@@ -76,7 +76,6 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Returns the number of bytes used.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
@@ -166,7 +165,6 @@ impl OddSketches {
         starts[number] as usize..starts.get(number + 1).map_or(self.words.len(), |&start| start as usize)
     }
 
-    /// Returns the sketch of a set.
     pub(crate) fn of(&self, number: u32) -> &[u64] {
         &self.words[self.range(number)]
     }

@@ -226,7 +226,6 @@ impl ReferenceSets {
         None
     }
 
-    /// Returns the number of reference sets.
     pub(crate) fn len(&self) -> u32 {
         self.all.len()
     }
@@ -235,7 +234,6 @@ impl ReferenceSets {
         self.all.get(number)
     }
 
-    /// Returns the number of bytes used.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.0.load(Relaxed) + self.anchors_seen.bytes()
     }

@@ -66,7 +66,6 @@ impl StoredSet {
         }
     }
 
-    /// Returns the header of the set.
     pub(crate) fn header(self) -> DeltaHeader {
         DeltaHeader { reference: self.reference, size: self.size as usize, references: self.references }
     }

@@ -42,7 +42,6 @@ impl<T> AppendOnlyVec<T> {
         self.parts.get(part)?.get()?.get(place)?.get()
     }
 
-    /// Appends an item and returns its number.
     pub(crate) fn push(&self, item: T) -> u32 {
         let number = self.len.0.fetch_add(1, AcqRel);
         let (part, place) = Self::place(number);

@@ -15,12 +15,10 @@ impl Default for Seeded {
 }
 
 impl Seeded {
-    /// Returns the hash of a number.
     pub(crate) fn of(self, number: u128) -> u64 {
         self.of_bytes(&number.to_le_bytes())
     }
 
-    /// Returns the hash of bytes.
     pub(crate) fn of_bytes(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.0)
     }

@@ -27,7 +27,6 @@ pub(crate) enum Postings<'i> {
 }
 
 impl Postings<'_> {
-    /// Returns the number of postings.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::None => 0,
@@ -56,7 +55,6 @@ impl Slots {
         Self { table: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
     }
 
-    /// Returns the number of bytes used.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.table) + self.chain_bytes
     }

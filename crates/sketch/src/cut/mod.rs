@@ -347,7 +347,6 @@ fn check_version(
     }
 }
 
-/// Returns the token as a string.
 fn text_of(token: &[u8]) -> &str {
     std::str::from_utf8(token).expect("tokens are cut from text at characters")
 }

@@ -19,7 +19,6 @@ struct Piece {
 }
 
 impl Pieces {
-    /// Removes all pieces.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

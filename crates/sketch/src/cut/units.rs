@@ -75,7 +75,6 @@ impl Units {
         }
     }
 
-    /// Removes all units and sets the separator.
     pub(super) fn clear(&mut self, separator: Option<u8>) {
         self.bytes.clear();
         self.ends.clear();

@@ -37,7 +37,6 @@ const fn number(file: &[u8], at: usize, width: usize) -> u32 {
     number
 }
 
-/// Returns the number of elements of an array of a file.
 pub(crate) const fn count(file: &[u8], array: usize) -> usize {
     place(file, array).1
 }
