@@ -21,8 +21,6 @@ mod document;
 pub mod groups;
 pub mod idf;
 pub mod index;
-#[cfg(all(test, twindex_shuttle))]
-mod interleavings;
 mod known_leaders;
 mod log;
 mod memory;
