@@ -42,6 +42,7 @@
 //! |---|---|
 //! | choose which data is stored, and when documents are near | [`Params`], [`params`] |
 //! | create or open an index | [`Index`], [`OpenOptions`] |
+//! | bound the memory, the pauses and the merges of a writer | [`WriterOptions`] |
 //! | add, replace, delete; look up and add in one step | [`Writer`], [`Writer::admit`] |
 //! | find near documents | [`Snapshot::near`], [`Query`], [`Hit`] |
 //! | find the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
@@ -99,7 +100,7 @@ pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
     Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,
     Hit, Index, Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions,
-    Query, Record, Resources, Snapshot, Writer,
+    Query, Record, Resources, Snapshot, Writer, WriterOptions,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

@@ -54,4 +54,4 @@ pub use query::{Answers, Hit, Query};
 pub use range::Keys;
 pub use record::Record;
 pub use snapshot::Snapshot;
-pub use writer::{Admitted, Durability, Writer};
+pub use writer::{Admitted, Durability, Writer, WriterOptions};
