@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use random::Random;
-use twindex::{Fingerprint, Index, Params, Result, Snapshot};
+use twindex::{Fingerprint, Index, Params, Result, Snapshot, WriterOptions};
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -94,8 +94,7 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
 fn fresh(path: &Path, documents: u64) -> Result<()> {
     let params = Params::builder().u64_keys().simhash(3).build()?;
     let index = Index::create(path, params)?;
-    let mut writer = index.writer()?;
-    writer.set_one_segment(true);
+    let mut writer = index.writer_with(WriterOptions::default().one_segment(true))?;
     for document in (0..documents).filter(|&document| !is_deleted(document)) {
         let fingerprint = fingerprint(document, is_repeated(document));
         writer.put(key(document), Fingerprint(fingerprint))?;

@@ -19,7 +19,9 @@
 use std::time::Instant;
 
 use twindex::params::Near;
-use twindex::{Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer};
+use twindex::{
+    Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer, WriterOptions,
+};
 
 /// Number of documents whose leaders are searched.
 const ASKED: u64 = 300;
@@ -100,8 +102,7 @@ fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
     };
     let index = Index::create(dir, params.build()?)?;
     let sketcher = index.sketcher()?;
-    let mut writer: Writer = index.writer()?;
-    writer.set_logged(false);
+    let mut writer: Writer = index.writer_with(WriterOptions::default().logged(false))?;
     for i in 0..corpus.documents {
         let priority = (corpus.priority)(i);
         match &corpus.fingerprint {

@@ -388,7 +388,7 @@ fn write(options: &Options) -> Result<(), Failure> {
         let index = Index::open_with(vfs, dir)?;
         let mut writer = index.writer()?;
         if options.memtable > 0 {
-            writer.set_memtable(options.memtable as u32, 64 << 20);
+            writer.set_options(writer.options().memtable(options.memtable as u32, 64 << 20))?;
         }
         twindex::Result::Ok((index, writer))
     })?;

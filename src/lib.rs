@@ -42,6 +42,7 @@
 //! |---|---|
 //! | choose which data is stored, and when documents are near | [`Params`], [`params`] |
 //! | create or open an index | [`Index`], [`OpenOptions`] |
+//! | bound the memory, the pauses and the merges of a writer | [`WriterOptions`] |
 //! | add, replace, delete; look up and add in one step | [`Writer`], [`Writer::admit`] |
 //! | find near documents | [`Snapshot::near`], [`Query`], [`Hit`] |
 //! | find the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
@@ -65,10 +66,6 @@
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
-
-// Lets the disk model shared by the tests refer to this library as `twindex`, as other crates do.
-#[cfg(all(test, twindex_shuttle))]
-extern crate self as twindex;
 
 /// Declares modules that are public only with the feature `unstable`.
 macro_rules! parts {
@@ -103,7 +100,7 @@ pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
     Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,
     Hit, Index, Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions,
-    Query, Record, Resources, Snapshot, Writer,
+    Query, Record, Resources, Snapshot, Writer, WriterOptions,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use twindex::{Error, Fingerprint, Index, Params, Writer};
+use twindex::{Error, Fingerprint, Index, Params, Writer, WriterOptions};
 
 fn created() -> (TempDir, PathBuf, Index) {
     let dir = tempfile::tempdir().unwrap();
@@ -211,9 +211,7 @@ mod forked {
     #[test]
     fn dropping_a_writer_in_a_fork_removes_no_batch_file() {
         let (_dir, path, index) = created();
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
-        writer.set_memory(64);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false).memory(64)).unwrap();
         for key in 0..50 {
             put(&mut writer, key);
         }
@@ -236,8 +234,7 @@ mod forked {
     fn forked_child_cannot_flush_the_batch_of_its_parent() {
         for before in [0, 25, 60] {
             let (_dir, path, index) = created();
-            let mut writer = index.writer().unwrap();
-            writer.set_memtable(10, 1 << 20);
+            let mut writer = index.writer_with(WriterOptions::default().memtable(10, 1 << 20)).unwrap();
             (0..before).for_each(|key| put(&mut writer, key));
             let refused = in_child(|| {
                 let put = |key| writer.put(key, Fingerprint(key));

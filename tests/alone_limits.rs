@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use twindex::format::attached::Attached;
 use twindex::format::log::{self, LogBatch};
-use twindex::{Document, Durability, Error, Fingerprint, Index, Key, Params};
+use twindex::{Document, Durability, Error, Fingerprint, Index, Key, Params, WriterOptions};
 
 /// The environment variable with the path of the index, set for the child processes of these tests.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
@@ -109,8 +109,7 @@ fn space(path: &Path) -> (u64, usize) {
 fn snapshot_held_for_many_commits_is_unchanged_at_bounded_cost() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_durability(Durability::Batch);
+    let mut writer = index.writer_with(WriterOptions::default().durability(Durability::Batch)).unwrap();
     for key in 0..100_u64 {
         writer.put(key, Fingerprint(key)).unwrap();
     }
@@ -161,8 +160,7 @@ fn index_with_more_segments_than_descriptors_opens_or_reports_an_error() {
         return;
     }
     let (_dir, path, index) = created();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for key in 0..SEGMENTS {
         writer.put(key, Fingerprint(key)).unwrap();
         writer.commit().unwrap();
@@ -257,10 +255,9 @@ fn segment_over_4_gib_works_and_its_damage_is_detected() {
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).values().build().unwrap();
     let index = Index::create(&path, params).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
-    writer.set_logged(false);
-    writer.set_memory(256 << 20);
+    let mut writer = index
+        .writer_with(WriterOptions::default().background_merges(false).logged(false).memory(256 << 20))
+        .unwrap();
     let fingerprint = |key: u64| Fingerprint(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let start = std::time::Instant::now();
     for key in 0..DOCUMENTS {

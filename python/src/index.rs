@@ -410,9 +410,9 @@ impl Index {
             let options = AdmitOptions { containment, inside: inside.is_some(), drop_duplicates, memory };
             let admission = py.detach(|| {
                 self.write(|writing| {
-                    writing.writer.set_near(near)?;
-                    writing.writer.set_unverified(false);
-                    writing.writer.set_estimated(false);
+                    writing.writer.set_options(
+                        writing.writer.options().near(near).unverified(false).estimated(false),
+                    )?;
                     let one = stream::Admitted {
                         key: key.as_key(),
                         document: twindex::Document::from(&sketch),
@@ -426,10 +426,14 @@ impl Index {
         }
         let admitted = py.detach(|| {
             self.change(|writer| {
-                writer.set_drop_duplicates(drop_duplicates);
-                writer.set_near(near)?;
-                writer.set_unverified(unverified);
-                writer.set_estimated(estimated);
+                writer.set_options(
+                    writer
+                        .options()
+                        .drop_duplicates(drop_duplicates)
+                        .near(near)
+                        .unverified(unverified)
+                        .estimated(estimated),
+                )?;
                 Ok(writer.admit(key.as_key(), &sketch)?)
             })
         })?;

@@ -13,7 +13,7 @@ use twindex::format::sketches::Row;
 use twindex::params::KeyKind;
 use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Index, Key};
+use twindex::{Document, Index, Key, WriterOptions};
 use twindex_corpus::part_of;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -119,10 +119,8 @@ impl ShardBuilder {
                 Some(table) => Index::create_with_idf(path, params.clone(), &table)?,
                 None => Index::create(path, params.clone())?,
             };
-            let mut writer = index.writer()?;
-            writer.set_memory(memory);
-            writer.set_logged(false);
-            writer.set_one_segment(true);
+            let writer =
+                index.writer_with(WriterOptions::default().memory(memory).logged(false).one_segment(true))?;
             let (rows, seen, again) = (0, HashSet::new(), None);
             let building = Mutex::new(Some(UnfinishedShard { folder, index, writer, rows, seen, again }));
             Ok(Self { into, params, building })

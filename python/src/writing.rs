@@ -141,10 +141,10 @@ impl PendingWriter {
         watched.begin("adding", keys.len() as u64);
         self.admitter = None;
         self.many = self.many.saturating_add(keys.len());
-        self.writer.set_logged(self.many < MANY);
+        self.writer.set_options(self.writer.options().logged(self.many < MANY))?;
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
         // The documents put so far become a segment in any case; later merges run as in a live index.
-        self.writer.set_logged(true);
+        self.writer.set_options(self.writer.options().logged(true))?;
         put
     }
 

@@ -9,7 +9,7 @@ use super::names;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::verify::{Findings, verify_with};
-use super::writer::Writer;
+use super::writer::{Writer, WriterOptions};
 use super::{directory, idf};
 use crate::error::{Error, Result};
 use crate::params::Params;
@@ -421,19 +421,29 @@ impl Index {
         Ok(now > before)
     }
 
-    /// Acquires the writer lock, removes the files that a crashed writer left, and returns the writer.
+    /// Acquires the writer lock, removes the files that a crashed writer left, and returns a writer with the default
+    /// options.
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise the same as
     /// [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
+        self.writer_with(WriterOptions::default())
+    }
+
+    /// Like [`writer`](Self::writer), with these options.
+    ///
+    /// # Errors
+    /// Same as [`writer`](Self::writer); [`Error::Invalid`] if the index does not store the data that
+    /// [`WriterOptions::near`] requires.
+    pub fn writer_with(&self, options: WriterOptions) -> Result<Writer> {
         if self.shared.pinned {
             return Err(Error::Invalid(format!(
                 "{}: opened at a generation of choice, which can be read only; copy it, and write to the copy",
                 self.shared.dir.display()
             )));
         }
-        Writer::new(self, &names::lock(&self.shared.dir))
+        Writer::new(self, &names::lock(&self.shared.dir), options)
     }
 
     /// Returns statistics about the index, and about the work done through this handle and its clones since it was opened.

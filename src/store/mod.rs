@@ -21,8 +21,6 @@ mod document;
 pub mod groups;
 pub mod idf;
 pub mod index;
-#[cfg(all(test, twindex_shuttle))]
-mod interleavings;
 mod known_leaders;
 mod log;
 mod memory;
@@ -56,4 +54,4 @@ pub use query::{Answers, Hit, Query};
 pub use range::Keys;
 pub use record::Record;
 pub use snapshot::Snapshot;
-pub use writer::{Admitted, Durability, Writer};
+pub use writer::{Admitted, Durability, Writer, WriterOptions};

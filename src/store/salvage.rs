@@ -18,7 +18,7 @@ use crate::key::KeyBuf;
 use crate::params::Params;
 use crate::segment::Segment;
 use crate::segment::salvage::Salvaged;
-use crate::store::Index;
+use crate::store::{Index, WriterOptions};
 use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, Vfs};
 
@@ -229,10 +229,8 @@ fn fill(
     salvaged: &mut Salvage,
 ) -> Result<u64> {
     let index = Index::open_with(Arc::clone(vfs), out)?;
-    let mut writer = index.writer()?;
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false).max_jump(u64::MAX))?;
     writer.set_unnamed();
-    writer.set_max_jump(u64::MAX);
     for ((segment, deleted), file) in segments.iter().zip(&mut salvaged.files) {
         let Some(segment) = segment else { continue };
         if segment.params() != params {

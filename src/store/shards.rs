@@ -34,14 +34,14 @@ impl Index {
     ///
     /// ```
     /// use std::path::PathBuf;
-    /// use twindex::{Index, Params};
+    /// use twindex::{Index, Params, WriterOptions};
     ///
     /// # let dir = tempfile::tempdir().unwrap();
     /// let params = Params::builder().words(2).simhash(3).build()?;
     /// let shard = |name: &str| -> twindex::Result<PathBuf> {
     ///     let index = Index::create(dir.path().join(name), params.clone())?;
-    ///     let mut writer = index.writer()?;
-    ///     writer.set_logged(false); // what is committed is a segment
+    ///     // Each commit writes a segment.
+    ///     let mut writer = index.writer_with(WriterOptions::default().logged(false))?;
     ///     writer.put(name, &index.sketcher()?.sketch("a rose is a rose is a rose")?)?;
     ///     writer.commit()?;
     ///     let snapshot = index.snapshot();

@@ -162,7 +162,7 @@ impl LiveView {
         {
             return Err(Error::Invalid(format!(
                 "stamp {stamp} is {} ahead of {newest}, the highest so far, and at most {max_jump} are taken: by a wrong \
-                 one, all documents would expire; if it is right, allow a longer jump (`set_max_jump`, --max-jump)",
+                 one, all documents would expire; if it is right, allow a longer jump (`WriterOptions::max_jump`, --max-jump)",
                 stamp - newest
             )));
         }

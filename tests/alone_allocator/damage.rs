@@ -27,7 +27,7 @@ use twindex::format::contents::Kind;
 use twindex::format::header::HEADER_BYTES;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
-use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Sketch};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Sketch, WriterOptions};
 
 use crate::allocations::LARGEST;
 use crate::support::memory::MemoryVfs;
@@ -419,8 +419,7 @@ impl SoundIndex {
         let texts = ["red green blue", "red green blue", "one two three four", "", "red green bleu"];
         let sketches: Vec<Sketch> =
             texts.iter().map(|text| index.sketcher().unwrap().sketch(text).unwrap()).collect();
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         // The second commit makes one of these documents expire.
         for ((key, sketch), stamp) in ["a", "b", "c"].into_iter().zip(&sketches).zip([1050, 1000, 949]) {
             writer.put(key, Document::from(sketch).with_value(b"value").with_stamp(stamp)).unwrap();

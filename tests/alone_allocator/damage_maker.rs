@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::support::random::Random;
 use twindex::params::Shingling;
 use twindex::sketch::Buffers;
-use twindex::{Document, IdfBuilder, Index, Params, Sketcher, Writer};
+use twindex::{Document, IdfBuilder, Index, Params, Sketcher, Writer, WriterOptions};
 
 const PAGE: usize = 4096;
 
@@ -75,8 +75,7 @@ pub(crate) fn made(salt: u64, with_log: bool, mut committed: impl FnMut(&Index))
     let path = dir.path().join("i");
     let index = Index::create_with_idf(&path, params, &table).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut add = |writer: &mut Writer, range: Range<u64>| {
         for i in range {
             let value = vec![i as u8; i as usize % 9];

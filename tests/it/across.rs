@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use twindex::params::{Near, Shingling};
 use twindex::sketch::Buffers;
-use twindex::{Document, IdfBuilder, Index, KeyBuf, Params, Record, Sketcher};
+use twindex::{Document, IdfBuilder, Index, KeyBuf, Params, Record, Sketcher, WriterOptions};
 
 type Files = BTreeMap<String, Vec<u8>>;
 /// The documents of an index, and the documents near some of them.
@@ -42,8 +42,7 @@ fn empty(path: &Path) {
 fn write(path: &Path) {
     let index = Index::open(path).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for number in 0..200_u64 {
         let value = vec![number as u8; number as usize % 9];
         let sketch = sketcher.sketch(&text(number)).unwrap();

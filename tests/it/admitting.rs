@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use twindex::params::Near;
-use twindex::{Admitted, Document, Fingerprint, Index, Params, Writer};
+use twindex::{Admitted, Document, Fingerprint, Index, Params, Writer, WriterOptions};
 
 /// The age at which documents expire.
 const AGE: u64 = 60;
@@ -115,10 +115,7 @@ fn admit_agrees_with_the_model_in_batches_and_single_commits() {
         let mut index = Index::create(&path, params.build().unwrap()).unwrap();
         let drops = seed % 2 == 0;
         let open = |index: &Index| -> Writer {
-            let mut writer = index.writer().unwrap();
-            writer.set_drop_duplicates(drops);
-            writer.set_max_jump(u64::MAX);
-            writer
+            index.writer_with(WriterOptions::default().drop_duplicates(drops).max_jump(u64::MAX)).unwrap()
         };
         let mut writer = open(&index);
         let mut model = Model::default();
@@ -173,8 +170,7 @@ fn copy_of_an_expired_document_is_admitted_as_new() {
     let path = dir.path().join("x");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();
     let index = Index::create(&path, params).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_drop_duplicates(true);
+    let mut writer = index.writer_with(WriterOptions::default().drop_duplicates(true)).unwrap();
     let at = |stamp: u64| Document::from(Fingerprint(7)).with_stamp(stamp);
     assert_eq!(writer.admit(1, at(1001)).unwrap(), Admitted::New);
     assert_eq!(writer.admit(3, at(1061)).unwrap(), Admitted::New, "the first one is too old by now");

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use twindex::{Error, Index, Params};
+use twindex::{Error, Index, Params, WriterOptions};
 
 const DOCUMENTS: u32 = 240;
 
@@ -26,8 +26,7 @@ fn text(number: u32) -> String {
 fn built(dir: &Path, name: &str, params: &Params, numbers: impl Iterator<Item = u32>) -> PathBuf {
     let index = Index::create(dir.join(name), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for number in numbers {
         writer.put(&format!("page-{number:04}"), &sketcher.sketch(&text(number)).unwrap()).unwrap();
     }

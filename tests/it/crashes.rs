@@ -14,6 +14,7 @@ use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;
 use twindex::{
     Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot, Writer,
+    WriterOptions,
 };
 
 pub(crate) type Documents = BTreeMap<u64, u64>;
@@ -76,11 +77,10 @@ fn commits(vfs: &ModelVfs, history: &mut History) {
     let index = created(vfs);
     let mut documents = Documents::new();
     history.committed(vfs, &documents);
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for batch in 0..3_u64 {
         if batch == 2 {
-            writer.set_memory(40);
+            writer.set_options(writer.options().memory(40)).unwrap();
         }
         for i in 0..4 {
             let (key, fingerprint) = (batch + i, batch * 1000 + i);
@@ -103,8 +103,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
     let mut documents = Documents::new();
     history.committed(vfs, &documents);
     for session in 0..3_u64 {
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         for batch in 0..4_u64 {
             for i in 0..3 {
                 let (key, fingerprint) = (session * 2 + batch + i, session * 10_000 + batch * 100 + i);
@@ -121,8 +120,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
             history.promise(vfs, &[Some(&documents)]);
         }
     }
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for batch in 0..4 {
         writer.put(100 + batch, Fingerprint(batch)).unwrap();
         documents.insert(100 + batch, batch);
@@ -146,8 +144,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.committed(vfs, &documents);
     for durability in [Durability::Batch, Durability::None] {
         for ends in ["sync", "drop", "flush"] {
-            let mut writer = index.writer().unwrap();
-            writer.set_background_merges(false);
+            let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
             let start = history.0.len() as u64;
             for batch in 0..4 {
                 let (key, fingerprint) = (start + batch, start * 100 + batch);
@@ -155,7 +152,13 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
                 writer.delete(start + batch - 1).unwrap();
                 documents.insert(key, fingerprint);
                 documents.remove(&(start + batch - 1));
-                writer.set_durability(if batch == 0 { Durability::Sync } else { durability });
+                writer
+                    .set_options(writer.options().durability(if batch == 0 {
+                        Durability::Sync
+                    } else {
+                        durability
+                    }))
+                    .unwrap();
                 writer.commit().unwrap();
                 if batch == 0 {
                     history.committed(vfs, &documents);
@@ -172,8 +175,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
         }
     }
     // The previous writer left unsynced commits, and the first action of this writer is a merge.
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut next = |writer: &mut Writer, key: u64| {
         writer.put(key, Fingerprint(key)).unwrap();
         documents.insert(key, key);
@@ -187,7 +189,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     }
     let now = next(&mut writer, 1004);
     history.committed(vfs, &now);
-    writer.set_durability(Durability::Batch);
+    writer.set_options(writer.options().durability(Durability::Batch)).unwrap();
     let now = next(&mut writer, 1005);
     history.0.last_mut().unwrap().push(Some(now.clone()));
     drop(writer);
@@ -208,8 +210,7 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
     let mut documents = Documents::new();
     history.committed(vfs, &documents);
     for session in 0..1_u64 {
-        let mut writer = index.writer().unwrap();
-        writer.set_memtable(5, 1 << 20);
+        let mut writer = index.writer_with(WriterOptions::default().memtable(5, 1 << 20)).unwrap();
         for batch in 0..7_u64 {
             for i in 0..2 {
                 let (key, fingerprint) = (session * 6 + batch * 2 + i, session * 10_000 + batch * 100 + i);
@@ -220,7 +221,7 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
             writer.delete(gone).unwrap();
             documents.remove(&gone);
             let durability = if batch % 4 == 1 { Durability::Batch } else { Durability::Sync };
-            writer.set_durability(durability);
+            writer.set_options(writer.options().durability(durability)).unwrap();
             writer.commit().unwrap();
             if durability == Durability::Sync {
                 history.committed(vfs, &documents);
@@ -241,10 +242,15 @@ fn large(vfs: &ModelVfs, history: &mut History) {
     let index = created(vfs);
     let mut documents = Documents::new();
     history.committed(vfs, &documents);
-    let mut writer = index.writer().unwrap();
-    writer.set_memtable(4, 1 << 20);
+    let mut writer = index.writer_with(WriterOptions::default().memtable(4, 1 << 20)).unwrap();
     for (batch, size) in [(0, 1_u64), (1, 1), (2, 12)] {
-        writer.set_durability(if batch == 1 { Durability::Batch } else { Durability::Sync });
+        writer
+            .set_options(writer.options().durability(if batch == 1 {
+                Durability::Batch
+            } else {
+                Durability::Sync
+            }))
+            .unwrap();
         for i in 0..size {
             let (key, fingerprint) = (batch * 2 + i, batch * 100 + i);
             writer.put(key, Fingerprint(fingerprint)).unwrap();
@@ -272,8 +278,7 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
     let index = Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap();
     let (mut documents, mut stamps) = (Documents::new(), BTreeMap::new());
     history.committed(vfs, &documents);
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for now in 10..24_u64 {
         for i in 0..2 {
             let (key, fingerprint, stamp) = (now * 3 % 16 + i, now * 100 + i, now - i * 2);
@@ -293,7 +298,7 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
         if now == 18 {
             drop(writer);
             writer = index.writer().unwrap();
-            writer.set_background_merges(false);
+            writer.set_options(writer.options().background_merges(false)).unwrap();
         }
     }
     while writer.merge_step().unwrap() {}
@@ -308,8 +313,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let shared = || Arc::new(vfs.clone());
         let fill = |index: &Index, from: u64| {
-            let mut writer = index.writer().unwrap();
-            writer.set_background_merges(false);
+            let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
             for key in from..from + 4 {
                 writer.put(key, Fingerprint(key)).unwrap();
                 writer.commit().unwrap();
@@ -341,8 +345,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
 fn with_log(vfs: &ModelVfs) -> Documents {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
-    let mut writer = one.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = one.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut documents = Documents::new();
     for key in 0..8 {
         writer.put(key, Fingerprint(key * 7)).unwrap();
@@ -373,8 +376,7 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
 /// Returns a disk with a durable index of two segments, and its documents.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
-    let mut writer = created(&vfs).writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = created(&vfs).writer_with(WriterOptions::default().logged(false)).unwrap();
     let mut documents = Documents::new();
     for batch in 0..2 {
         for key in 3 * batch..3 * batch + 3 {
@@ -390,8 +392,7 @@ fn prepared() -> (Disk, Documents) {
 /// Replaces the first document of each segment and deletes the second; if `all`, replaces all documents.
 fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> Result<()> {
     let index = Index::open_with(Arc::new(vfs.clone()), place())?;
-    let mut writer = index.writer()?;
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false))?;
     for key in 0..6 {
         if all || key % 3 == 0 {
             documents.insert(key, value + key);
@@ -500,8 +501,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let mut documents = found.clone();
         history.promise(vfs, &[Some(&documents)]);
         let index = Index::open_with(Arc::new(vfs.clone()), place()).unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         let key = 5000 + documents.len() as u64;
         // The stamp equals the current time, so nothing expires.
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));

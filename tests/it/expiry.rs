@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::store::OnConflict;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions};
 
 const AGE: u64 = 10;
 
@@ -71,8 +71,7 @@ fn document_expires_exactly_at_its_age_wherever_it_is_stored() {
     for flushed in [false, true] {
         for logged in [false, true] {
             let (_dir, path, index) = created();
-            let mut writer = index.writer().unwrap();
-            writer.set_logged(logged);
+            let mut writer = index.writer_with(WriterOptions::default().logged(logged)).unwrap();
             let commit = |writer: &mut Writer, key, stamp| {
                 put(writer, key, stamp);
                 writer.commit().unwrap();
@@ -124,7 +123,7 @@ fn late_and_future_stamps_expire_no_document_early() {
     writer.commit().unwrap();
     assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
     // If such a stamp is correct, the caller can raise the limit.
-    writer.set_max_jump(u64::MAX);
+    writer.set_options(writer.options().max_jump(u64::MAX)).unwrap();
     put(&mut writer, 5, 1 << 40);
     writer.commit().unwrap();
     drop(writer);
@@ -168,8 +167,7 @@ fn uncommitted_batch_does_not_advance_the_time() {
 fn merges_do_not_restore_deleted_or_expired_documents() {
     for flush in [false, true] {
         let (_dir, path, index) = created();
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         let mut step = |what: &dyn Fn(&mut Writer), expected: &[u64]| {
             what(&mut writer);
             writer.commit().unwrap();
@@ -321,9 +319,8 @@ fn compacted_segment_equals_a_fresh_build_of_the_live_documents() {
     writer.compact().unwrap();
     drop(writer);
     let fresh = Index::create(&new, params).unwrap();
-    let mut writer = fresh.writer().unwrap();
-    writer.set_one_segment(true);
-    writer.set_max_jump(u64::MAX);
+    let mut writer =
+        fresh.writer_with(WriterOptions::default().one_segment(true).max_jump(u64::MAX)).unwrap();
     for (key, (i, stamp, value)) in live.iter().rev() {
         let sketch = sketcher.sketch(&text(*i)).unwrap();
         writer.put(key.as_str(), Document::from(&sketch).with_value(value).with_stamp(*stamp)).unwrap();

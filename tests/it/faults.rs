@@ -23,7 +23,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer, WriterOptions};
 
 /// The stored document of each key.
 type Documents = BTreeMap<u64, String>;
@@ -123,8 +123,7 @@ fn put(writer: &mut Writer, key: u64, fingerprint: u64, stamp: u64) -> Result<()
 /// Makes commits that add, delete and expire documents, from time 20 on; calls `acknowledged` after each commit.
 fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Result<()> {
     let index = Index::open_with(vfs, path)?;
-    let mut writer = index.writer()?;
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false))?;
     for now in 20..24 {
         for i in 0..2 {
             put(&mut writer, now % 5 * 2 + i, now * 10 + i, now - i)?;
@@ -153,8 +152,7 @@ fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Resu
 /// Creates an index with two segments and a log.
 fn living(path: &Path) {
     let index = Index::create(path, expiring()).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for now in 14..20 {
         for i in 0..2 {
             put(&mut writer, now % 5 * 2 + i, now * 10 + i, now - i).unwrap();
@@ -433,9 +431,7 @@ fn merged_batch_is_atomic_on_a_failing_disk() {
         |vfs, dir| {
             let index = Index::open_with(vfs, &dir.join("index"))?;
             let sketcher = index.sketcher()?;
-            let mut writer = index.writer()?;
-            writer.set_one_segment(true);
-            writer.set_memory(500);
+            let mut writer = index.writer_with(WriterOptions::default().one_segment(true).memory(500))?;
             for text in &texts {
                 writer.put(text.as_str(), &sketcher.sketch(text)?)?;
             }

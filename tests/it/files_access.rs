@@ -19,7 +19,7 @@ use twindex::segment::{Records, Segment};
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Access, Bytes, RealVfs};
-use twindex::{Error, Fingerprint, Index, Key, Params, Result};
+use twindex::{Error, Fingerprint, Index, Key, Params, Result, WriterOptions};
 
 const ALL: [Access; 4] = [Access::Map, Access::PlainMap, Access::Read, Access::Load];
 
@@ -32,8 +32,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
     let sketcher = index.sketcher().unwrap();
     let mut random = Random(3);
     let mut all: Vec<String> = Vec::new();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for batch in 0..4 {
         for i in 0..150 {
             let mut words: Vec<String> = match all.get(random.below(all.len().max(1))) {
@@ -215,15 +214,13 @@ fn segments_opened_later_use_the_same_access_mode() {
         let watch = WatchedVfs::default();
         let index = Index::options().access(access).open_with(Arc::new(watch.clone()), &path).unwrap();
         let before = index.snapshot().segments().len();
-        let mut writer = other.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = other.writer_with(WriterOptions::default().logged(false)).unwrap();
         writer.put(1, Fingerprint(10)).unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
         // The access mode also applies to segments that a writer flushes in the middle of a batch.
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         writer.put(2, Fingerprint(11)).unwrap();
         writer.commit().unwrap();
         drop(writer);
@@ -240,8 +237,7 @@ fn segments_opened_later_use_the_same_access_mode() {
 fn open_retries_with_next_generation_if_a_file_was_removed() {
     fn replace_all(path: &Path) {
         let index = Index::open(path).unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         for _ in 0..2 {
             let generation = index.snapshot().generation();
             writer.put(1, Fingerprint(generation)).unwrap();
@@ -504,7 +500,7 @@ mod guarded {
     use std::path::Path;
     use std::process::Command;
 
-    use twindex::{Error, Fingerprint, Index, Params, Snapshot, sys};
+    use twindex::{Error, Fingerprint, Index, Params, Snapshot, WriterOptions, sys};
 
     use crate::support::skip::{Missing, skip};
 
@@ -513,8 +509,7 @@ mod guarded {
 
     fn made(path: &Path) {
         let index = Index::create(path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         for segment in 0..2 {
             for i in 0..DOCUMENTS {
                 let number = segment * DOCUMENTS + i;

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use crate::support::model::ModelVfs;
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, Bytes, ReadFile, TemporaryFile, Vfs};
-use twindex::{Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{
+    Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions,
+};
 
 /// Number of rows of a full memtable.
 const ROWS: u32 = 40;
@@ -169,9 +171,7 @@ impl GatedIndex {
     }
 
     fn writer(&self) -> Writer {
-        let mut writer = self.index.writer().unwrap();
-        writer.set_memtable(ROWS, usize::MAX);
-        writer
+        self.index.writer_with(WriterOptions::default().memtable(ROWS, usize::MAX)).unwrap()
     }
 
     fn put(&mut self, writer: &mut Writer, key: u64, fingerprint: u64) {
@@ -313,7 +313,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
     tried.fill(&mut writer, 0..40);
     // After the next commit, half of the documents have expired.
     tried.now += AGE - 20;
-    writer.set_max_jump(2 * AGE);
+    writer.set_options(writer.options().max_jump(2 * AGE)).unwrap();
     tried.put(&mut writer, 100, spread(100));
     tried.commit(&mut writer);
     assert_eq!(tried.documents.len(), 20);
@@ -398,7 +398,7 @@ fn abandoned_large_batch_changes_no_committed_document() {
     for fails in [false, true] {
         let mut tried = GatedIndex::new();
         let mut writer = tried.writer();
-        writer.set_durability(Durability::None);
+        writer.set_options(writer.options().durability(Durability::None)).unwrap();
         tried.fill(&mut writer, 0..30);
         tried.gate.shut(true);
         for key in 100..155 {
@@ -428,12 +428,12 @@ fn abandoned_large_batch_changes_no_committed_document() {
 fn commits_stall_for_the_configured_time_at_the_configured_limit() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
-    writer.set_stalls(Duration::ZERO, 4);
+    writer.set_options(writer.options().stalls(Duration::ZERO, 4)).unwrap();
     tried.gate.shut(true);
     // Adds the rows of one frozen memtable and three more memtables.
     tried.fill(&mut writer, 0..190);
     assert_eq!(tried.index.metrics().stalls.count, 0);
-    writer.set_stalls(Duration::from_millis(3), 5);
+    writer.set_options(writer.options().stalls(Duration::from_millis(3), 5)).unwrap();
     tried.fill(&mut writer, 190..210);
     let stalls = tried.index.metrics().stalls;
     assert!(stalls.count == 2 && stalls.seconds >= 0.006, "{stalls:?}");
@@ -598,8 +598,7 @@ fn refresh_does_not_read_log_records_again() {
 #[test]
 fn documents_deleted_during_a_flush_are_deleted_in_its_segment() {
     let mut tried = GatedIndex::new();
-    let mut writer = tried.index.writer().unwrap();
-    writer.set_memtable(5000, usize::MAX);
+    let mut writer = tried.index.writer_with(WriterOptions::default().memtable(5000, usize::MAX)).unwrap();
     tried.now += AGE;
     let value = |key: u64| spread(key).to_le_bytes();
     tried.gate.shut(true);

@@ -37,7 +37,7 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sketch::{Nearness, Resemblance};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot};
+use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot, WriterOptions};
 
 use crate::support::skip::{Missing, skip};
 
@@ -140,8 +140,7 @@ fn build(path: &Path) {
     let index = Index::create(path, params()).unwrap();
     let sketcher = index.sketcher().unwrap();
     for batch in BATCHES {
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         for &(key, text) in batch {
             match text {
                 Some(text) => writer.put(key, &sketcher.sketch(text).unwrap()).unwrap(),
@@ -273,8 +272,7 @@ fn build_sets(path: &Path) {
 fn build_common(path: &Path) {
     let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for number in 0..46 {
         writer.admit(number * 1000, &sketcher.sketch(&crowd(number)).unwrap()).unwrap();
     }
@@ -325,8 +323,7 @@ fn sketches_with_sets() -> Vec<u8> {
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for number in 0..documents {
         writer.put(number * 1000, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
     }

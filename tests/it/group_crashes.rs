@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::support::leaders::{Documents, listing_by_definition};
 use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
-use twindex::{Document, Error, Fingerprint, Index, Params, Resources, Snapshot, Writer};
+use twindex::{Document, Error, Fingerprint, Index, Params, Resources, Snapshot, Writer, WriterOptions};
 
 fn place() -> &'static Path {
     Path::new("/index")
@@ -38,8 +38,7 @@ fn put(writer: &mut Writer, key: u64, number: u64) {
 fn work(vfs: &ModelVfs) {
     let index = created(vfs);
     for session in 0..2 {
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         for batch in 0..4 {
             for i in 0..5 {
                 put(&mut writer, (7 * batch + 3 * i + session) % 17, 100 * session + 10 * batch + i);

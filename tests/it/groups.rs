@@ -19,7 +19,7 @@ use twindex::sketch::{Nearness, Resemblance, matches, pack};
 use twindex::sys::vfs::Vfs;
 use twindex::{
     Decision, Document, Error, Fingerprint, GROUP_QUESTIONS, GroupRule, Index, Key, OnConflict, Params,
-    Resources, Sketch, Snapshot, Writer,
+    Resources, Sketch, Snapshot, Writer, WriterOptions,
 };
 
 use crate::support::Random;
@@ -286,9 +286,8 @@ impl<'w> History<'w> {
 
     /// Opens a writer without background threads, so that a history is deterministic.
     fn begin_writer(&mut self) {
-        let mut writer = self.index.writer().unwrap();
-        writer.set_background_merges(false);
-        self.writer = Some(writer);
+        let options = WriterOptions::default().background_merges(false);
+        self.writer = Some(self.index.writer_with(options).unwrap());
     }
 
     fn writer(&mut self) -> &mut Writer {

@@ -15,7 +15,7 @@ use twindex::params::Shingling;
 use twindex::sketch::{IdfTable, Sketch, Sketcher};
 use twindex::store::{idf, verify};
 use twindex::sys::RealVfs;
-use twindex::{Error, Index, Params};
+use twindex::{Error, Index, Params, WriterOptions};
 use zerocopy::IntoBytes;
 
 const TEXTS: [&str; 4] = ["the rose is red", "the violet is blue", "the tulip", "roses, roses"];
@@ -42,8 +42,7 @@ fn indexed() -> (TempDir, PathBuf, PathBuf, Sketch) {
     let table = table();
     let index = Index::create_with_idf(&path, params(&table), &table).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for text in TEXTS {
         writer.put(text, &sketcher.sketch(text).unwrap()).unwrap();
     }
@@ -72,8 +71,7 @@ fn index_stores_its_idf_table_and_its_sketcher_uses_it() {
         let again = index.sketcher().unwrap().sketch(TEXTS[0]).unwrap();
         assert_eq!(again, sketch);
         assert_eq!(near(&index, &again), [TEXTS[0]]);
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         writer.delete(TEXTS[3]).unwrap();
         writer.commit().unwrap();
     }

@@ -15,7 +15,9 @@ use crate::support::faults::{Faults, FaultyVfs, ways};
 use crate::support::random::Random;
 use tempfile::TempDir;
 use twindex::store::OnConflict;
-use twindex::{Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{
+    Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions,
+};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -241,8 +243,7 @@ fn failing_operation_leaves_a_logged_commit_complete_or_absent() {
             let faults = Arc::new(Faults { fails_at, ..ways().nth(way).unwrap() });
             let done = (|| {
                 let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path)?;
-                let mut writer = index.writer()?;
-                writer.set_background_merges(false);
+                let mut writer = index.writer_with(WriterOptions::default().background_merges(false))?;
                 for commit in 10..13 {
                     writer.put(commit, Fingerprint(commit))?;
                     let mut next = states.last().unwrap().clone();
@@ -281,8 +282,7 @@ fn failing_operation_leaves_a_logged_commit_complete_or_absent() {
 #[test]
 fn background_merges_limit_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_memory(1 << 14);
+    let mut writer = index.writer_with(WriterOptions::default().memory(1 << 14)).unwrap();
     let (mut random, mut expected, mut max) = (Random(3), Documents::new(), 0);
     for _ in 0..400 {
         for _ in 0..60 {
@@ -316,8 +316,7 @@ fn background_merges_limit_the_number_of_segments() {
 #[test]
 fn documents_deleted_during_a_merge_stay_deleted() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut expected = Documents::new();
     for part in 0..6 {
         for key in part * 10..part * 10 + 10 {
@@ -328,8 +327,7 @@ fn documents_deleted_during_a_merge_stay_deleted() {
         writer.flush().unwrap();
     }
     // The merge is so slow that the next commits finish before it.
-    writer.set_merge_rate(Some(4000));
-    writer.set_background_merges(true);
+    writer.set_options(writer.options().merge_rate(Some(4000)).background_merges(true)).unwrap();
     put(&mut writer, 1000, 5);
     expected.insert(1000, 5);
     writer.commit().unwrap();
@@ -460,8 +458,7 @@ fn copies_are_independent_and_merged_shards_equal_a_single_index() {
 #[test]
 fn one_sync_makes_many_commits_and_their_payloads_durable() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_durability(Durability::None);
+    let mut writer = index.writer_with(WriterOptions::default().durability(Durability::None)).unwrap();
     for key in 0..100_u64 {
         put(&mut writer, key, key);
         writer.commit_with(&key.to_le_bytes()).unwrap();
@@ -485,11 +482,10 @@ fn one_sync_makes_many_commits_and_their_payloads_durable() {
 #[test]
 fn all_processes_see_that_synced_commits_are_durable() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     put(&mut writer, 0, 0);
     let first = writer.commit().unwrap();
-    writer.set_durability(Durability::Batch);
+    writer.set_options(writer.options().durability(Durability::Batch)).unwrap();
     let reader = Index::open(&path).unwrap();
     for key in 1..4 {
         put(&mut writer, key, key);
@@ -523,9 +519,9 @@ fn all_processes_see_that_synced_commits_are_durable() {
 fn memtable_is_bounded_in_a_batch_of_expired_documents() {
     let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
     let (_dir, path, index) = created(params);
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
-    writer.set_memtable(1 << 14, usize::MAX);
+    let mut writer = index
+        .writer_with(WriterOptions::default().background_merges(false).memtable(1 << 14, usize::MAX))
+        .unwrap();
     let add = |writer: &mut Writer, key: u64, stamp: u64| {
         writer.put(key, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
     };
@@ -547,8 +543,7 @@ fn memtable_is_bounded_in_a_batch_of_expired_documents() {
 #[test]
 fn log_of_only_payloads_is_replaced_at_its_size_limit() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_durability(Durability::Batch);
+    let mut writer = index.writer_with(WriterOptions::default().durability(Durability::Batch)).unwrap();
     let mut longest = 0;
     for commit in 0..4200_u32 {
         let mut payload = vec![0; 1 << 16];

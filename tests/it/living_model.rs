@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::support::model::ModelVfs;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions};
 
 /// The age at which a document expires.
 const AGE: u64 = 10;
@@ -144,10 +144,9 @@ fn found(snapshot: &Snapshot, value: u64, within: u32) -> Vec<(u32, u64)> {
 
 /// Opens a writer. If `beside`, threads flush and merge segments concurrently; otherwise a case is deterministic.
 fn writer(index: &Index, beside: bool) -> Writer {
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(beside);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(beside)).unwrap();
     if beside {
-        writer.set_memtable(6, 1 << 20);
+        writer.set_options(writer.options().memtable(6, 1 << 20)).unwrap();
     }
     writer
 }
@@ -254,7 +253,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
                 unwritten = durability == Durability::None;
             }
             Step::Promise(of) => {
-                one.set_durability(of);
+                one.set_options(one.options().durability(of)).unwrap();
                 durability = of;
             }
             Step::Sync => {
@@ -264,8 +263,10 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
                     Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error}"),
                 }
             }
-            Step::Memory(small) => one.set_memory(if small { 400 } else { 1 << 20 }),
-            Step::Logged(logged) => one.set_logged(logged),
+            Step::Memory(small) => {
+                one.set_options(one.options().memory(if small { 400 } else { 1 << 20 })).unwrap();
+            }
+            Step::Logged(logged) => one.set_options(one.options().logged(logged)).unwrap(),
             Step::Flush if now == committed => drop(one.flush()),
             Step::Merge if now == committed => drop(one.merge_step()),
             Step::Gc if now == committed => drop(one.gc()),

@@ -54,5 +54,6 @@ mod skips;
 mod spec_numbers;
 mod store;
 mod syscalls;
+mod table_codecs;
 mod traces;
 mod weights;

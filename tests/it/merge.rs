@@ -20,7 +20,7 @@ use twindex::segment::records::Kept;
 use twindex::segment::rows::Rows;
 use twindex::segment::spilled::SpillBudget;
 use twindex::segment::{Records, Segment, build};
-use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer};
+use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer, WriterOptions};
 
 /// A record as a caller passes it. The parameters decide which of its parts are stored.
 #[derive(Clone, Debug)]
@@ -431,8 +431,7 @@ fn compaction_writes_the_segment_of_a_fresh_index() {
     let (_dir, path, index) = created(raw());
     let mut random = Random(31);
     let mut live = BTreeMap::new();
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for _ in 0..9 {
         for _ in 0..random.below(200) {
             let key = random.below(400) as u64;
@@ -458,8 +457,7 @@ fn compaction_writes_the_segment_of_a_fresh_index() {
     assert_eq!((index.snapshot().generation(), index.snapshot().segments().len()), (generation, 1));
 
     let (_other_dir, other, fresh) = created(raw());
-    let mut fresh_writer = fresh.writer().unwrap();
-    fresh_writer.set_logged(false);
+    let mut fresh_writer = fresh.writer_with(WriterOptions::default().logged(false)).unwrap();
     for (&key, &fingerprint) in &live {
         fresh_writer.put(key, Fingerprint(fingerprint)).unwrap();
     }
@@ -470,8 +468,7 @@ fn compaction_writes_the_segment_of_a_fresh_index() {
     assert_eq!(writer.compact().unwrap(), generation, "there is nothing more to do");
     drop(writer);
     assert_eq!(index.compact().unwrap(), generation);
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     live.keys().try_for_each(|&key| writer.delete(key)).unwrap();
     writer.compact().unwrap();
     assert_eq!((index.snapshot().segments().len(), only_segment(&path)), (0, None));
@@ -500,17 +497,15 @@ fn batch_larger_than_memory_becomes_one_segment_on_request() {
             }
         };
         let (_dir, path, index) = created(params.clone());
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         fill(&mut writer, &index);
         writer.commit().unwrap();
         let expected = only_segment(&path);
         for memory in [300, 3000] {
             let (_dir, path, index) = created(params.clone());
-            let mut writer = index.writer().unwrap();
-            writer.set_logged(false);
-            writer.set_memory(memory);
-            writer.set_one_segment(true);
+            let mut writer = index
+                .writer_with(WriterOptions::default().logged(false).memory(memory).one_segment(true))
+                .unwrap();
             fill(&mut writer, &index);
             assert_eq!(writer.commit().unwrap(), 2);
             assert!(only_segment(&path) == expected, "{memory} bytes");
@@ -532,8 +527,7 @@ fn map<const N: usize>(documents: [(u64, u64); N]) -> BTreeMap<String, Fingerpri
 /// Creates an index with three committed segments, in which some documents were replaced or deleted.
 fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
     let (dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for (key, fingerprint) in [(1, 1), (2, 2), (3, 3)] {
         writer.put(key, Fingerprint(fingerprint)).unwrap();
     }

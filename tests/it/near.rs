@@ -7,7 +7,7 @@ use std::path::Path;
 
 use twindex::params::{Near, Preset, Shingling, Tokens};
 use twindex::store::OnConflict;
-use twindex::{Admitted, Error, Fingerprint, GROUP_QUESTIONS, Index, Params, Result};
+use twindex::{Admitted, Error, Fingerprint, GROUP_QUESTIONS, Index, Params, WriterOptions};
 
 use crate::support::Random;
 
@@ -41,7 +41,7 @@ fn second_is_duplicate(
     path: &Path,
     params: Params,
     documents: &[(&str, String); 2],
-    set: impl FnOnce(&mut twindex::Writer) -> Result<()>,
+    options: WriterOptions,
 ) -> bool {
     let index = Index::create(path, params).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -53,8 +53,7 @@ fn second_is_duplicate(
     // A later user of the index gets the stored relation.
     let index = Index::open(path).unwrap();
     let near = index.snapshot().near(&sketcher.sketch(other).unwrap()).run().unwrap().hits;
-    let mut writer = index.writer().unwrap();
-    set(&mut writer).unwrap();
+    let mut writer = index.writer_with(options).unwrap();
     let admitted = writer.admit(*second, &sketcher.sketch(other).unwrap()).unwrap();
     let is_duplicate = matches!(&admitted, Admitted::Duplicate(hit) if hit.key.to_string() == *first);
     assert!(is_duplicate || admitted == Admitted::New, "{admitted:?}");
@@ -82,7 +81,8 @@ fn admit_and_near_use_the_stored_threshold() {
         [(0.8, close(), true), (0.98, close(), false), (0.4, far(), true), (0.8, far(), false)]
     {
         let path = dir.path().join(format!("{threshold}-{expected}"));
-        let found = second_is_duplicate(&path, minhash(resembling(threshold)), &documents, |_| Ok(()));
+        let found =
+            second_is_duplicate(&path, minhash(resembling(threshold)), &documents, WriterOptions::default());
         assert_eq!(found, expected, "{threshold}");
     }
 }
@@ -97,9 +97,8 @@ fn writer_may_use_another_threshold_than_the_stored_one() {
         (0.4, 0.8, far(), false),
     ] {
         let path = dir.path().join(format!("{stored}-{asked}"));
-        let found = second_is_duplicate(&path, minhash(resembling(stored)), &documents, |writer| {
-            writer.set_near(resembling(asked))
-        });
+        let options = WriterOptions::default().near(resembling(asked));
+        let found = second_is_duplicate(&path, minhash(resembling(stored)), &documents, options);
         assert_eq!(found, expected, "{asked} instead of {stored}");
     }
 }
@@ -210,18 +209,24 @@ fn query_beyond_the_radius_of_the_tables_misses_no_document() {
     let is_duplicate = |writer: &mut twindex::Writer, key: u64, fingerprint| {
         matches!(writer.admit(key, Fingerprint(fingerprint)).unwrap(), Admitted::Duplicate(_))
     };
-    writer.set_drop_duplicates(true);
+    writer.set_options(writer.options().drop_duplicates(true)).unwrap();
     assert!(is_duplicate(&mut writer, 1, 1));
     assert!(!is_duplicate(&mut writer, 2, 0b1_1000_0000 << 40));
     for (radius, expected) in [(3, false), (4, true), (5, true)] {
-        writer.set_near(Near::within(radius)).unwrap();
+        writer.set_options(writer.options().near(Near::within(radius))).unwrap();
         assert_eq!(is_duplicate(&mut writer, 10, 0b1111), expected, "{radius}");
         if !expected {
             writer.delete(10).unwrap();
         }
     }
-    assert!(matches!(writer.set_near(Near::within(11)), Err(Error::Invalid(_))));
-    assert!(matches!(writer.set_near(resembling(0.9)), Err(Error::Invalid(_))));
+    for near in [Near::within(11), resembling(0.9)] {
+        assert!(matches!(writer.set_options(writer.options().near(near)), Err(Error::Invalid(_))));
+    }
+    assert!(is_duplicate(&mut writer, 11, 0b1111), "options that are refused change nothing");
+    drop(writer);
+    let refused = index.writer_with(WriterOptions::default().near(resembling(0.9)));
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+    index.writer().unwrap();
 }
 
 #[test]
@@ -233,13 +238,13 @@ fn shared_band_alone_is_no_match_unless_unverified_is_set() {
     let [one, other] = far().map(|(_, text)| sketcher.sketch(&text).unwrap());
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.admit("a", &one), Err(Error::Invalid(_))));
-    writer.set_unverified(true);
+    writer.set_options(writer.options().unverified(true)).unwrap();
     assert_eq!(writer.admit("a", &one).unwrap(), Admitted::New);
     match writer.admit("b", &other).unwrap() {
         Admitted::Duplicate(hit) => assert!(hit.resemblance.is_none()),
         other => panic!("{other:?}"),
     }
-    writer.set_unverified(false);
+    writer.set_options(writer.options().unverified(false)).unwrap();
     assert!(matches!(writer.admit("c", &other), Err(Error::Invalid(_))));
     assert_eq!(writer.admit("empty", &sketcher.sketch("").unwrap()).unwrap(), Admitted::New);
     writer.commit().unwrap();

@@ -17,6 +17,7 @@ use twindex::store::verify::verify;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{
     Admitted, Document, Error, Fingerprint, Index, MemoryVfs, Metrics, Params, Result, Snapshot, Writer,
+    WriterOptions,
 };
 
 /// The age at which pages expire.
@@ -67,11 +68,9 @@ fn documents_at(now: u64) -> Documents {
 }
 
 fn indexer(index: &Index) -> Result<Writer> {
-    let mut writer = index.writer()?;
-    writer.set_memtable(4, 1 << 20);
-    writer.set_drop_duplicates(true);
-    writer.set_near(Near::within(1))?;
-    Ok(writer)
+    index.writer_with(
+        WriterOptions::default().memtable(4, 1 << 20).drop_duplicates(true).near(Near::within(1)),
+    )
 }
 
 /// Admits the pages of time `now`, possibly removes a folder, and commits.

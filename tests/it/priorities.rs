@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use twindex::{Document, Error, Fingerprint, Index, OnConflict, Params, Snapshot};
+use twindex::{Document, Error, Fingerprint, Index, OnConflict, Params, Snapshot, WriterOptions};
 
 fn params() -> Params {
     Params::builder().simhash(3).marks().priorities().values().build().unwrap()
@@ -25,8 +25,7 @@ fn priority_is_kept_by_flush_merge_shards_and_copies() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, params()).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut expected = BTreeMap::new();
     let mut put = |writer: &mut twindex::Writer, from: u64, to: u64| {
         for i in from..to {

@@ -13,7 +13,7 @@ use crate::support::faults::{Faults, FaultyVfs};
 use tempfile::TempDir;
 use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
-use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions};
 
 /// Number of live documents after every commit.
 const WINDOW: u64 = 40;
@@ -71,7 +71,7 @@ impl Drop for StopSignal<'_> {
 
 /// Calls `work` with the path of an index while a writer commits, flushes, merges and removes files.
 fn concurrent_with_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
-    beside(|_| (), flushing_step, work)
+    beside(WriterOptions::default(), flushing_step, work)
 }
 
 /// Makes a commit, and sometimes also flushes or removes files; returns the number of the commit.
@@ -99,15 +99,13 @@ fn large_step(writer: &mut Writer, number: u64) -> u64 {
 /// Calls `work` while a writer repeats `one` with increasing numbers: one more than the number that the previous call
 /// returned.
 fn beside<T: Send>(
-    prepare: impl FnOnce(&mut Writer),
+    options: WriterOptions,
     one: impl Fn(&mut Writer, u64) -> u64 + Sync,
     work: impl FnOnce(&Path, &AtomicU64) -> T + Send,
 ) -> T {
     let (_dir, path, index) = created();
     let (over, committed) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut writer = index.writer().unwrap();
-    writer.set_durability(Durability::Batch);
-    prepare(&mut writer);
+    let mut writer = index.writer_with(options.durability(Durability::Batch)).unwrap();
     step(&mut writer, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -162,7 +160,7 @@ const ROWS: u32 = 12;
 
 #[test]
 fn concurrent_readers_find_complete_commits_during_background_flushes() {
-    let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
+    let small = WriterOptions::default().memtable(ROWS, usize::MAX);
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
         let (mut rounds, mut max, start) = (0, 0, Instant::now());
@@ -259,8 +257,7 @@ fn published_name_is_never_reused_for_another_file() {
     let (mut known, mut number) = (BTreeMap::new(), 0);
     let mut highest = 0;
     for session in 0..12 {
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         for _ in 0..5 {
             step(&mut writer, number);
             number += 1;
@@ -277,8 +274,7 @@ fn published_name_is_never_reused_for_another_file() {
         match session % 4 {
             0 => {
                 // Dropping the batch removes its segments.
-                writer.set_logged(false);
-                writer.set_memory(1);
+                writer.set_options(writer.options().logged(false).memory(1)).unwrap();
                 writer.put(1_000_000_u64, Fingerprint(1)).unwrap();
             }
             1 => while writer.merge_step().unwrap() {},
@@ -298,8 +294,7 @@ fn published_name_is_never_reused_for_another_file() {
 #[test]
 fn merge_without_disk_space_is_refused_and_not_retried() {
     let (_dir, path, index) = created();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for number in 0..60 {
         step(&mut writer, number);
         if number % 10 == 9 {

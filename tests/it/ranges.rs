@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use twindex::{Document, Error, Fingerprint, Index, Keys, MemoryVfs, Params, Writer};
+use twindex::{Document, Error, Fingerprint, Index, Keys, MemoryVfs, Params, Writer, WriterOptions};
 
 type Documents = BTreeMap<Vec<u8>, u64>;
 
@@ -165,8 +165,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
 fn writer_queries_include_the_uncommitted_batch() {
     for logged in [true, false] {
         let (_vfs, index) = created(params());
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(logged);
+        let mut writer = index.writer_with(WriterOptions::default().logged(logged)).unwrap();
         let document = |fingerprint| Document::from(Fingerprint(fingerprint)).with_value(b"v");
         writer.put("a", document(0)).unwrap();
         writer.put("b", document(0b1000)).unwrap();
@@ -221,8 +220,7 @@ fn open_or_create_opens_existing_index_or_names_differing_parameter() {
 fn metrics_count_operations() {
     let (_vfs, index) = created(params());
     assert_eq!(index.metrics().write_amplification(), None);
-    let mut writer = index.writer().unwrap();
-    writer.set_memtable(50, 1 << 20);
+    let mut writer = index.writer_with(WriterOptions::default().memtable(50, 1 << 20)).unwrap();
     let mut documents = Documents::new();
     for number in 0..400 {
         put(&mut writer, &mut documents, number);

@@ -150,7 +150,7 @@ fn fill(
 ) {
     let marks = index.params().marks;
     let expires = index.params().expire_after.is_some();
-    writer.set_background_merges(false);
+    writer.set_options(writer.options().background_merges(false)).unwrap();
     for i in range {
         let value = vec![i as u8; i as usize % 5];
         // If marks are stored, every second document is a duplicate of the previous one.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use twindex::params::Near;
 use twindex::sketch::{Nearness, Resemblance};
-use twindex::{Admitted, Document, Durability, Error, Hit, Index, Params, Sketch, Sketcher};
+use twindex::{Admitted, Document, Durability, Error, Hit, Index, Params, Sketch, Sketcher, WriterOptions};
 
 use crate::support::Random;
 
@@ -83,10 +83,15 @@ fn admitted_documents_equal_the_definition_across_flushes_and_merges() {
                 kept: Vec::new(),
             };
             for round in 0..8 {
-                let mut writer = index.writer().unwrap();
-                writer.set_durability(Durability::None);
-                writer.set_drop_duplicates(drops);
-                writer.set_logged(round % 3 != 2); // alternates between segments only and the log with a memtable
+                // Alternates between segments only and the log with a memtable.
+                let mut writer = index
+                    .writer_with(
+                        WriterOptions::default()
+                            .durability(Durability::None)
+                            .drop_duplicates(drops)
+                            .logged(round % 3 != 2),
+                    )
+                    .unwrap();
                 for number in 0..50 {
                     let key = format!("{:03}-{round}", random.below(1000) * 8 % 1000 + number % 8);
                     if definition.sets.contains_key(&key) {

@@ -23,6 +23,7 @@ use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::{
     Admitted, Document, Error, Fingerprint, IdfBuilder, Index, Params, Result, Sketcher, Snapshot, Writer,
+    WriterOptions,
 };
 
 fn raw() -> Params {
@@ -86,11 +87,11 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
         bottom: sketch.bottom(),
         modular: sketch.modular(),
     };
-    writer.set_drop_duplicates(true);
+    writer.set_options(writer.options().drop_duplicates(true)).unwrap();
     // Duplicates are not dropped on the basis of an estimate unless the caller allows it.
     let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
-    writer.set_estimated(true);
+    writer.set_options(writer.options().estimated(true)).unwrap();
     let by_row = writer.admit("row", Document::from_row(&params, Some(row))).unwrap();
     let by_sketch = writer.admit("sketch", &sketch).unwrap();
     let near = index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop().unwrap();
@@ -435,8 +436,8 @@ fn lock_excludes_other_processes_and_is_released_by_process_death() {
         match index.writer() {
             Err(Error::Locked { .. }) => println!("child: locked"),
             Ok(mut writer) => {
-                writer.set_memory(1);
-                writer.set_background_merges(false); // the segment exists when `put` returns
+                // The segment exists when `put` returns.
+                writer.set_options(writer.options().memory(1).background_merges(false)).unwrap();
                 put(&mut writer, 9, 9);
                 println!("child: writing");
                 std::process::abort(); // no destructor runs
@@ -492,7 +493,7 @@ fn dropped_batch_leaves_no_files() {
     put(&mut writer, 1, 1);
     writer.commit().unwrap();
     let before = names(&path);
-    writer.set_memory(64);
+    writer.set_options(writer.options().memory(64)).unwrap();
     for key in 0..100 {
         put(&mut writer, key, key);
     }
@@ -507,8 +508,7 @@ fn dropped_batch_leaves_no_files() {
 #[test]
 fn batch_larger_than_memory_becomes_several_segments_and_one_commit() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_memory(400);
+    let mut writer = index.writer_with(WriterOptions::default().memory(400)).unwrap();
     let mut expected = BTreeMap::new();
     for i in 0..300_u64 {
         let key = i * 7 % 90; // each key occurs three or four times, mostly in different segments
@@ -549,7 +549,7 @@ fn hits_report_containment_in_both_directions() {
         let sketcher = index.sketcher().unwrap();
         let mut writer = index.writer().unwrap();
         // The batch is written as several segments, and each key is put twice; the last put is valid.
-        writer.set_memory(1);
+        writer.set_options(writer.options().memory(1)).unwrap();
         for (key, text) in contained().iter().rev() {
             writer.put(*key, &sketcher.sketch("soon replaced").unwrap()).unwrap();
             writer.put(*key, &sketcher.sketch(text).unwrap()).unwrap();
@@ -624,8 +624,7 @@ fn records_with_invalid_samples_are_refused() {
 #[test]
 fn answers_do_not_depend_on_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for key in 0..120 {
         put(&mut writer, key, key << 3);
         writer.commit().unwrap();
@@ -717,8 +716,7 @@ fn commit_without_changes_writes_nothing() {
 fn same_commits_give_the_same_segment_bytes() {
     let files = || {
         let (dir, path, index) = created(raw());
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false);
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         for batch in 0..3 {
             for key in 0..50 {
                 put(&mut writer, key + batch * 20, key * key);
@@ -756,8 +754,7 @@ fn old_manifests_are_removed_and_unknown_files_are_kept() {
         std::fs::write(path.join(name), "of a writer that crashed").unwrap();
     }
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     for key in 0..5 {
         put(&mut writer, key, key);
         writer.commit().unwrap();
@@ -780,8 +777,7 @@ fn old_manifests_are_removed_and_unknown_files_are_kept() {
 fn non_regular_index_file_is_an_error() {
     use std::os::unix::fs::symlink;
     let (_dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     put(&mut writer, 1, 1);
     writer.commit().unwrap();
     drop(writer);
@@ -876,8 +872,7 @@ fn query_can_run_inside_another_query() {
 /// Creates an index with two committed segments, whose documents a batch can replace and delete.
 fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     let (dir, path, index) = created(raw());
-    let mut writer = index.writer().unwrap();
-    writer.set_logged(false);
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
     put(&mut writer, 1, 1);
     put(&mut writer, 2, 2);
     writer.commit().unwrap();
@@ -893,8 +888,7 @@ fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) 
     let writer = index.writer()?;
     let (_, writer) = writer_out.insert((index, writer));
     // A failed background merge does not fail the commit; `pages` tests background threads.
-    writer.set_background_merges(false);
-    writer.set_memory(40);
+    writer.set_options(writer.options().background_merges(false).memory(40)).unwrap();
     writer.put(3, Fingerprint(33))?;
     for key in 10..15 {
         writer.put(key, Fingerprint(key))?;
@@ -1029,7 +1023,7 @@ fn full_disk_keeps_the_last_commit_and_later_commits_succeed() {
     let mut failures = 0;
     for round in 0..3 {
         // Writes far more than the disk can hold, as one segment or as several.
-        writer.set_memory(if round == 1 { 1 << 16 } else { usize::MAX });
+        writer.set_options(writer.options().memory(if round == 1 { 1 << 16 } else { usize::MAX })).unwrap();
         let put_all = (2..40_000).try_for_each(|key| writer.put(key, Fingerprint(key * key)));
         let error = put_all.and_then(|()| writer.commit().map(drop)).unwrap_err();
         assert!(matches!(&error, Error::Io { source, .. } if source.raw_os_error() == Some(28)), "{error:?}");
@@ -1056,9 +1050,7 @@ fn failed_batch_leaves_no_segment() {
         let faults = Arc::new(Faults { fails_at, full: true, ..Faults::default() });
         let done = (|| {
             let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path)?;
-            let mut writer = index.writer()?;
-            writer.set_logged(false);
-            writer.set_memory(1);
+            let mut writer = index.writer_with(WriterOptions::default().logged(false).memory(1))?;
             for fingerprint in 100..104 {
                 writer.put(7, Fingerprint(fingerprint))?; // each put becomes a segment; only the last has a live document
             }

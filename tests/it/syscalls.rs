@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
-use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot};
+use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot, WriterOptions};
 
 use crate::support::skip::{Missing, skip};
 
@@ -34,8 +34,7 @@ const STEPS: u64 = 9;
 
 /// Performs a step, and updates `documents` to the expected state after it.
 fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
-    let mut writer = index.writer()?;
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false))?;
     match number {
         // Steps that commit to the log. The first creates a log; the others append to it.
         0 | 1 | 2 | 4 | 6 => {
@@ -62,7 +61,7 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
             writer.compact()?;
         }
         _ => {
-            writer.set_logged(false);
+            writer.set_options(writer.options().logged(false)).unwrap();
             writer.put(99_u64, Fingerprint(99))?;
             documents.insert(99, 99);
             writer.commit()?;

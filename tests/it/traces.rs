@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use twindex::{Fingerprint, Index, MemoryVfs, Params};
+use twindex::{Fingerprint, Index, MemoryVfs, Params, WriterOptions};
 
 /// Records the names of spans, and the levels and messages of events.
 #[derive(Clone, Default)]
@@ -45,8 +45,7 @@ fn tracing_subscriber_receives_opens_commits_and_segments() {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
         let vfs = Arc::new(MemoryVfs::default());
         let index = Index::create_with(vfs, Path::new("/index"), params).unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_memtable(10, 1 << 20);
+        let mut writer = index.writer_with(WriterOptions::default().memtable(10, 1 << 20)).unwrap();
         for key in 0..10 {
             writer.put(key, Fingerprint(key)).unwrap();
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use twindex::{Document, Index, Params, Snapshot};
+use twindex::{Document, Index, Params, Snapshot, WriterOptions};
 
 /// Creates an index of documents with values, stamps, marks, priorities, samples and sets, some of them without words. It
 /// has two segments and a log; some documents are deleted or replaced. Documents expire if they are `expire_after` older
@@ -13,8 +13,7 @@ pub fn index(path: &Path, expire_after: u64) -> Index {
         Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(expire_after);
     let index = Index::create(path, params.sets().marks().priorities().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for i in 0..900_u64 {
         let text =
             if i % 11 == 3 { String::new() } else { format!("text number {} of those, {}", i % 97, i % 13) };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 use clap::Args;
-use twindex::{Document, Params, Writer};
+use twindex::{Document, Params, WriterOptions};
 use twindex_corpus::input::{AttachedFields, DecidingFields};
 use twindex_corpus::sketching::Sketched;
 
@@ -119,10 +119,9 @@ impl AttachedArgs {
         self.check_jump(params)
     }
 
-    pub(crate) fn configure(&self, writer: &mut Writer) {
-        if let Some(jump) = self.max_jump {
-            writer.set_max_jump(jump);
-        }
+    pub(crate) fn writer_options(&self) -> WriterOptions {
+        let options = WriterOptions::default();
+        self.max_jump.map_or(options, |jump| options.max_jump(jump))
     }
 }
 

@@ -329,13 +329,13 @@ pub extern "C" fn twindex_writer_durability(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     with(writer, error, |inner| {
-        inner.writer.set_durability(match durability {
+        let durability = match durability {
             TWINDEX_DURABILITY_SYNC => twindex::Durability::Sync,
             TWINDEX_DURABILITY_BATCH => twindex::Durability::Batch,
             TWINDEX_DURABILITY_NONE => twindex::Durability::None,
             other => return Err(Error::invalid(format!("durability is {other}, expected 0, 1 or 2"))),
-        });
-        Ok(())
+        };
+        Ok(inner.writer.set_options(inner.writer.options().durability(durability))?)
     })
 }
 
@@ -348,8 +348,7 @@ pub extern "C" fn twindex_writer_drop_duplicates(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     with(writer, error, |inner| {
-        inner.writer.set_drop_duplicates(drop_duplicates != 0);
-        Ok(())
+        Ok(inner.writer.set_options(inner.writer.options().drop_duplicates(drop_duplicates != 0))?)
     })
 }
 
@@ -363,8 +362,7 @@ pub extern "C" fn twindex_writer_estimated(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     with(writer, error, |inner| {
-        inner.writer.set_estimated(estimated != 0);
-        Ok(())
+        Ok(inner.writer.set_options(inner.writer.options().estimated(estimated != 0))?)
     })
 }
 
@@ -377,7 +375,9 @@ pub extern "C" fn twindex_writer_near(
     within: i32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
+    with(writer, error, |inner| {
+        Ok(inner.writer.set_options(inner.writer.options().near(near(threshold, within)?))?)
+    })
 }
 
 /// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
@@ -389,10 +389,7 @@ pub extern "C" fn twindex_writer_memory(
     bytes: usize,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        inner.writer.set_memory(bytes);
-        Ok(())
-    })
+    with(writer, error, |inner| Ok(inner.writer.set_options(inner.writer.options().memory(bytes))?))
 }
 
 /// Frees a writer. `writer` may be null. Uncommitted changes are lost.

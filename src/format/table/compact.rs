@@ -841,56 +841,14 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Codec, Memory, Parts};
+    use super::super::tests::{Memory, Parts, bytes_read, reset_bytes_read, uniform};
     use super::*;
 
-    impl Codec for Compact {
-        const NAME: &'static str = "compact";
-
-        fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self> {
-            Self::open(source, rows, length)
-        }
-
-        fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
-            self.rows(source, prefix, bits)
-        }
-
-        #[inline(always)]
-        fn scan<S: Simd>(
-            &self,
-            simd: S,
-            source: Memory<'_>,
-            rows: Range<u64>,
-            query: u64,
-            radius: u32,
-            each: impl FnMut(u64, u64) -> ControlFlow<()>,
-        ) -> Result<ControlFlow<()>> {
-            self.scan(simd, source, rows, query, radius, each)
-        }
-
-        fn value(&self, source: Memory<'_>, row: u64) -> Result<u64> {
-            self.value(source, row)
-        }
-
-        fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>> {
-            self.find(source, value)
-        }
-
-        fn for_each(&self, source: Memory<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
-            self.for_each(source, each)
-        }
-
-        fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
-            self.hint_directory(source, prefix, bits);
-            self.hint_rows(source, rows);
-        }
-
-        fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
-            Self::of(rows).encode(values.iter().map(|&value| Ok(value)), parts)
-        }
+    fn section(values: &[u64]) -> Vec<u8> {
+        let mut parts = Parts::default();
+        Compact::of(values.len() as u64).encode(values.iter().map(|&value| Ok(value)), &mut parts).unwrap();
+        parts.section()
     }
-
-    testing::codec_tests!(Compact);
 
     #[test]
     fn compact_size_is_within_10_percent_of_the_entropy_bound() {
@@ -912,7 +870,7 @@ mod tests {
             assert_eq!(layout.high == 0, rows < 2);
         }
         for rows in [0, 1, 2, 3, 63, 64, 65, 1000, 5000] {
-            let section = testing::section::<Compact>(&testing::uniform(rows, rows as u64));
+            let section = section(&uniform(rows, rows as u64));
             assert_eq!(section.len() as u64, Compact::of(rows as u64).length, "{rows}");
         }
         assert!(Compact::open(Memory(&[]), DOCUMENTS_MAX + 1, 0).is_err());
@@ -933,13 +891,13 @@ mod tests {
         let rest = 0x09AB_CDEF_u128 | 1 << 31 | 0x7FFF_FFFF << 62;
         expected[256..272].copy_from_slice(&rest.to_le_bytes());
         // There are no samples, and an empty part takes no space.
-        assert_eq!(testing::section::<Compact>(&values), expected);
+        assert_eq!(section(&values), expected);
         assert_eq!(Compact::of(3).length, 280);
     }
 
     #[test]
     fn select_returns_the_position_of_every_set_bit() {
-        for word in testing::uniform(200, 3).into_iter().chain([1, u64::MAX, 1 << 63]) {
+        for word in uniform(200, 3).into_iter().chain([1, u64::MAX, 1 << 63]) {
             let places: Vec<u32> = (0..64).filter(|place| word >> place & 1 == 1).collect();
             for (before, place) in places.into_iter().enumerate() {
                 assert_eq!(select(word, before as u64), place, "{word:016x} {before}");
@@ -949,8 +907,8 @@ mod tests {
 
     #[test]
     fn for_each_detects_damage_of_every_sample() {
-        let values = testing::uniform(20_000, 4);
-        let section = testing::section::<Compact>(&values);
+        let values = uniform(20_000, 4);
+        let section = section(&values);
         let codec = Compact::of(20_000);
         assert!(codec.for_each(Memory(&section), |_, _| Ok(())).is_ok());
         let samples = codec.samples as usize..section.len();
@@ -966,13 +924,13 @@ mod tests {
     fn lookup_in_a_hot_bucket_reads_few_bytes() {
         // All rows are in one bucket. Without samples, a lookup would read 12 KiB of the stream.
         let values: Vec<u64> = (0..100_000).map(|value| value << 20).collect();
-        let section = testing::section::<Compact>(&values);
+        let section = section(&values);
         let codec = Compact::of(100_000);
         for value in [0, 1, 4095, 50_000, 99_999] {
-            testing::reset_bytes_read();
+            reset_bytes_read();
             assert_eq!(codec.find(Memory(&section), value << 20).unwrap(), Some(value));
             assert_eq!(codec.value(Memory(&section), value).unwrap(), value << 20);
-            assert!(testing::bytes_read() < 2500, "{} bytes for row {value}", testing::bytes_read());
+            assert!(bytes_read() < 2500, "{} bytes for row {value}", bytes_read());
         }
     }
 }

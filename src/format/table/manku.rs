@@ -773,81 +773,14 @@ impl<C: Columns> MankuEncoder<'_, C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Codec, Memory, Parts};
+    use super::super::tests::{Memory, Parts, random, uniform};
     use super::*;
 
-    /// The codec with interpolation search for the block.
-    #[derive(Debug)]
-    struct ByInterpolation(Manku);
-    /// The codec with binary search for the block.
-    #[derive(Debug)]
-    struct ByBinary(Manku);
-
-    macro_rules! codec {
-        ($name:ident, $search:expr) => {
-            impl Codec for $name {
-                const NAME: &'static str = stringify!($name);
-
-                fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self> {
-                    Manku::open(source, rows, length).map(Self)
-                }
-
-                fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
-                    self.0.rows(source, prefix, bits, $search)
-                }
-
-                #[inline(always)]
-                fn scan<S: Simd>(
-                    &self,
-                    simd: S,
-                    source: Memory<'_>,
-                    rows: Range<u64>,
-                    query: u64,
-                    radius: u32,
-                    each: impl FnMut(u64, u64) -> ControlFlow<()>,
-                ) -> Result<ControlFlow<()>> {
-                    self.0.scan(simd, source, rows, query, radius, each)
-                }
-
-                fn value(&self, source: Memory<'_>, row: u64) -> Result<u64> {
-                    self.0.value(source, row)
-                }
-
-                fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>> {
-                    self.0.find(source, value)
-                }
-
-                fn for_each(
-                    &self,
-                    source: Memory<'_>,
-                    each: impl FnMut(u64, u64) -> Result<()>,
-                ) -> Result<()> {
-                    self.0.for_each(source, each)
-                }
-
-                fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
-                    self.0.hint_directory(source, prefix, bits);
-                    self.0.hint_rows(source, rows);
-                }
-
-                fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
-                    Manku::encode(rows, || values.iter().map(|&value| Ok(value)), parts)
-                }
-            }
-        };
-    }
-
-    codec!(ByInterpolation, Search::Interpolation);
-    codec!(ByBinary, Search::Binary);
-
-    mod by_interpolation {
-        use super::*;
-        testing::codec_tests!(ByInterpolation);
-    }
-
-    mod by_binary {
-        use super::*;
-        testing::codec_tests!(ByBinary);
+    fn section(values: &[u64]) -> Vec<u8> {
+        let mut parts = Parts::default();
+        let rows = values.len() as u64;
+        Manku::encode(rows, || values.iter().map(|&value| Ok(value)), &mut parts).unwrap();
+        parts.section()
     }
 
     #[test]
@@ -862,12 +795,12 @@ mod tests {
         expected[132] = 3;
         expected[192..200].copy_from_slice(&values[0].to_be_bytes());
         expected[200] = 0b1010_1000;
-        assert_eq!(testing::section::<ByBinary>(&values), expected);
+        assert_eq!(section(&values), expected);
     }
 
     #[test]
     fn difference_position_with_bit_already_set_is_refused() {
-        let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
+        let mut section = section(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
         // Changes the code to the code of bit 1, which is set in 0xEF.
@@ -881,7 +814,7 @@ mod tests {
 
     #[test]
     fn block_with_key_above_its_values_is_refused() {
-        let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
+        let mut section = section(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.find(Memory(&section), 0xFA).unwrap(), None);
         section[64] = 0xFB;
@@ -896,8 +829,8 @@ mod tests {
 
     #[test]
     fn block_longer_than_its_declared_length_is_refused() {
-        let values = testing::uniform(1000, 62);
-        let mut section = testing::section::<ByBinary>(&values);
+        let values = uniform(1000, 62);
+        let mut section = section(&values);
         let codec = Manku::open(Memory(&section), 1000, section.len() as u64).unwrap();
         // Extends the first block by the rows of the second.
         let firsts = codec.firsts as usize;
@@ -910,15 +843,15 @@ mod tests {
     #[test]
     fn block_ends_only_if_the_next_value_does_not_fit() {
         // Consecutive numbers have short codes; their mean length is the mean of a geometric distribution.
-        let section = testing::section::<ByBinary>(&(0..100_000).collect::<Vec<u64>>());
-        let codec = Manku::open(Memory(&section), 100_000, section.len() as u64).unwrap();
+        let bytes = section(&(0..100_000).collect::<Vec<u64>>());
+        let codec = Manku::open(Memory(&bytes), 100_000, bytes.len() as u64).unwrap();
         assert!(codec.blocks < 100_000 * 3 / 8192 + 2, "{} blocks", codec.blocks);
-        for values in [testing::uniform(10_000, 60), (0..20_000).collect()] {
-            let section = testing::section::<ByBinary>(&values);
-            let codec = Manku::open(Memory(&section), values.len() as u64, section.len() as u64).unwrap();
+        for values in [uniform(10_000, 60), (0..20_000).collect()] {
+            let bytes = section(&values);
+            let codec = Manku::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
             for block in 0..codec.blocks - 1 {
-                let mut read = codec.values(Memory(&section), block).unwrap();
-                while read.next(Memory(&section)).unwrap().is_some() {}
+                let mut read = codec.values(Memory(&bytes), block).unwrap();
+                while read.next(Memory(&bytes)).unwrap().is_some() {}
                 let position = most_significant(values[read.row as usize] ^ read.last);
                 assert!(read.bit + codec.code.bits(position).unwrap() > BLOCK_BITS, "block {block}");
             }
@@ -963,10 +896,7 @@ mod tests {
             .collect();
         let random: Vec<Vec<u64>> = (0..20)
             .map(|seed| {
-                testing::random(seed)
-                    .take(2 + seed as usize)
-                    .map(|value| (value % 1000) >> (value >> 60))
-                    .collect()
+                random(seed).take(2 + seed as usize).map(|value| (value % 1000) >> (value >> 60)).collect()
             })
             .collect();
         for counts in [skewed, fibonacci, vec![1; 64], vec![3, 3], vec![0, 0, 9, 1]].into_iter().chain(random)
@@ -1025,7 +955,7 @@ mod tests {
 
     #[test]
     fn damaged_manku_heads_are_refused() {
-        let section = testing::section::<ByBinary>(&testing::uniform(1000, 61));
+        let section = section(&uniform(1000, 61));
         let open = |section: &[u8], rows: u64| Manku::open(Memory(section), rows, section.len() as u64);
         assert!(open(&section, 1000).is_ok());
         for rows in [0, 1, DOCUMENTS_MAX + 1, u64::MAX] {

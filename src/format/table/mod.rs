@@ -21,7 +21,7 @@ pub mod planes;
 pub mod search;
 pub mod source;
 #[cfg(test)]
-mod testing;
+mod tests;
 
 use std::ops::{ControlFlow, Range};
 

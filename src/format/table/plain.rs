@@ -280,74 +280,14 @@ impl Plain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Codec, Memory, Parts};
+    use super::super::tests::{Memory, Parts, bytes_read, random, reset_bytes_read, uniform};
     use super::*;
 
-    macro_rules! codec {
-        ($name:ident, $module:ident, $probe:expr) => {
-            #[derive(Debug)]
-            struct $name(Plain);
-
-            impl Codec for $name {
-                const NAME: &'static str = stringify!($name);
-
-                fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self> {
-                    Plain::open(source, rows, length).map(Self)
-                }
-
-                fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
-                    self.0.rows(source, prefix, bits, $probe)
-                }
-
-                #[inline(always)]
-                fn scan<S: Simd>(
-                    &self,
-                    simd: S,
-                    source: Memory<'_>,
-                    rows: Range<u64>,
-                    query: u64,
-                    radius: u32,
-                    each: impl FnMut(u64, u64) -> ControlFlow<()>,
-                ) -> Result<ControlFlow<()>> {
-                    self.0.scan(simd, source, rows, query, radius, each)
-                }
-
-                fn value(&self, source: Memory<'_>, row: u64) -> Result<u64> {
-                    self.0.value(source, row)
-                }
-
-                fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>> {
-                    self.0.find(source, value)
-                }
-
-                fn for_each(
-                    &self,
-                    source: Memory<'_>,
-                    each: impl FnMut(u64, u64) -> Result<()>,
-                ) -> Result<()> {
-                    self.0.for_each(source, each)
-                }
-
-                fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
-                    self.0.hint_directory(source, prefix, bits);
-                    self.0.hint_rows(source, rows);
-                }
-
-                fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
-                    Plain::of(rows).encode(values.iter().map(|&value| Ok(value)), parts)
-                }
-            }
-
-            mod $module {
-                use super::*;
-                testing::codec_tests!($name);
-            }
-        };
+    fn section(values: &[u64]) -> Vec<u8> {
+        let mut parts = Parts::default();
+        Plain::of(values.len() as u64).encode(values.iter().map(|&value| Ok(value)), &mut parts).unwrap();
+        parts.section()
     }
-
-    codec!(ByDirectory, by_directory, Probe::Directory);
-    codec!(ByInterpolation, by_interpolation, Probe::Interpolation);
-    codec!(ByBinary, by_binary, Probe::Binary);
 
     #[test]
     fn three_values_encode_to_the_bytes_of_the_specification() {
@@ -355,21 +295,21 @@ mod tests {
         let mut expected = vec![0; 64];
         expected[4] = 3;
         expected.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        assert_eq!(testing::section::<ByDirectory>(&values), expected);
+        assert_eq!(section(&values), expected);
         assert_eq!(expected.len() as u64, Plain::of(3).length);
         assert!(Plain::open(Memory(&[]), u64::MAX, 0).is_err());
     }
 
     #[test]
     fn directory_and_interpolation_read_fewer_bytes_than_bisection() {
-        let section = testing::section::<ByBinary>(&testing::uniform(100_000, 70));
+        let section = section(&uniform(100_000, 70));
         let codec = Plain::of(100_000);
         let read = |probe: Probe| {
-            testing::reset_bytes_read();
-            for query in testing::random(71).take(500) {
+            reset_bytes_read();
+            for query in random(71).take(500) {
                 codec.rows(Memory(&section), query >> 48, 16, probe).unwrap();
             }
-            testing::bytes_read()
+            bytes_read()
         };
         let [directory, interpolation, binary] =
             [Probe::Directory, Probe::Interpolation, Probe::Binary].map(read);

@@ -534,14 +534,16 @@ pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Memory, Parts};
+    use super::super::tests::{Memory, Parts, uniform};
     use super::*;
 
     fn section(keys: &[u64]) -> (Planes, Vec<u8>) {
         let planes = Planes::of(keys.len() as u64, 16);
         let mut parts = Parts::default();
         planes.encode(keys.iter().map(|&key| Ok(key)), &mut parts).unwrap();
-        (planes, parts.bytes(planes.length as usize))
+        let mut bytes = parts.section();
+        bytes.resize(planes.length as usize, 0);
+        (planes, bytes)
     }
 
     fn walked(planes: &Planes, section: &[u8], max: usize) -> Result<Vec<u64>> {
@@ -560,7 +562,7 @@ mod tests {
     fn walk_returns_all_keys_and_detects_damage_like_for_each() {
         for count in [0, 1, 7, 40, 5000, 600_000] {
             for shift in [0, 30] {
-                let mut keys: Vec<u64> = testing::uniform(count, 5).iter().map(|key| key >> shift).collect();
+                let mut keys: Vec<u64> = uniform(count, 5).iter().map(|key| key >> shift).collect();
                 keys.dedup();
                 let (planes, mut bytes) = section(&keys);
                 for max in [1, 33, 1000, usize::MAX >> 8] {

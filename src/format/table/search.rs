@@ -191,9 +191,9 @@ mod tests {
 
     #[test]
     fn interpolation_reads_few_rows_of_uniform_values() {
-        let values: Vec<u64> = super::super::testing::uniform(100_000, 1);
+        let values: Vec<u64> = super::super::tests::uniform(100_000, 1);
         let mut reads = 0;
-        for target in super::super::testing::uniform(1000, 2) {
+        for target in super::super::tests::uniform(1000, 2) {
             let place = interpolate(0..values.len() as u64, 0..=u64::MAX, target, |row| {
                 reads += 1;
                 Ok(values[row as usize])

@@ -112,7 +112,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     use super::*;
-    use crate::{Document, Fingerprint, Index, Params};
+    use crate::{Document, Fingerprint, Index, Params, WriterOptions};
 
     use leaders::{Documents, listing_by_definition};
 
@@ -151,8 +151,7 @@ mod tests {
         let params = Params::builder().u64_keys().words(1).simhash(3).priorities().build().unwrap();
         let index = Index::create(dir.path().join("x"), params).unwrap();
         let empty = index.sketcher().unwrap().sketch("").unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_background_merges(false);
+        let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
         let mut expected = documents(4000);
         for (&key, &(fingerprint, priority)) in &expected {
             let document =

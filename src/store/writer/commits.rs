@@ -80,10 +80,10 @@ impl Writer {
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
         span!("commit", after = self.view.commit);
-        let collected = self.settings.makes_segments();
+        let collected = self.options.makes_segments();
         self.record_time()?;
         self.flush_records()?;
-        if self.settings.one_segment {
+        if self.options.one_segment {
             self.flush_table()?;
             self.merge_written()?;
         }
@@ -101,11 +101,11 @@ impl Writer {
         } else if !self.batch.is_empty() || payload.is_some() {
             self.log_batch(payload)?;
         } else {
-            return self.keep_promise(self.settings.durability);
+            return self.keep_promise(self.options.durability);
         }
         self.route = Route::BySettings;
         let commit = self.view.commit;
-        if !self.settings.makes_segments() {
+        if !self.options.makes_segments() {
             self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
         }
         Ok(commit)
@@ -170,7 +170,7 @@ impl Writer {
         let begins = self.log.is_none();
         if begins {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
-            if logs >= if self.settings.background { LOGS_MAX } else { LOGS } {
+            if logs >= if self.options.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
                 // A batch that has only deletes or only a payload has no rows, and the manifest contains the whole batch.
                 if self.is_torn() {
@@ -192,7 +192,7 @@ impl Writer {
         // guard: a commit is given to the log before it is acknowledged
         log.add(&self.batch, commit, payload);
         let held = log.held();
-        match self.settings.durability {
+        match self.options.durability {
             // guard: a sync of the log that failed is a failure
             // without it: log.sync()? -> drop(log.sync())
             _ if begins => log.sync()?,
@@ -385,7 +385,7 @@ impl Drop for Writer {
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
-        if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
+        if self.life != Life::Sound && (held || self.options.durability == Durability::None) {
             // Commits held in memory that could not be written are lost, although earlier snapshots contained them. The
             // state on disk is published instead.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);

@@ -3,7 +3,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::states::{MEMTABLE_BYTES, NextGeneration, PendingSync, Publish, Settings};
+use super::options::{MEMTABLE_BYTES, WriterOptions};
+use super::states::{NextGeneration, PendingSync, Publish};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -37,7 +38,7 @@ const LOG_BYTES: u64 = 256 << 20;
 impl Writer {
     /// Returns whether the memtable has at least `times` times the rows or bytes at which it is flushed.
     pub(super) fn is_full(&self, times: usize) -> bool {
-        let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
+        let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let rows = self.view.table.read().len();
         rows as usize >= (memtable_rows as usize).saturating_mul(times)
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
@@ -46,7 +47,7 @@ impl Writer {
     /// Returns whether to check the size of the memtable: true once every few rows, because computing the size for each
     /// record would be slow. One record can add several rows, if it makes other documents expire.
     fn is_time_to_check(&mut self) -> bool {
-        let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
+        let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
         let is_time = is_small || self.view.rows.abs_diff(self.checked_at) >= LOOKED_EVERY;
         if is_time {
@@ -71,15 +72,15 @@ impl Writer {
             }
             return Ok(());
         }
-        if self.records.memory() < self.settings.memory {
+        if self.records.memory() < self.options.memory {
             return Ok(());
         }
         self.guarded(|writer| {
-            if writer.settings.one_segment && Rows::can_hold(&writer.params) {
+            if writer.options.one_segment && Rows::can_hold(&writer.params) {
                 return writer.set_aside();
             }
             writer.flush_and_reuse()?;
-            if writer.settings.one_segment && writer.written.len() >= MERGED_AT {
+            if writer.options.one_segment && writer.written.len() >= MERGED_AT {
                 writer.merge_written()
             } else {
                 Ok(())
@@ -91,11 +92,11 @@ impl Writer {
     /// beyond the limit. Such a batch is published with segments, because readers refuse log records of its size. The limit
     /// allows for a memtable that was nearly full before the batch began.
     fn is_batch_large(&mut self) -> bool {
-        let Settings { memtables, background, .. } = self.settings;
+        let WriterOptions { memtables, background, .. } = self.options;
         if self.coming == NextGeneration::AsPublished {
             return self.is_full(if self.view.frozen.is_some() { memtables + 1 } else { 2 });
         }
-        if !background || self.settings.one_segment {
+        if !background || self.options.one_segment {
             return self.is_full(2);
         }
         // A part of the batch is already in segments, or is being written to one.
@@ -114,7 +115,7 @@ impl Writer {
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
-        if !self.settings.background || self.settings.one_segment || self.view.rows == 0 {
+        if !self.options.background || self.options.one_segment || self.view.rows == 0 {
             return self.flush_table();
         }
         let (rows, live) = (self.view.rows, self.view.live);
@@ -130,7 +131,7 @@ impl Writer {
     pub(super) fn set_aside(&mut self) -> Result<()> {
         self.check_process()?; // a forked child shares the file position of the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let budget = SpillBudget::new(self.settings.memory, &scratch);
+        let budget = SpillBudget::new(self.options.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         let rows = match &mut self.rows {
             Some(rows) => rows,
@@ -223,7 +224,7 @@ impl Writer {
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
         let (mut waited, start) = (Duration::ZERO, Instant::now());
-        let Settings { pause: longest, memtables, .. } = self.settings;
+        let WriterOptions { pause: longest, memtables, .. } = self.options;
         // guard: a memtable does not grow without end while another becomes a segment
         // without it: self.is_full(memtables) -> false
         while !flushing.is_done() && (waited < longest || self.is_full(memtables)) {
@@ -240,7 +241,7 @@ impl Writer {
     /// the rows remain in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
-        let is_graceful = self.settings.background && !std::thread::panicking();
+        let is_graceful = self.options.background && !std::thread::panicking();
         if is_long && is_graceful && self.check_between("end").is_ok() {
             let _ = self.guarded(|writer| {
                 writer.check_lock()?;
@@ -360,7 +361,7 @@ impl Writer {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let budget = SpillBudget::new(self.settings.memory.saturating_mul(2), &scratch);
+        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch);
         let (view, coming) = (&mut self.view, &mut self.coming);
         let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, budget, |key| {
             coming.note(view.forget(Key::U64(key))?);
@@ -393,7 +394,7 @@ impl Writer {
         self.next.segments.push(entry);
         // With `one_segment`, documents expire only in the final segment, so that intermediate segments do not affect the
         // result.
-        if self.settings.one_segment {
+        if self.options.one_segment {
             Ok(())
         } else {
             self.view.expire_segment(self.view.segments.len() - 1, None)

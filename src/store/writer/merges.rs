@@ -17,18 +17,6 @@ use crate::store::{commit, names};
 use crate::trace::event;
 
 impl Writer {
-    /// Sets whether threads flush full memtables and merge segments while this writer is used (default true). If false, the
-    /// commit that fills a memtable writes the segment itself, and segments are merged only by
-    /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
-    pub fn set_background_merges(&mut self, background: bool) {
-        self.settings.background = background;
-    }
-
-    /// Sets the maximum write rate of background merges, in bytes per second; `None`, the default, means no limit.
-    pub fn set_merge_rate(&mut self, rate: Option<u64>) {
-        self.settings.rate = rate;
-    }
-
     /// Returns and clears the error that stopped background merges, such as a full disk or a damaged segment; `None` if
     /// there is none. The index is intact, but has more segments than planned. Background merges start again after this
     /// call.
@@ -61,7 +49,7 @@ impl Writer {
         let live: Vec<MergeInput<'_>> =
             inputs.into_iter().filter(|input| input.deleted.len() < input.segment.documents()).collect();
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let budget = SpillBudget::new(self.settings.memory.saturating_mul(2), &scratch);
+        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, budget)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
@@ -76,7 +64,7 @@ impl Writer {
     /// live documents were added in one batch. If no document is live, no segment is written. An index that already consists
     /// of one such segment is not changed.
     ///
-    /// Takes as long as building the segment. Uses up to twice the bytes of [`set_memory`](Self::set_memory), plus a
+    /// Takes as long as building the segment. Uses up to twice the bytes of [`WriterOptions::memory`](super::WriterOptions::memory), plus a
     /// thousandth of the size of the files; the disk temporarily needs space for a second copy. The old files are removed
     /// once no manifest names them; snapshots that have them open can still read them.
     ///
@@ -117,7 +105,7 @@ impl Writer {
     pub(super) fn maintain(&mut self) -> Result<()> {
         self.poll_flush()?;
         let is_full = self.is_full(1);
-        if self.settings.background && self.view.rows > 0 && self.log.is_some() {
+        if self.options.background && self.view.rows > 0 && self.log.is_some() {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             self.start_flush()?;
             if is_full && self.flushing.is_some() {
@@ -141,13 +129,13 @@ impl Writer {
         if self.coming == NextGeneration::Changed {
             self.publish(Publish::Shape)?;
         }
-        if self.settings.background && self.merging.is_none() && self.merge_failure.is_none() {
+        if self.options.background && self.merging.is_none() && self.merge_failure.is_none() {
             let chosen = merge_plan::choose(&self.sizes(), &[]);
             if !chosen.is_empty() {
                 self.check_lock()?;
                 let number = self.take_number()?;
                 let work = self.work(&chosen, number);
-                match work.check_space().and_then(|()| work.spawn(self.settings.rate)) {
+                match work.check_space().and_then(|()| work.spawn(self.options.rate)) {
                     Ok(merging) => self.merging = Some(merging),
                     Err(error) => self.merge_failure = Some(error),
                 }
@@ -179,7 +167,7 @@ impl Writer {
             access: self.shared.access,
             manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
             number,
-            memory: self.settings.memory.saturating_mul(2),
+            memory: self.options.memory.saturating_mul(2),
             inputs: chosen.iter().map(input).collect(),
         }
     }

@@ -9,6 +9,7 @@
 mod commits;
 mod flush;
 mod merges;
+mod options;
 mod reads;
 mod states;
 mod sweeping;
@@ -17,9 +18,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route, Settings};
+pub use self::options::WriterOptions;
+use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
 use super::document::Document;
 use super::index::{Index, SharedIndex};
@@ -35,7 +36,7 @@ use crate::format::fields::Fields;
 use crate::format::log::LogBatch;
 use crate::format::manifest::Manifest;
 use crate::key::{Key, KeyBuf};
-use crate::params::{Near, Params};
+use crate::params::Params;
 use crate::segment::SearchScratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
@@ -72,7 +73,7 @@ pub enum Admitted {
         near: Hit,
     },
     /// A document near the new one exists; the hit is the nearest. The new document was added as well, unless duplicates are
-    /// dropped ([`Writer::set_drop_duplicates`]).
+    /// dropped ([`WriterOptions::drop_duplicates`]).
     Duplicate(Hit),
     /// The stamp of the new document is too old. It was not added, and an existing document with this key is unchanged.
     Expired,
@@ -95,7 +96,7 @@ pub struct Writer {
     forks: u32,
     params: Params,
     sketch_digest: u128,
-    settings: Settings,
+    options: WriterOptions,
     /// The number of memtable rows when the size of the memtable was last checked.
     checked_at: u32,
     route: Route,
@@ -136,7 +137,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(index: &Index, lock_path: &Path) -> Result<Self> {
+    pub(super) fn new(index: &Index, lock_path: &Path, options: WriterOptions) -> Result<Self> {
         let shared = Arc::clone(&index.shared);
         // guard: a writer goes on from what was committed before it had the lock
         // without it: index.refresh()?;
@@ -170,6 +171,7 @@ impl Writer {
         }
         recovery::sweep_leftovers(&*shared.vfs, &shared.dir, &state.manifest);
         let params = state.manifest.params.clone();
+        options.check(&params)?;
         shared.writing.store(true, Ordering::Release);
         drop(refreshing);
         Ok(Self {
@@ -177,7 +179,7 @@ impl Writer {
             process: std::process::id(),
             forks: fork::generation(),
             sketch_digest: state.sketch_digest,
-            settings: Settings::of(&params),
+            options,
             checked_at: 0,
             route: Route::BySettings,
             records: Records::new(&params),
@@ -206,69 +208,20 @@ impl Writer {
         })
     }
 
-    /// Sets the memory budget for the records of a batch in bytes (default 1 GiB). A larger batch is written as several
-    /// segments, but still becomes visible as a whole.
-    pub fn set_memory(&mut self, bytes: usize) {
-        self.settings.memory = bytes;
+    /// Returns the options of this writer.
+    pub fn options(&self) -> WriterOptions {
+        self.options
     }
 
-    /// Sets the size at which the memtable is flushed: `rows` rows (default 131,072) or `bytes` bytes (default 64 MiB, and
-    /// at most the value of [`set_memory`](Self::set_memory)), whichever is reached first. With 20 bands, 64 MiB hold about
-    /// 100,000 documents. A thread writes the segment while commits continue in a second memtable. Together the two
-    /// memtables use at most three times this size, because a commit waits if the second one reaches twice this size
-    /// ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable they use at most four times this size. The
-    /// minimum is one row and one byte, the maximum 2^26 rows and 256 MiB.
+    /// Replaces the options of this writer. They apply to later calls; documents that are already in the batch stay.
     ///
-    /// A large memtable makes opening after a crash slower, because its rows are read from the logs again: about 1.2
-    /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
-    /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
-    /// more.
-    pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
-        self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
-        self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
-    }
-
-    /// Sets how long commits wait if documents arrive faster than segments are written. If the memtable is full again before
-    /// the previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable has
-    /// reached `memtables` times its normal size (default 2, at least 1), each commit waits until the segment is finished. A
-    /// batch larger than a memtable pauses in the same way every 1,024 documents.
-    ///
-    /// A longer pause delays all commits a little instead of one commit a lot. A higher number of memtables absorbs a burst
-    /// of documents without a wait, but takes more memory ([`set_memtable`](Self::set_memtable)), and more must be read from
-    /// the logs when the index is opened after a crash. [`Metrics::stalls`](crate::Metrics::stalls) reports the number of
-    /// commits that waited, and the total time.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use twindex::{Index, Params};
-    ///
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
-    /// let mut writer = index.writer()?;
-    /// writer.set_memtable(10_000, 16 << 20);
-    /// writer.set_merge_rate(Some(50 << 20));
-    /// writer.set_stalls(Duration::from_millis(5), 4);
-    /// assert_eq!(index.metrics().stalls.count, 0);
-    /// # Ok::<(), twindex::Error>(())
-    /// ```
-    pub fn set_stalls(&mut self, pause: Duration, memtables: u32) {
-        self.settings.pause = pause;
-        self.settings.memtables = memtables.max(1) as usize;
-    }
-
-    /// Sets whether a batch of any size becomes a single segment (default false). If true, commits take longer: records that
-    /// exceed the memory budget are sorted or merged with up to twice the bytes of [`set_memory`](Self::set_memory), and the
-    /// disk temporarily needs space for a second copy of the batch. The contents of the segment do not depend on the memory
-    /// budget.
-    pub fn set_one_segment(&mut self, one_segment: bool) {
-        self.settings.one_segment = one_segment;
-    }
-
-    /// Sets whether small batches are appended to the log (the default). If true, a commit costs one sync, and documents
-    /// become a segment when the memtable is full ([`set_memtable`](Self::set_memtable)). If false, each commit writes a
-    /// segment, which suits few large batches.
-    pub fn set_logged(&mut self, logged: bool) {
-        self.settings.logged = logged;
+    /// # Errors
+    /// [`Error::Invalid`] if the index does not store the data that [`WriterOptions::near`] requires; the options are then
+    /// unchanged.
+    pub fn set_options(&mut self, options: WriterOptions) -> Result<()> {
+        options.check(&self.params)?;
+        self.options = options;
+        Ok(())
     }
 
     /// Declares that the directory has a temporary name until the index is complete. If the machine crashes before that, no
@@ -277,74 +230,13 @@ impl Writer {
         self.place = DirectoryName::Unnamed;
     }
 
-    /// Sets the durability of later commits that are appended to the log. A commit that writes a segment is always durable.
-    pub fn set_durability(&mut self, durability: Durability) {
-        self.settings.durability = durability;
-    }
-
-    /// Sets whether [`admit`](Self::admit) drops duplicates; the default is false.
-    pub fn set_drop_duplicates(&mut self, drop: bool) {
-        self.settings.drop_duplicates = drop;
-    }
-
-    /// Sets the near relation for later calls of [`admit`](Self::admit). The default is the near relation of the index's
-    /// parameters ([`Params::near`]).
-    ///
-    /// If `near` has a lower resemblance than the bands were chosen for, the bands find only a part of the near documents
-    /// ([`Banding::recall`](crate::Banding::recall)). By distance, all near documents are found for any radius.
-    ///
-    /// ```
-    /// use twindex::params::Near;
-    /// use twindex::{Admitted, Index, Params};
-    ///
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(40, 3).build()?)?;
-    /// let sketcher = index.sketcher()?;
-    /// let mut writer = index.writer()?;
-    /// writer.admit("a", &sketcher.sketch("one two three four five six seven eight nine ten")?)?;
-    /// let b = sketcher.sketch("one two three four five six seven eight nine zero")?; // 9 of 11
-    /// writer.set_near(Near::resembling(0.95)?)?;
-    /// assert_eq!(writer.admit("b", &b)?, Admitted::New);
-    /// # Ok::<(), twindex::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the index does not store the data that `near` requires.
-    pub fn set_near(&mut self, near: Near) -> Result<()> {
-        near.check_kept(&self.params)?;
-        self.settings.near = near;
-        Ok(())
-    }
-
-    /// Sets whether [`admit`](Self::admit) by resemblance treats every document that shares a band as a duplicate; the
-    /// default is false. If false, an index without signatures cannot check the resemblance, and `admit` fails: see
-    /// [`Query::unverified`].
-    pub fn set_unverified(&mut self, unverified: bool) {
-        self.settings.unverified = unverified;
-    }
-
-    /// Sets whether [`admit`](Self::admit) estimates the resemblance of documents that share a band from their signatures;
-    /// the default is false. If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
-    /// computed exactly. If false and the index stores no sets, `admit` reports near documents by an estimate, but fails if
-    /// it is to drop duplicates ([`set_drop_duplicates`](Self::set_drop_duplicates)) or if the index stores marks.
-    pub fn set_estimated(&mut self, estimated: bool) {
-        self.settings.estimated = estimated;
-    }
-
-    /// Sets how far the stamp of a document may be ahead of the highest earlier stamp. A document with a higher stamp
-    /// is refused, because one wrong stamp would expire all documents. The default is the age at which documents
-    /// expire. The first document of an index may have any stamp.
-    pub fn set_max_jump(&mut self, max_jump: u64) {
-        self.settings.max_jump = max_jump;
-    }
-
     /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key. It is near no document,
     /// except documents with the same bytes if the index stores sets. If the document has already expired by its stamp, the
     /// document with this key is removed, and the new one is not visible.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a key,
-    /// a value or a stamp that the index cannot store, and for a stamp [too far ahead](Self::set_max_jump);
+    /// a value or a stamp that the index cannot store, and for a stamp [too far ahead](WriterOptions::max_jump);
     /// [`Error::Invalid`] for a fingerprint if the index stores more than fingerprints, or none; [`Error::Io`], after which
     /// the writer is poisoned.
     pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
@@ -356,7 +248,7 @@ impl Writer {
     }
 
     /// Looks up a document and adds it in one step. Returns the nearest document, if one is near according to the parameters
-    /// of the index (as in [`Snapshot::near`](crate::Snapshot::near)) or according to [another rule](Self::set_near). Of
+    /// of the index (as in [`Snapshot::near`](crate::Snapshot::near)) or according to [another rule](WriterOptions::near). Of
     /// equally near documents it returns the one with the smallest key. The lookup also finds earlier documents of the same
     /// batch, so the result is the same as if each document were committed separately.
     ///
@@ -394,8 +286,8 @@ impl Writer {
     ///
     /// # Errors
     /// Same as [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
-    /// resemblance and the index stores no sets to compute it exactly, unless [estimates decide](Self::set_estimated)
-    /// or [sharing a band is enough](Self::set_unverified).
+    /// resemblance and the index stores no sets to compute it exactly, unless [estimates decide](WriterOptions::estimated)
+    /// or [sharing a band is enough](WriterOptions::unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -421,7 +313,8 @@ impl Writer {
         self.admit_by(key, &document, |writer, kept, _, known| {
             let Some(kept) = kept else { return Ok(None) };
             writer.records.check_shape(kept)?;
-            let query = Query::near(writer.now(), Some(kept), &[], writer.settings.near).unmarked();
+            let query =
+                Query::near(writer.now(), Some(kept), &[], writer.options.near_or(&writer.params)).unmarked();
             Ok(first_but(known, query.limit(2).run_counting(mine, set_of)?.hits))
         })
     }
@@ -447,7 +340,7 @@ impl Writer {
             if near.is_some() && writer.params.marks {
                 document.encode_fields(&writer.params, true, set, fields);
             }
-            let is_dropped = near.is_some() && known.is_none() && writer.settings.drop_duplicates;
+            let is_dropped = near.is_some() && known.is_none() && writer.options.drop_duplicates;
             if is_dropped {
                 if writer.view.unrecorded().is_some() {
                     writer.dropped = Some(key.to_buf());
@@ -497,12 +390,13 @@ impl Writer {
             return Ok(None);
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let Settings { near, unverified, estimated, drop_duplicates, .. } = self.settings;
+        let WriterOptions { unverified, estimated, drop_duplicates, .. } = self.options;
+        let near = self.options.near_or(&self.params);
         let decides = drop_duplicates || self.params.marks;
         if near.threshold.is_some() && decides && !self.params.sets && !unverified && !estimated {
             return Err(Error::Invalid(
                 "this index keeps no sets to count resemblance by, and `admit` drops or marks nothing on an estimate that \
-                 was not asked for: make the index with ParamsBuilder::sets, ask with Writer::set_estimated, or count with \
+                 was not asked for: make the index with ParamsBuilder::sets, ask with WriterOptions::estimated, or count with \
                  Writer::admit_counting"
                     .into(),
             ));
@@ -522,7 +416,8 @@ impl Writer {
 
     /// Returns the query that [`admit`](Self::admit) runs for a document.
     fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
-        let Settings { near, unverified, estimated, .. } = self.settings;
+        let WriterOptions { unverified, estimated, .. } = self.options;
+        let near = self.options.near_or(&self.params);
         let query = Query::near(self.now(), kept, set, near).unmarked();
         let query = if unverified { query.unverified() } else { query };
         if estimated { query.estimated() } else { query }
@@ -590,7 +485,7 @@ impl Writer {
 
     /// Returns whether records of this batch are collected for segments.
     fn collects(&self) -> bool {
-        self.settings.makes_segments() && self.route == Route::BySettings
+        self.options.makes_segments() && self.route == Route::BySettings
             || !self.records.is_empty()
             || self.rows.is_some()
     }
@@ -599,7 +494,7 @@ impl Writer {
     /// missing, or if the stamp is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
-        self.view.check_stamp(attached.stamp, self.settings.max_jump)
+        self.view.check_stamp(attached.stamp, self.options.max_jump_or(&self.params))
     }
 
     fn push(

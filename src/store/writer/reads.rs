@@ -24,7 +24,7 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see [`set_near`](Self::set_near)): at
+    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see [`WriterOptions::near`](super::WriterOptions::near)): at
     /// most `limit` documents of the batch and of earlier commits, nearest first. A document with the same key is included.
     ///
     /// ```

@@ -13,7 +13,7 @@ use crate::sync;
 
 /// Files smaller than this number of bytes are removed directly by the commit. In tests with random thread schedules
 /// (`.ci/run races`), all files are removed by the thread.
-const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
+const LARGE: u64 = if cfg!(twindex_shuttle) { 0 } else { 1 << 20 };
 /// Maximum number of times that the thread checks whether it can free a state.
 const LOOKS: u32 = 100;
 /// The pause between two checks.
@@ -54,12 +54,12 @@ impl Writer {
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
-            |file: &commit::Garbage| self.settings.background && file.length >= LARGE && file.is_numbered;
+            |file: &commit::Garbage| self.options.background && file.length >= LARGE && file.is_numbered;
         let (large, small): (Vec<_>, Vec<_>) = garbage.into_iter().partition(waits);
         // guard: each commit removes what it does not need
         commit::remove(vfs, &small);
         let frees_memory = before.view.frozen.is_some() && self.view.frozen.is_none();
-        if large.is_empty() && !(frees_memory && self.settings.background) {
+        if large.is_empty() && !(frees_memory && self.options.background) {
             return;
         }
         // Files that the previous thread has not removed are found again by the next sweep.

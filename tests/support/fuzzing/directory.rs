@@ -16,7 +16,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::Vfs;
 use twindex::sys::vfs::TemporaryFile;
-use twindex::{Document, Index, Params, Sketch, Sketcher, Writer};
+use twindex::{Document, Index, Params, Sketch, Sketcher, Writer, WriterOptions};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -68,8 +68,7 @@ fn made(salt: u64, params: &Params) -> SoundDirectory {
     let vfs = ModelVfs::default();
     let index = Index::create_with(Arc::new(vfs.clone()), Path::new(DIR), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let mut answers = vec![ask(&index)];
     let mut add = |writer: &mut Writer, from: u64, to: u64| {
         for i in from..to {
@@ -304,7 +303,7 @@ pub fn directory(data: &[u8]) {
         assert!(verify(&*shared, &out, |_| ()).problems.is_empty(), "what was saved is not sound");
     }
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
-    writer.set_background_merges(false);
+    writer.set_options(writer.options().background_merges(false)).unwrap();
     // Each operation may fail. After a failure, the next operation must fail as well or succeed completely.
     let document = Document::from(&SKETCHES[which / 2][0]);
     let _ = writer.put("new", document.with_value(b"new").with_stamp(41));

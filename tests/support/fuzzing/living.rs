@@ -10,7 +10,9 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
 use twindex::store::verify::verify;
 use twindex::sys::Vfs;
-use twindex::{Document, Error, Index, Key, KeyBuf, Params, Result, Sketch, Sketcher, Snapshot, Writer};
+use twindex::{
+    Document, Error, Index, Key, KeyBuf, Params, Result, Sketch, Sketcher, Snapshot, Writer, WriterOptions,
+};
 
 use super::super::faults::{Faults, FaultyVfs};
 use super::super::model::ModelVfs;
@@ -182,8 +184,11 @@ fn work(
             }
             9 | 10 => (writer.commit().map(drop), true),
             11 => {
-                writer.set_memory(if how < 128 { 300 } else { 1 << 20 });
-                writer.set_logged(how & 64 == 0);
+                writer
+                    .set_options(
+                        writer.options().memory(if how < 128 { 300 } else { 1 << 20 }).logged(how & 64 == 0),
+                    )
+                    .unwrap();
                 (Ok(()), false)
             }
             12 if now == *committed => (writer.flush(), false),
@@ -264,7 +269,7 @@ pub fn living(data: &[u8]) {
         Ok(index) => match index.writer() {
             Err(error) => Err(FailedRun { allowed: vec![committed.clone()], error }),
             Ok(mut writer) => {
-                writer.set_background_merges(false);
+                writer.set_options(writer.options().background_merges(false)).unwrap();
                 let ended =
                     work(&mut writer, &mut choices, (numbers, params.values), &sketches, &mut committed);
                 // Snapshots show the committed documents whatever fails; only reading them may fail.
@@ -300,8 +305,7 @@ pub fn living(data: &[u8]) {
         committed = found.unwrap_or_else(|| panic!("{count} documents, and not what was committed"));
     }
     check(&index.snapshot(), numbers, &committed, &sketches).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     let rest = work(&mut writer, &mut choices, (numbers, params.values), &sketches, &mut committed);
     assert!(rest.is_ok(), "a disk that is sound again: {}", rest.unwrap_err().error);
     drop(writer);

@@ -180,12 +180,10 @@ impl BuildArgs {
         };
         // A signal that ends the process before the index is complete also removes the new index.
         let half_done = (created && !self.resume).then(|| RemovedOnSignal::new(&self.index));
-        // Half of the memory is for reading, half for writing.
-        writer.set_memory(self.work.memory / 2);
-        // With `--resume`, batches are committed and merged as in a live index; `compact` merges them into one segment
-        // at the end.
-        writer.set_one_segment(!self.resume);
-        self.attached.configure(&mut writer);
+        // Half of the memory is for reading, half for writing. With `--resume`, batches are committed and merged as in a
+        // live index; `compact` merges them into one segment at the end.
+        let options = self.attached.writer_options().memory(self.work.memory / 2);
+        writer.set_options(options.one_segment(!self.resume))?;
         let before = index.snapshot().documents();
         let mut added = BuildCounts::default();
         let filled = match (inputs, raw) {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use twindex::Index;
+use twindex::{Index, WriterOptions};
 use twindex_corpus::page::Space;
 
 use crate::options::{Output, ResourceArgs};
@@ -45,10 +45,9 @@ impl CompactArgs {
         self.work.apply_threads()?;
         let watch = Stopwatch::start();
         let index = Index::open(&self.index)?;
-        let mut writer = index.writer()?;
+        let mut writer = index.writer_with(WriterOptions::default().memory(self.work.memory / 2))?;
         let before = index.snapshot();
         let bytes_before = Space::of(&before, index.path()).on_disk;
-        writer.set_memory(self.work.memory / 2);
         writer.compact()?;
         drop(writer);
         let after = index.snapshot();

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Serialize;
 use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
-use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
+use twindex::{Decision, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::compared;
 use twindex_corpus::contents;
@@ -318,14 +318,12 @@ impl StreamArgs {
         let sketcher = self.boilerplate.sketcher(&index)?;
         let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify)?, &self.attached)?;
         let containment = deciding.containment();
-        let mut writer = index.writer()?;
-        writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
-        writer.set_durability(Durability::Sync);
-        writer.set_drop_duplicates(self.drop_duplicates);
-        writer.set_near(near).with_context(|| self.index.display().to_string())?;
-        writer.set_unverified(verify == Some(VerifiedBy::None));
-        writer.set_estimated(verify == Some(VerifiedBy::Signature));
-        self.attached.configure(&mut writer);
+        let memory = if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 };
+        let options =
+            self.attached.writer_options().memory(memory).drop_duplicates(self.drop_duplicates).near(near);
+        let options = options.unverified(verify == Some(VerifiedBy::None));
+        let options = options.estimated(verify == Some(VerifiedBy::Signature));
+        let mut writer = index.writer_with(options).with_context(|| self.index.display().to_string())?;
         // A progress bar on the terminal would be mixed with the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);

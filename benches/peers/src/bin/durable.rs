@@ -34,7 +34,7 @@ use measure::{Random, resident};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::json;
 use twindex::sketch::Resemblance;
-use twindex::{Admitted, Banding, Index, Params, Sketch, Sketcher, Writer};
+use twindex::{Admitted, Banding, Index, Params, Sketch, Sketcher, Writer, WriterOptions};
 
 #[path = "../measure.rs"]
 #[allow(dead_code, reason = "other programs use the rest")]
@@ -84,9 +84,8 @@ impl Twindex {
         let path = dir.join("index.twx");
         let index =
             if path.exists() { Index::open(&path)? } else { Index::create(&path, params(is_exact)?)? };
-        let mut writer = index.writer()?;
-        writer.set_drop_duplicates(true);
-        writer.set_estimated(!is_exact);
+        let mut writer =
+            index.writer_with(WriterOptions::default().drop_duplicates(true).estimated(!is_exact))?;
         Ok(Self { sketcher: index.sketcher()?, index, writer, is_exact })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
-use twindex::{Index, Params, Snapshot};
+use twindex::{Index, Params, Snapshot, WriterOptions};
 use twindex_join::SetReader;
 
 use crate::results::{compared, layout};
@@ -47,9 +47,8 @@ impl Indexed<'_> {
         let table = self.table.map(|table| &**table);
         // Little of the index is read again during the run, so its writes bypass the page cache.
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
-        let mut writer = index.writer()?;
-        writer.set_memory(memory);
-        writer.set_logged(false); // a single commit writes segments, so no log is needed
+        // A single commit writes segments, so no log is needed.
+        let mut writer = index.writer_with(WriterOptions::default().memory(memory).logged(false))?;
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
         let numbers = 0..corpus.documents().len() as u32;

@@ -263,7 +263,7 @@ mod tests {
     use std::fs;
 
     use twindex::params::{Near, Preset};
-    use twindex::{Index, Sketcher};
+    use twindex::{Index, Sketcher, WriterOptions};
 
     use super::*;
 
@@ -308,8 +308,8 @@ mod tests {
     /// Builds an index of some documents with `put`. Returns its segments.
     fn index_of(path: &Path, params: &Params, put: impl FnOnce(&mut Writer)) -> BTreeMap<String, Vec<u8>> {
         let index = Index::create(path, params.clone()).unwrap();
-        let mut writer = index.writer().unwrap();
-        writer.set_logged(false); // a commit writes a segment
+        // A commit writes a segment.
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
         put(&mut writer);
         writer.commit().unwrap();
         let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());

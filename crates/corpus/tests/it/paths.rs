@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use twindex::params::{Near as NearInIndex, Widths};
-use twindex::{Admitted, Document, Index, Params};
+use twindex::{Admitted, Document, Index, Params, WriterOptions};
 use twindex_corpus::{Dedup, DedupTexts, Keep, Near};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -31,8 +31,7 @@ fn admitted(dir: &Path, texts: &[String], params: &Params, drops: bool, random: 
     let index = Index::create(dir, params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut new = Vec::new();
-    let mut writer = index.writer().unwrap();
-    writer.set_drop_duplicates(drops);
+    let mut writer = index.writer_with(WriterOptions::default().drop_duplicates(drops)).unwrap();
     for (place, text) in texts.iter().enumerate() {
         let sketch = sketcher.sketch(text).unwrap();
         if writer.admit(format!("{place:03}").as_str(), Document::from(&sketch)).unwrap() == Admitted::New {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use twindex::sketch::Nearness;
-use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
+use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher, WriterOptions};
 use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
 use twindex_kernel::splitmix::SplitMix;
 
@@ -16,8 +16,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
     let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
     let index = Index::create(path, params).unwrap();
-    let mut writer = index.writer().unwrap();
-    writer.set_durability(Durability::None);
+    let mut writer = index.writer_with(WriterOptions::default().durability(Durability::None)).unwrap();
     let mut there = BTreeMap::new();
     for (at, set) in sets.iter().enumerate() {
         let key = format!("d{at:03}");
@@ -34,7 +33,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
             there.remove(&gone);
         }
         if at % 40 == 39 {
-            writer.set_logged(at % 80 != 39);
+            writer.set_options(writer.options().logged(at % 80 != 39)).unwrap();
             writer.commit().unwrap();
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use twindex::params::Near;
-use twindex::{Document, Fingerprint, Groups, Index, Params, Resources, Snapshot};
+use twindex::{Document, Fingerprint, Groups, Index, Params, Resources, Snapshot, WriterOptions};
 use twindex_join::living_groups;
 use twindex_kernel::splitmix::SplitMix;
 
@@ -40,8 +40,7 @@ fn mixed(dir: &Path, seed: u64) -> Index {
     let index = Index::create(dir.join(format!("{seed}")), params).unwrap();
     let empty = index.sketcher().unwrap().sketch("").unwrap();
     let mut random = SplitMix(seed);
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for number in 0..6000_u64 {
         let document = match number % 40 {
             0 => Document::from(&empty),

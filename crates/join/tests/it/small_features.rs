@@ -20,7 +20,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::snapshot::Place;
 use twindex::store::verify::verify;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
+use twindex::{Index, Params, Sketch, Sketcher, Snapshot, WriterOptions};
 use twindex_join::{Agreement, candidates, candidates_across, candidates_agreeing};
 use twindex_kernel::splitmix::SplitMix;
 
@@ -54,8 +54,7 @@ fn sketches(pairs: usize, random: &mut SplitMix) -> Vec<Sketch> {
 }
 
 fn put(index: &Index, sketches: &[Sketch], from: usize) {
-    let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false);
+    let mut writer = index.writer_with(WriterOptions::default().background_merges(false)).unwrap();
     for (key, sketch) in (from as u64..).zip(&sketches[from..]) {
         writer.put(key, sketch).unwrap();
     }

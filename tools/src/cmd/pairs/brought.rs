@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use twindex::sys::{MemoryBudget, RealVfs};
-use twindex::{Index, Params};
+use twindex::{Index, Params, WriterOptions};
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
@@ -40,8 +40,7 @@ impl PairsArgs {
         let options = self.text_options()?;
         let mut documents = Documents::open(&[path.to_owned()], &options)?;
         let index = Index::create_from(Arc::new(RealVfs), made, params.clone(), None)?;
-        let mut writer = index.writer()?;
-        writer.set_memory(self.work.memory / 2);
+        let mut writer = index.writer_with(WriterOptions::default().memory(self.work.memory / 2))?;
         let progress =
             Progress::bytes(documents.total_bytes(), "reading", self.output.quiet || self.prints());
         let budget = MemoryBudget::new(&std::env::temp_dir(), self.work.memory / 4);

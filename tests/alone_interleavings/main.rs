@@ -1,13 +1,16 @@
-//! Tests of publish, refresh and gc under many thread schedules. `.ci/run races` builds the library's unit tests so
-//! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
+//! Tests of publish, refresh and gc under many thread schedules. `.ci/run races` builds the library and these tests so
+//! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation. In
+//! other builds the library has real locks, and this program is empty.
 //!
 //! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the same
 //! disk. The tests do not cover memory that is shared without locks. The store has none; `scripts/sanitize` tests the
 //! modules that have (`segment::pages`, `sys::guard`).
 
-#[path = "../../tests/support/model.rs"]
+#![cfg(twindex_shuttle)]
+
+#[path = "../support/model.rs"]
 mod model;
-#[path = "../../tests/support/random.rs"]
+#[path = "../support/random.rs"]
 mod random;
 mod turns;
 
@@ -19,10 +22,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
 use self::turns::Turns;
-use crate::error::Error;
-use crate::params::Params;
-use crate::store::{Index, Snapshot, Writer};
-use twindex_sketch::Fingerprint;
+use twindex::{Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions};
 
 const DIR: &str = "/index";
 /// Number of schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
@@ -56,9 +56,7 @@ fn open(turns: &Turns) -> Index {
 }
 
 fn writer(index: &Index) -> Result<Writer, Error> {
-    let mut writer = index.writer()?;
-    writer.set_background_merges(false);
-    Ok(writer)
+    index.writer_with(WriterOptions::default().background_merges(false))
 }
 
 /// Makes changes so that after the n-th commit the keys are 0, n and n - 1, and key 0 has the fingerprint n.
@@ -87,9 +85,7 @@ fn put_much(writer: &mut Writer, n: u64) {
 /// Returns a writer whose memtables are full after three rows, so that threads write segments, merge them and remove
 /// files.
 fn small_memtables(index: &Index) -> Writer {
-    let mut writer = index.writer().unwrap();
-    writer.set_memtable(3, usize::MAX);
-    writer
+    index.writer_with(WriterOptions::default().memtable(3, usize::MAX)).unwrap()
 }
 
 /// Returns the number of the commit in a snapshot. Checks that the snapshot contains exactly the documents of this commit.

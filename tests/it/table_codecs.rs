@@ -3,38 +3,24 @@
 //! Codecs are tested on uniform, clustered and adversarial sets of values. The tests compare the results with plain
 //! loops over the values, and check that damaged bytes are handled.
 
-use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-
-use super::source::{Columns, Source};
-use crate::error::{Error, Result};
-use crate::format::place;
-use crate::format::wire::Fault;
+use twindex::format::place;
+use twindex::format::table::search::Search;
+use twindex::format::table::{Columns, Compact, Manku, Plain, Probe, Source};
+use twindex::format::wire::Fault;
+use twindex::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 use twindex_kernel::{Kernel, Level, Simd};
 
-thread_local! {
-    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A section in memory that counts the bytes read.
+/// A section in memory.
 #[derive(Clone, Copy)]
-pub(super) struct Memory<'a>(pub(super) &'a [u8]);
-
-pub(super) fn reset_bytes_read() {
-    BYTES_READ.set(0);
-}
-
-pub(super) fn bytes_read() -> u64 {
-    BYTES_READ.get()
-}
+struct Memory<'a>(&'a [u8]);
 
 impl<'a> Source<'a> for Memory<'a> {
     fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
-        BYTES_READ.set(BYTES_READ.get() + range.end.saturating_sub(range.start));
         let bytes = self.0.get(range.start as usize..range.end as usize);
         bytes.ok_or_else(|| {
             self.corrupt(Fault::new(range.start, "an offset in the section", format!("{range:?}")))
@@ -56,7 +42,7 @@ impl<'a> Source<'a> for Memory<'a> {
 
 /// The parts of a section, as written by an encoder.
 #[derive(Default)]
-pub(super) struct Parts(Vec<Vec<u8>>);
+struct Parts(Vec<Vec<u8>>);
 
 impl Columns for Parts {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
@@ -69,13 +55,6 @@ impl Columns for Parts {
 }
 
 impl Parts {
-    /// Returns the bytes of a section of `length` bytes.
-    pub(super) fn bytes(self, length: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.joined().into_iter().map(Option::unwrap_or_default).collect();
-        bytes.resize(length, 0);
-        bytes
-    }
-
     /// Returns the bytes of the section. The bytes of gaps between parts are `None`.
     fn joined(self) -> Vec<Option<u8>> {
         let mut section = Vec::new();
@@ -88,7 +67,7 @@ impl Parts {
 }
 
 /// The common interface of all codecs.
-pub(super) trait Codec: Sized {
+trait Codec: Sized {
     const NAME: &'static str;
     fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self>;
     fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>>;
@@ -109,7 +88,7 @@ pub(super) trait Codec: Sized {
 }
 
 /// Returns the section that encodes these values.
-pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
+fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
     parts.joined().into_iter().map(Option::unwrap_or_default).collect()
@@ -128,7 +107,7 @@ fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
 }
 
 /// Returns pseudo-random values, the same in every run.
-pub(super) fn random(seed: u64) -> impl Iterator<Item = u64> {
+fn random(seed: u64) -> impl Iterator<Item = u64> {
     let mut random = SplitMix(seed.wrapping_mul(0xA076_1D64_78BD_642F));
     std::iter::repeat_with(move || random.next())
 }
@@ -140,12 +119,12 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
 }
 
 /// Returns `rows` uniform values, ascending.
-pub(super) fn uniform(rows: usize, seed: u64) -> Vec<u64> {
+fn uniform(rows: usize, seed: u64) -> Vec<u64> {
     sorted(random(seed).take(rows).collect())
 }
 
 /// Returns the sets of values for the tests, with their names.
-pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
+fn sets() -> Vec<(String, Vec<u64>)> {
     let mut sets: Vec<(String, Vec<u64>)> = [0, 1, 2, 3, 63, 64, 65, 1000, 20_000]
         .map(|rows| (format!("uniform {rows}"), uniform(rows, rows as u64)))
         .into();
@@ -196,7 +175,7 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
 
 /// Checks that values are found by row, by value and in a pass over all rows, and that encoding them again gives the
 /// same bytes.
-pub(super) fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values: &[u64], name: &str) {
+fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let found = decode(&codec, &bytes).unwrap();
@@ -224,7 +203,7 @@ pub(super) fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values:
 }
 
 /// Checks that the rows of a prefix are the rows between two partition points of the values.
-pub(super) fn rows_of_a_prefix_lie_between_partition_points<C: Codec>(values: &[u64], name: &str) {
+fn rows_of_a_prefix_lie_between_partition_points<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     for query in queries(values, 30) {
@@ -274,7 +253,7 @@ impl<C: Codec> Kernel for Scan<'_, C> {
 }
 
 /// Checks at every SIMD level that scans find the same values as a plain loop.
-pub(super) fn scans_find_the_same_values_as_a_plain_loop<C: Codec>(values: &[u64], name: &str) {
+fn scans_find_the_same_values_as_a_plain_loop<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let all = values.len() as u64;
@@ -308,7 +287,7 @@ pub(super) fn scans_find_the_same_values_as_a_plain_loop<C: Codec>(values: &[u64
 }
 
 /// Checks that values that do not ascend, or whose number differs from the number of rows, are refused.
-pub(super) fn unsorted_or_miscounted_values_are_refused<C: Codec>() {
+fn unsorted_or_miscounted_values_are_refused<C: Codec>() {
     for (rows, values) in
         [(2, &[5, 5][..]), (2, &[6, 5]), (3, &[1, 2]), (1, &[1, 2]), (0, &[1]), (1 << 40, &[])]
     {
@@ -318,7 +297,7 @@ pub(super) fn unsorted_or_miscounted_values_are_refused<C: Codec>() {
 
 /// Checks that every call on damaged bytes returns an error or rows within the table. A pass over all rows must return
 /// an error unless the bytes are the section that encodes the decoded values.
-pub(super) fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
+fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
     for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
         let prefix = query.checked_shr(64 - bits).unwrap_or(0);
@@ -346,7 +325,7 @@ pub(super) fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, qu
 }
 
 /// Generates values of many distributions, for property tests.
-pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
+fn any_values() -> impl Strategy<Value = Vec<u64>> {
     (proptest::collection::vec(any::<u64>(), 0..400), 0_u32..64, any::<u64>(), 0_u32..4).prop_map(
         |(values, shift, base, share)| {
             let narrowed = |value: u64| {
@@ -357,96 +336,190 @@ pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
     )
 }
 
-/// Defines the tests of a codec. Expand it in a separate module for each codec.
-macro_rules! codec_tests {
-    ($codec:ty) => {
-        #[test]
-        fn values_are_found_by_row_by_value_and_by_for_each() {
-            for (name, values) in testing::sets() {
-                testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&values, &name);
+/// Defines the tests of a codec in a module. `$rows` returns the rows of a prefix, `$encode` writes a section.
+macro_rules! codec {
+    ($module:ident, $codec:ident, $rows:expr, $encode:expr) => {
+        mod $module {
+            use super::*;
+
+            struct Tested($codec);
+
+            impl Codec for Tested {
+                const NAME: &'static str = stringify!($module);
+
+                fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self> {
+                    $codec::open(source, rows, length).map(Self)
+                }
+
+                fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+                    $rows(&self.0, source, prefix, bits)
+                }
+
+                #[inline(always)]
+                fn scan<S: Simd>(
+                    &self,
+                    simd: S,
+                    source: Memory<'_>,
+                    rows: Range<u64>,
+                    query: u64,
+                    radius: u32,
+                    each: impl FnMut(u64, u64) -> ControlFlow<()>,
+                ) -> Result<ControlFlow<()>> {
+                    self.0.scan(simd, source, rows, query, radius, each)
+                }
+
+                fn value(&self, source: Memory<'_>, row: u64) -> Result<u64> {
+                    self.0.value(source, row)
+                }
+
+                fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>> {
+                    self.0.find(source, value)
+                }
+
+                fn for_each(&self, source: Memory<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+                    self.0.for_each(source, each)
+                }
+
+                fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
+                    self.0.hint_directory(source, prefix, bits);
+                    self.0.hint_rows(source, rows);
+                }
+
+                fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
+                    $encode(rows, values, parts)
+                }
             }
-            testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(
-                &testing::uniform(100_000, 100),
-                "uniform 100,000",
-            );
-        }
 
-        #[test]
-        fn rows_of_a_prefix_lie_between_partition_points() {
-            for (name, values) in testing::sets() {
-                testing::rows_of_a_prefix_lie_between_partition_points::<$codec>(&values, &name);
+            #[test]
+            fn values_are_found_by_row_by_value_and_by_for_each() {
+                for (name, values) in sets() {
+                    super::values_are_found_by_row_by_value_and_by_for_each::<Tested>(&values, &name);
+                }
+                super::values_are_found_by_row_by_value_and_by_for_each::<Tested>(
+                    &uniform(100_000, 100),
+                    "uniform 100,000",
+                );
             }
-            let many = testing::uniform(100_000, 101);
-            testing::rows_of_a_prefix_lie_between_partition_points::<$codec>(&many, "uniform 100,000");
-        }
 
-        #[test]
-        fn scans_find_the_same_values_as_a_plain_loop() {
-            for (name, values) in testing::sets() {
-                testing::scans_find_the_same_values_as_a_plain_loop::<$codec>(&values, &name);
+            #[test]
+            fn rows_of_a_prefix_lie_between_partition_points() {
+                for (name, values) in sets() {
+                    super::rows_of_a_prefix_lie_between_partition_points::<Tested>(&values, &name);
+                }
+                let many = uniform(100_000, 101);
+                super::rows_of_a_prefix_lie_between_partition_points::<Tested>(&many, "uniform 100,000");
             }
-        }
 
-        #[test]
-        fn unsorted_or_miscounted_values_are_refused() {
-            testing::unsorted_or_miscounted_values_are_refused::<$codec>();
-        }
+            #[test]
+            fn scans_find_the_same_values_as_a_plain_loop() {
+                for (name, values) in sets() {
+                    super::scans_find_the_same_values_as_a_plain_loop::<Tested>(&values, &name);
+                }
+            }
 
-        #[test]
-        fn every_flipped_bit_gives_an_error_or_valid_rows() {
-            for values in [testing::uniform(3, 1), testing::uniform(200, 2), (0..150).collect()] {
-                let bytes = testing::section::<$codec>(&values);
-                for bit in 0..bytes.len() * 8 {
+            #[test]
+            fn unsorted_or_miscounted_values_are_refused() {
+                super::unsorted_or_miscounted_values_are_refused::<Tested>();
+            }
+
+            #[test]
+            fn every_flipped_bit_gives_an_error_or_valid_rows() {
+                for values in [uniform(3, 1), uniform(200, 2), (0..150).collect()] {
+                    let bytes = section::<Tested>(&values);
+                    for bit in 0..bytes.len() * 8 {
+                        let mut damaged = bytes.clone();
+                        damaged[bit / 8] ^= 1 << (bit % 8);
+                        check_calls_on_damaged_bytes::<Tested>(&damaged, values.len() as u64, values[1]);
+                    }
+                }
+            }
+
+            #[test]
+            fn damaged_hot_bucket_gives_an_error_or_valid_rows() {
+                let (_, values) =
+                    sets().into_iter().find(|(name, _)| name == "half in one bucket").unwrap();
+                let bytes = section::<Tested>(&values);
+                for (place, with) in random(50).zip(random(51)).take(100) {
                     let mut damaged = bytes.clone();
-                    damaged[bit / 8] ^= 1 << (bit % 8);
-                    testing::check_calls_on_damaged_bytes::<$codec>(&damaged, values.len() as u64, values[1]);
+                    for place in [place, place >> 20, place >> 40] {
+                        damaged[(place % bytes.len() as u64) as usize] = with as u8;
+                    }
+                    let query = values[(with % values.len() as u64) as usize];
+                    check_calls_on_damaged_bytes::<Tested>(&damaged, values.len() as u64, query);
                 }
             }
-        }
 
-        #[test]
-        fn damaged_hot_bucket_gives_an_error_or_valid_rows() {
-            let (_, values) =
-                testing::sets().into_iter().find(|(name, _)| name == "half in one bucket").unwrap();
-            let bytes = testing::section::<$codec>(&values);
-            for (place, with) in testing::random(50).zip(testing::random(51)).take(100) {
-                let mut damaged = bytes.clone();
-                for place in [place, place >> 20, place >> 40] {
-                    damaged[(place % bytes.len() as u64) as usize] = with as u8;
+            proptest::proptest! {
+                #[test]
+                fn arbitrary_values_round_trip(values in any_values()) {
+                    super::values_are_found_by_row_by_value_and_by_for_each::<Tested>(&values, "any");
                 }
-                let query = values[(with % values.len() as u64) as usize];
-                testing::check_calls_on_damaged_bytes::<$codec>(&damaged, values.len() as u64, query);
-            }
-        }
 
-        proptest::proptest! {
-            #[test]
-            fn arbitrary_values_round_trip(values in testing::any_values()) {
-                testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&values, "any");
-            }
-
-            #[test]
-            fn damaged_bytes_give_an_error_or_valid_rows(
-                values in testing::any_values(), query: u64, noise: u64, count in 1_usize..40,
-            ) {
-                let mut bytes = testing::section::<$codec>(&values);
-                for (place, with) in testing::random(noise).zip(testing::random(noise ^ 1)).take(count) {
-                    let place = (place % bytes.len() as u64) as usize;
-                    bytes[place] = match with % 3 { 0 => 0, 1 => 0xFF, _ => (with >> 8) as u8 };
+                #[test]
+                fn damaged_bytes_give_an_error_or_valid_rows(
+                    values in any_values(), query: u64, noise: u64, count in 1_usize..40,
+                ) {
+                    let mut bytes = section::<Tested>(&values);
+                    for (place, with) in random(noise).zip(random(noise ^ 1)).take(count) {
+                        let place = (place % bytes.len() as u64) as usize;
+                        bytes[place] = match with % 3 { 0 => 0, 1 => 0xFF, _ => (with >> 8) as u8 };
+                    }
+                    let query = values.get(query as usize % values.len().max(1)).map_or(query, |value| value ^ 1);
+                    check_calls_on_damaged_bytes::<Tested>(&bytes, values.len() as u64, query);
                 }
-                let query = values.get(query as usize % values.len().max(1)).map_or(query, |value| value ^ 1);
-                testing::check_calls_on_damaged_bytes::<$codec>(&bytes, values.len() as u64, query);
-            }
 
-            #[test]
-            fn random_bytes_give_an_error_or_valid_rows(rows in 0_usize..300, noise: u64, query: u64) {
-                let length = testing::section::<$codec>(&testing::uniform(rows, 1)).len();
-                let bytes: Vec<u8> =
-                    testing::random(noise).flat_map(u64::to_le_bytes).take(length).collect();
-                testing::check_calls_on_damaged_bytes::<$codec>(&bytes, rows as u64, query);
+                #[test]
+                fn random_bytes_give_an_error_or_valid_rows(rows in 0_usize..300, noise: u64, query: u64) {
+                    let length = section::<Tested>(&uniform(rows, 1)).len();
+                    let bytes: Vec<u8> =
+                        random(noise).flat_map(u64::to_le_bytes).take(length).collect();
+                    check_calls_on_damaged_bytes::<Tested>(&bytes, rows as u64, query);
+                }
             }
         }
     };
 }
 
-pub(super) use codec_tests;
+codec!(compact, Compact, Compact::rows, encode_compact);
+codec!(
+    manku_by_interpolation,
+    Manku,
+    |codec: &Manku, source, prefix, bits| codec.rows(source, prefix, bits, Search::Interpolation),
+    encode_manku
+);
+codec!(
+    manku_by_binary_search,
+    Manku,
+    |codec: &Manku, source, prefix, bits| codec.rows(source, prefix, bits, Search::Binary),
+    encode_manku
+);
+codec!(
+    plain_by_directory,
+    Plain,
+    |codec: &Plain, source, prefix, bits| codec.rows(source, prefix, bits, Probe::Directory),
+    encode_plain
+);
+codec!(
+    plain_by_interpolation,
+    Plain,
+    |codec: &Plain, source, prefix, bits| codec.rows(source, prefix, bits, Probe::Interpolation),
+    encode_plain
+);
+codec!(
+    plain_by_binary_search,
+    Plain,
+    |codec: &Plain, source, prefix, bits| codec.rows(source, prefix, bits, Probe::Binary),
+    encode_plain
+);
+
+fn encode_compact(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
+    Compact::of(rows).encode(values.iter().map(|&value| Ok(value)), parts)
+}
+
+fn encode_manku(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
+    Manku::encode(rows, || values.iter().map(|&value| Ok(value)), parts)
+}
+
+fn encode_plain(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()> {
+    Plain::of(rows).encode(values.iter().map(|&value| Ok(value)), parts)
+}

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 
 use shuttle::sync::atomic::AtomicBool as Point;
 
+use twindex::sys::Bytes;
+use twindex::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
+
 use super::model::ModelVfs;
-use crate::sys::Bytes;
-use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 /// A disk on which the scheduler may switch threads at every operation. An open log grows while it is read, and readers may
 /// see half of an append.
