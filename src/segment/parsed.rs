@@ -107,16 +107,7 @@ impl ParsedSegment {
         }
         let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
         let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        Ok(Self {
-            file,
-            params,
-            salt,
-            digest,
-            documents,
-            distinct,
-            band_codec,
-            contents_offset,
-        })
+        Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
     }
 
     /// Returns the error for entry `entry` of the table of contents, counted from 0.
