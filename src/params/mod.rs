@@ -49,7 +49,7 @@ pub struct SimhashParams {
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
     /// The Hamming distance up to which documents are near. If `None`, the distance does not decide whether documents are
-    /// near. [`Near::usual`] says which it is by default.
+    /// near; see [`ParamsBuilder::near`] for the default.
     pub near: Option<u8>,
 }
 
@@ -259,7 +259,7 @@ impl Params {
             return Err(Error::Invalid("parameters: threshold without minhash, to which it belongs".into()));
         }
         if self.simhash.is_some() || self.minhash.is_some() {
-            self.near().check_kept(self)?;
+            self.check_near(self.near())?;
         }
         if self.sets && self.near().threshold.is_none() {
             return Err(Error::Invalid(
@@ -267,6 +267,26 @@ impl Params {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses a near relation that an index with these parameters cannot evaluate.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data that it
+    /// compares.
+    pub(crate) fn check_near(&self, near: Near) -> Result<()> {
+        in_range("near-within", near.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
+        let why = match (near.threshold, near.within) {
+            (None, None) => "near: name a resemblance or a distance",
+            (Some(_), _) if self.minhash.is_none() => {
+                "this index keeps no MinHash: resemblance is not answered"
+            }
+            (_, Some(_)) if self.simhash.is_none() => {
+                "this index keeps no fingerprints: distance is not answered"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Invalid(why.into()))
     }
 }
 
@@ -339,8 +359,10 @@ impl ParamsBuilder {
     }
 
     /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit) use
-    /// by default. Without this call it is [`Near::usual`]: a resemblance of at least 0.8 if minima are stored, otherwise the
-    /// distance given to [`simhash`](Self::simhash). The near relation does not change the bands:
+    /// by default. Without this call it is a resemblance of at least [`Threshold::USUAL`] if minima are stored, even if
+    /// fingerprints are stored too; otherwise the distance given to [`simhash`](Self::simhash). The distance does not decide
+    /// beside a resemblance, because a fingerprint weighs a shingle by its number of occurrences: texts that repeat one word
+    /// often, and otherwise have nothing in common, have the same fingerprint. The near relation does not change the bands:
     /// [`Banding::for_threshold`](crate::Banding::for_threshold) computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
@@ -519,10 +541,16 @@ impl ParamsBuilder {
             None if self.weight_unit.is_some() => return Err(needs_minhash("minhash-unit")),
             None => {}
         }
-        if let Some(near) = self.near {
-            near.check_kept(&self.params)?;
-        }
-        let near = self.near.unwrap_or_else(|| Near::usual(&self.params));
+        let near = match (self.near, self.params.minhash) {
+            (Some(near), _) => {
+                self.params.check_near(near)?;
+                near
+            }
+            (None, Some(_)) => Near { threshold: Some(Threshold::USUAL), within: None },
+            (None, None) => {
+                Near { threshold: None, within: self.params.simhash.map(|simhash| simhash.within) }
+            }
+        };
         if let Some(simhash) = &mut self.params.simhash {
             simhash.near = near.within;
         }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Params, in_range};
-use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 
 /// The resemblance at or above which documents are near: above 0 and at most 1. A decimal number is rounded to the nearest
@@ -80,20 +78,6 @@ pub struct Near {
 }
 
 impl Near {
-    /// The near relation of a new index for which none is specified: a resemblance of at least [`Threshold::USUAL`] if
-    /// minima are stored, even if fingerprints are stored too; otherwise the radius of the tables of fingerprints. An
-    /// existing index keeps the relation that it stores.
-    ///
-    /// The distance does not decide beside a resemblance, because a fingerprint weighs a shingle by its number of
-    /// occurrences: texts that repeat one word often, and otherwise have nothing in common, have the same fingerprint.
-    #[must_use]
-    pub fn usual(params: &Params) -> Self {
-        match params.minhash {
-            Some(_) => Self { threshold: Some(Threshold::USUAL), within: None },
-            None => Self { threshold: None, within: params.simhash.map(|simhash| simhash.within) },
-        }
-    }
-
     /// Creates the relation in which documents are near if their resemblance is at least `threshold` (above 0 and at most
     /// 1). The distance of their fingerprints is ignored.
     ///
@@ -114,26 +98,6 @@ impl Near {
     #[must_use]
     pub const fn or_within(self, bits: u8) -> Self {
         Self { within: Some(bits), ..self }
-    }
-
-    /// Refuses a condition that an index with these parameters cannot evaluate.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data that it
-    /// compares.
-    pub(crate) fn check_kept(self, params: &Params) -> Result<()> {
-        in_range("near-within", self.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
-        let why = match (self.threshold, self.within) {
-            (None, None) => "near: name a resemblance or a distance",
-            (Some(_), _) if params.minhash.is_none() => {
-                "this index keeps no MinHash: resemblance is not answered"
-            }
-            (_, Some(_)) if params.simhash.is_none() => {
-                "this index keeps no fingerprints: distance is not answered"
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::Invalid(why.into()))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Creates, opens and configures an index.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::metrics::{MetricCounters, Metrics};
 use super::names;
+use super::shared::SharedIndex;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::verify::{Findings, verify_with};
@@ -37,37 +37,6 @@ use twindex_sketch::{Cutter, IdfTable, Sketcher};
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(super) shared: Arc<SharedIndex>,
-}
-
-#[derive(Debug)]
-pub(super) struct SharedIndex {
-    pub(super) vfs: Arc<dyn Vfs>,
-    pub(super) dir: PathBuf,
-    /// The method of reading segment files: by maps, or with read calls.
-    pub(super) access: Access,
-    /// The last published state, used by new snapshots. A commit replaces the whole state.
-    pub(super) published: RwLock<Arc<State>>,
-    /// The IDF table, loaded at the first request. It never changes, because the parameters never change.
-    idf: OnceLock<Arc<IdfTable>>,
-    /// Whether a writer created from this index exists. `refresh` does nothing while it exists, because the writer itself
-    /// publishes its commits here.
-    pub(super) writing: AtomicBool,
-    /// Held by the thread that reads the commits of other processes.
-    pub(super) refreshing: Mutex<()>,
-    /// Whether the index was opened with [`OpenOptions::at_generation`]. Such an index is never refreshed.
-    pub(super) pinned: bool,
-    /// Counters of the writers of this process.
-    pub(super) counters: MetricCounters,
-}
-
-impl SharedIndex {
-    /// Makes a state visible to all later snapshots. Drops the old state only after the lock is released: if it holds
-    /// the last reference to a memtable or to segments, dropping it closes them.
-    pub(super) fn publish(&self, state: State) {
-        let state = Arc::new(state);
-        let before = std::mem::replace(&mut *self.published.write(), state);
-        drop(before);
-    }
 }
 
 /// Options for opening an index. [`Index::options`] returns the defaults, which [`Index::open`] uses.
@@ -389,36 +358,7 @@ impl Index {
     /// # Errors
     /// Same as [`open`](Self::open); after an error the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
-        // guard: one thread at a time takes in what other processes did
-        let _refreshing = self.shared.refreshing.lock();
-        self.refresh_alone()
-    }
-
-    /// Like [`refresh`](Self::refresh), for a caller that has locked `refreshing`.
-    pub(super) fn refresh_alone(&self) -> Result<bool> {
-        // guard: the process of a writer does not read what it writes
-        // without it: self.shared.writing.load(Ordering::Acquire) -> false
-        if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
-            return Ok(false); // pinned, or this process has the writer, so no other process can commit
-        }
-        let known = Arc::clone(&self.shared.published.read());
-        let newer =
-            State::newer(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known), None)?;
-        let Some(state) = newer else { return Ok(false) };
-        if state.manifest.uuid != known.manifest.uuid {
-            let why = "another index has taken its place; open it again".into();
-            return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
-        }
-        let mut published = self.shared.published.write();
-        let (now, before) = (state.view.commit, published.view.commit);
-        // A state with the same commit number is also published if it has a newer durable commit.
-        if now < before || now == before && state.durable_commit() <= published.durable_commit() {
-            return Ok(false);
-        }
-        let old = std::mem::replace(&mut *published, Arc::new(state));
-        drop(published);
-        drop(old); // outside the lock, as closing files would delay snapshots
-        Ok(now > before)
+        self.shared.refresh()
     }
 
     /// Acquires the writer lock, removes the files that a crashed writer left, and returns a writer with the default
@@ -443,7 +383,7 @@ impl Index {
                 self.shared.dir.display()
             )));
         }
-        Writer::new(self, &names::lock(&self.shared.dir), options)
+        Writer::new(&self.shared, options)
     }
 
     /// Returns statistics about the index, and about the work done through this handle and its clones since it was opened.

@@ -37,6 +37,7 @@ mod record;
 mod recovery;
 pub mod salvage;
 mod shards;
+mod shared;
 pub mod snapshot;
 mod state;
 pub mod verify;

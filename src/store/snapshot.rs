@@ -414,7 +414,7 @@ impl Snapshot {
     /// Like [`near`](Self::near), with the resemblance and distance of `near` instead of the resemblance and distance of the
     /// index. If the index does not store the data that `near` requires, the query fails.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
-        let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
+        let checked = self.check_sketch(sketch).and_then(|()| self.params().check_near(near));
         let by_bands = checked.and_then(|()| match near.threshold {
             Some(threshold) => self.by_bands(sketch, threshold.value()),
             None => Ok(Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular())),

@@ -6,9 +6,10 @@
 //! that the caller considers equal share one slot of a bucket: the slot holds the newest entry, and each entry links to the
 //! previous equal one.
 
-use super::NONE;
 use super::chunked::ChunkedVec;
 
+/// Marks the end of a chain. In `replaced_by`, marks a row that no later row replaces.
+pub(super) const NONE: u32 = u32::MAX;
 /// Initial number of buckets; a power of two.
 const BUCKETS: usize = 16;
 /// Number of slots in a bucket.

@@ -32,7 +32,7 @@ use std::ops::Bound;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use self::chains::Chains;
+use self::chains::{Chains, NONE};
 use self::chunked::ChunkedVec;
 pub(super) use self::pieces::{FirstRows, Pieces};
 pub(super) use self::queries::ScanPosition;
@@ -47,8 +47,6 @@ use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
-/// Marks the end of a chain. In `replaced_by`, marks a row that no later row replaces.
-const NONE: u32 = u32::MAX;
 /// The maximum radius that can be searched with the blocks.
 const BLOCKS_WITHIN: u32 = 3;
 /// Number of blocks into which a fingerprint is divided.

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Publish, Route};
+use super::sweeping::{LARGE, Sweeping};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -356,6 +357,38 @@ impl Writer {
         };
         let state = State::new(manifest, self.view.clone(), position, self.sketch_digest);
         self.shared.publish(state);
+    }
+
+    /// Removes the files that the published generation does not need, except the files of the previous generation `kept`,
+    /// and drops the state `before`. If a file cannot be removed, the next sweep tries again.
+    pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
+        let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
+        // A file without a number, or with a number that is not assigned yet, may be created again under the same name, so
+        // it is removed now.
+        // guard: a name that is given again is not removed later
+        // without it: file.is_numbered -> true
+        let waits =
+            |file: &commit::Garbage| self.options.background && file.length >= LARGE && file.is_numbered;
+        let (large, small): (Vec<_>, Vec<_>) = garbage.into_iter().partition(waits);
+        // guard: each commit removes what it does not need
+        commit::remove(vfs, &small);
+        let frees_memory = before.view.frozen.is_some() && self.view.frozen.is_none();
+        if large.is_empty() && !(frees_memory && self.options.background) {
+            return;
+        }
+        // Files that the previous thread has not removed are found again by the next sweep.
+        if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
+            return;
+        }
+        self.sweeping = None; // waits for the previous thread
+        self.sweeping = Sweeping::begin(Arc::clone(&self.shared.vfs), large, before);
+    }
+
+    /// Waits until the thread has finished.
+    pub(super) fn settle_sweep(&mut self) {
+        drop(self.sweeping.take());
     }
 }
 

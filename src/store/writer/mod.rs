@@ -15,19 +15,18 @@ mod states;
 mod sweeping;
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-pub use self::options::WriterOptions;
+pub use self::options::{Durability, WriterOptions};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
 use super::document::Document;
-use super::index::{Index, SharedIndex};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
 use super::query::{Hit, Query};
+use super::shared::SharedIndex;
 use super::state::{LiveView, State};
 use super::{names, recovery};
 use crate::error::{Error, Result};
@@ -42,21 +41,6 @@ use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
-
-/// The guarantee that a commit gives when its call returns. Every commit is atomic and immediately visible to snapshots of
-/// this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// No guarantee. Up to a megabyte of commits is held in memory until a commit with a stronger durability,
-    /// [`Writer::sync`], or the end of the writer.
-    None,
-    /// The commit survives the end of the process, even if it is killed, and other processes see it; it may not survive
-    /// a crash of the machine. One later [`Writer::sync`] makes all these commits durable: a group commit.
-    Batch,
-    /// The commit survives a crash of the machine.
-    #[default]
-    Sync,
-}
 
 /// The result of [`Writer::admit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,13 +121,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(index: &Index, lock_path: &Path, options: WriterOptions) -> Result<Self> {
-        let shared = Arc::clone(&index.shared);
+    pub(super) fn new(shared: &Arc<SharedIndex>, options: WriterOptions) -> Result<Self> {
+        let shared = Arc::clone(shared);
+        let lock_path = names::lock(&shared.dir);
         // guard: a writer goes on from what was committed before it had the lock
-        // without it: index.refresh()?;
-        let lock = shared.vfs.lock(lock_path).map_err(|failure| match failure {
+        // without it: shared.refresh()?;
+        let lock = shared.vfs.lock(&lock_path).map_err(|failure| match failure {
             LockFailure::Held(holder) => Error::Locked {
-                path: lock_path.to_owned(),
+                path: lock_path.clone(),
                 holder: holder.map_or(String::new(), |process| format!(" (process {process})")),
             },
             LockFailure::Io(error) if error.kind() == ErrorKind::NotFound => Error::NotAnIndex {
@@ -151,14 +136,14 @@ impl Writer {
                 why: "the directory was moved or removed since the index was opened; open the index where it is now"
                     .into(),
             },
-            LockFailure::Io(error) => Error::io("lock", lock_path, error),
+            LockFailure::Io(error) => Error::io("lock", &lock_path, error),
         })?;
         // This writer continues after the commits that other writers made since the index was opened. No other thread
         // may refresh during this: it would treat the rows of this writer as rows of a failed writer.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
         // guard: a writer goes on from what was committed before it had the lock
-        index.refresh_alone()?;
+        shared.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
         // guard: an index with a read-only-compatible feature takes no writer
         if state.manifest.read_only_compatible != 0 {

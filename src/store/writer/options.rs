@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Durability;
 use crate::error::Result;
 use crate::params::{Near, Params};
 
@@ -21,6 +20,21 @@ const MEMTABLES: usize = 2;
 const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
 /// Maximum number of bytes at which a memtable is flushed.
 const MEMTABLE_BYTES_MAX: usize = 256 << 20;
+
+/// The guarantee that a commit gives when its call returns. Every commit is atomic and immediately visible to snapshots of
+/// this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// No guarantee. Up to a megabyte of commits is held in memory until a commit with a stronger durability,
+    /// [`Writer::sync`](super::Writer::sync), or the end of the writer.
+    None,
+    /// The commit survives the end of the process, even if it is killed, and other processes see it; it may not survive
+    /// a crash of the machine. One later [`Writer::sync`](super::Writer::sync) makes all these commits durable: a group commit.
+    Batch,
+    /// The commit survives a crash of the machine.
+    #[default]
+    Sync,
+}
 
 /// Options of a [`Writer`](super::Writer): memory, commits, merges, and the rule of [`admit`](super::Writer::admit).
 /// `WriterOptions::default()` has the defaults, which [`Index::writer`](crate::Index::writer) uses.
@@ -221,7 +235,7 @@ impl WriterOptions {
 
     /// Checks that an index with these parameters stores the data that the near relation requires.
     pub(super) fn check(&self, params: &Params) -> Result<()> {
-        self.near.map_or(Ok(()), |near| near.check_kept(params))
+        self.near.map_or(Ok(()), |near| params.check_near(near))
     }
 
     pub(super) fn near_or(&self, params: &Params) -> Near {

@@ -14,11 +14,14 @@ use std::ops::Range;
 use zerocopy::IntoBytes;
 
 use super::rows::{Row, ShortRows, TableRow};
-use super::{TOGETHER, low_bits};
+use super::table::{Parity, low_bits};
 use twindex::error::Result;
 use twindex_kernel::{
     CACHE_LINE, Kernel, Lanes, Level, PairBuffer, Simd, across32, near_lanes, pairs32, prefetch_ahead,
 };
+
+/// Number of pairs passed to the callback at once, and number of fingerprints selected at once.
+pub(super) const TOGETHER: usize = 1 << 12;
 
 /// Two fingerprints within the radius, given by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,17 +175,6 @@ pub(super) struct BucketJoin {
     near: Vec<(u32, u32, u32)>,
     /// Near pairs that were not yet passed to the callback.
     pairs: Vec<NearPair>,
-}
-
-/// The relation between the parities (numbers of one bits modulo 2) of the two fingerprints of a pair in the last table.
-///
-/// A pair that is reported by the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits, so
-/// it differs in exactly k bits. Its parities are therefore different if k is odd, and equal if k is even. Only half of the
-/// pairs in a bucket must be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parity {
-    Different,
-    Same,
 }
 
 /// Specifies the bits that select a bucket.

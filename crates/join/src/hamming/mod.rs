@@ -26,15 +26,17 @@ pub mod pairs;
 pub mod raw;
 mod rows;
 mod sorted;
+mod table;
 mod values;
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use inside::{BucketJoin, Parity, Partitioner, ReportCondition, Slice};
+use inside::{BucketJoin, Partitioner, ReportCondition, Slice, TOGETHER};
 use parking_lot::Mutex;
 use rows::{PrefixEnds, PrefixStarts, Row, RowParts, ShortRow, ShortRows, TableRow};
+use table::{JoinTable, Parity};
 use zerocopy::IntoBytes;
 
 pub use inside::NearPair;
@@ -74,8 +76,6 @@ const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
 /// Number of fingerprints counted between two prefetches.
 const COUNTED: usize = 512;
-/// Number of pairs passed to the callback at once, and number of fingerprints selected at once.
-const TOGETHER: usize = 1 << 12;
 
 /// The resources of a join: scratch directory, memory and threads.
 #[derive(Clone, Copy, Debug)]
@@ -95,43 +95,6 @@ impl<'a> JoinResources<'a> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self { dir, memory: 1 << 30, threads }
     }
-}
-
-/// Describes a table of a join, which distributes fingerprints by the first bits of one block.
-#[derive(Clone, Copy, Debug)]
-struct JoinTable {
-    /// Number of bits of a fingerprint before the block.
-    start: u32,
-    /// Number of bits of the block that are used.
-    bits: u32,
-    /// Number of used bits for the first distribution.
-    part_bits: u32,
-    /// The relation between the parities of the pairs that this table reports; `None` if using it does not pay.
-    parity: Option<Parity>,
-}
-
-impl JoinTable {
-    fn mask(self) -> u64 {
-        !u64::MAX.unbounded_shr(self.bits) >> self.start
-    }
-
-    /// Returns the number of bits by which fingerprints are rotated left in rows. After rotation, the bits that select the
-    /// part are the last bits, and the bits that select the bucket the first.
-    fn turn(self) -> u32 {
-        self.start + self.part_bits
-    }
-
-    /// Returns a function that maps a rotated fingerprint to its part.
-    #[inline(always)]
-    fn part(self) -> impl Fn(u64) -> usize {
-        let mask = low_bits(self.part_bits);
-        move |turned| (turned & mask) as usize
-    }
-}
-
-/// Returns a mask of the lowest `bits` bits.
-const fn low_bits(bits: u32) -> u64 {
-    !u64::MAX.unbounded_shl(bits)
 }
 
 /// Unused memory of tables, kept because reusing memory is cheaper than allocating it.

@@ -9,7 +9,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{JoinTable, low_bits};
+use super::table::{JoinTable, low_bits};
 use twindex::error::Result;
 use twindex::sys::zeroed::Zeroed;
 

@@ -2,11 +2,13 @@
 
 use std::ops::{ControlFlow, Range};
 
+use super::covering::{
+    BLOCK_SETS, Covering, LookupOutcome, NearSets, PIECE_ELEMENTS, PIECE_SETS, SetComparer,
+};
 use super::index::CoverIndex;
 use super::places::LookupScratch;
 use super::rarity::{RareElements, Rarity};
 use super::undecided::{Undecided, UndecidedPiece, UndecidedPlace, UndecidedSet};
-use super::{BLOCK_SETS, Covering, LookupOutcome, NearSets, PIECE_ELEMENTS, PIECE_SETS, SetComparer};
 use crate::hamming::JoinResources;
 use crate::pairs::odd_sketches::make_sketch;
 use crate::sets::shingle_sets::{SetReader, ShingleSets};

@@ -1,6 +1,6 @@
 //! Decides which sets are kept if all candidate pairs are known and there are few of them.
 
-use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
+use super::covering::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use crate::work::runs::Sorted;
 use crate::work::threads::on_threads;
 use twindex::error::Result;

@@ -20,6 +20,7 @@
 //! comparisons, which are counted, the work is linear. No element is capped.
 
 mod cells;
+mod covering;
 mod found;
 mod index;
 mod listed;
@@ -30,13 +31,15 @@ mod undecided;
 
 use crate::hamming::JoinResources;
 use crate::pairs::bitmaps::bitmap_candidates;
-use crate::sets::shingle_sets::{SetReader, ShingleSets};
+use crate::sets::shingle_sets::ShingleSets;
 use crate::work::runs::Sorter;
 use crate::work::watched::SharedProgress;
-use twindex::error::{Error, Result};
+use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
-use twindex_sketch::{Nearness, intersection_from};
+use twindex_sketch::Nearness;
 
+pub use covering::Priority;
+use covering::{Covering, NearSets};
 pub use pairs::CoverPairs;
 
 /// The result of [`cover_sets`]: the kept sets, and for each removed set a kept set that it is near.
@@ -55,42 +58,6 @@ pub struct CoverResult {
     pub passes: u32,
 }
 
-/// The order in which sets are processed, and limits of the work.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Priority<'a> {
-    /// The numbers of all sets, in descending priority. `None` means that lower numbers have higher priority.
-    pub order: Option<&'a [u32]>,
-    /// Number of sets at the start of the order that are always kept, for example sets of earlier runs.
-    pub fixed: u32,
-    /// Maximum number of comparisons; `None` means no limit.
-    pub max: Option<u64>,
-    /// Receives the number of decided sets, and can stop the work.
-    pub watched: Option<&'a SharedProgress>,
-}
-
-impl Priority<'_> {
-    /// Returns the number of the set with this rank in the order.
-    fn at(&self, rank: u32) -> u32 {
-        self.order.map_or(rank, |order| order[rank as usize])
-    }
-
-    /// Returns an error if there were more comparisons than allowed.
-    fn check_work(&self, comparisons: u64) -> Result<()> {
-        match self.max {
-            Some(limit) if comparisons > limit => {
-                Err(Error::Limit { what: "comparisons with kept sets", limit, found: comparisons })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Maximum number of sets in a block. The block size changes the number of comparisons, but not the result.
-const BLOCK_SETS: usize = 2048;
-/// Maximum number of sets in a piece of a block, which a thread processes at once.
-const PIECE_SETS: usize = 64;
-/// Maximum number of elements of the sets in a piece.
-const PIECE_ELEMENTS: u64 = 1 << 15;
 /// Maximum number of candidate partners of a set. If a set has more, module `found` is used.
 const PARTNERS: usize = 10_000;
 
@@ -177,141 +144,10 @@ fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     Ok(ranks)
 }
 
-/// The state of the decision on all sets.
-struct Covering<'a> {
-    sets: &'a ShingleSets,
-    priority: Priority<'a>,
-    /// For each removed set, the kept set that it is near; for all others, their own number.
-    by: Column<u32>,
-    /// For each removed set, the number of elements that it shares with the set in `by`; for all others, their size.
-    shared: Column<u32>,
-    comparisons: u64,
-    counted: u64,
-    passes: u32,
-}
-
 impl From<Covering<'_>> for CoverResult {
     fn from(covering: Covering<'_>) -> Self {
         let Covering { by, shared, comparisons, counted, passes, .. } = covering;
         Self { by, shared, comparisons, counted, passes }
-    }
-}
-
-/// The first kept set that a set is near, and the number of comparisons made to find it.
-#[derive(Clone, Copy, Debug, Default)]
-struct LookupOutcome {
-    /// The number of the kept set, and the number of elements that the two share; `None` if no kept set is near.
-    by: Option<(u32, u32)>,
-    comparisons: u64,
-    counted: u64,
-}
-
-impl<'a> Covering<'a> {
-    /// Starts the decision.
-    fn new(sets: &'a ShingleSets, priority: Priority<'a>) -> Result<Self> {
-        let numbers = 0..sets.len() as u32;
-        let sizes = numbers.clone().map(|set| sets.size(set) as u32);
-        let shared = Column::of(sets.column_budget(), sizes)?;
-        let by = Column::of(sets.column_budget(), numbers)?;
-        if let Some(watched) = priority.watched {
-            watched.begin("comparing", sets.len() as u64);
-        }
-        Ok(Self { sets, priority, by, shared, comparisons: 0, counted: 0, passes: 0 })
-    }
-
-    /// Returns the number of the set with this rank in the order.
-    fn at(&self, rank: u32) -> u32 {
-        self.priority.at(rank)
-    }
-
-    /// Returns whether the set with this rank is always kept.
-    fn is_fixed(&self, rank: u32) -> bool {
-        rank < self.priority.fixed
-    }
-
-    /// Reports the number of decided sets. Returns an error if the work was stopped.
-    fn reach(&self, sets: usize) -> Result<()> {
-        self.priority.watched.map_or(Ok(()), |watched| watched.reach(sets as u64))
-    }
-
-    /// Returns an error if the work was stopped.
-    fn check(&self) -> Result<()> {
-        self.priority.watched.map_or(Ok(()), SharedProgress::check)
-    }
-
-    fn is_kept(&self, set: u32) -> bool {
-        self.by[set as usize] == set
-    }
-
-    /// Records the result for a set. Returns whether the set is removed.
-    fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
-        self.comparisons += looked.comparisons;
-        self.counted += looked.counted;
-        self.priority.check_work(self.comparisons)?;
-        if let Some((by, shared)) = looked.by {
-            self.by[set as usize] = by;
-            self.shared[set as usize] = shared;
-        }
-        Ok(looked.by.is_some())
-    }
-}
-
-/// Decides whether two sets are near, and which sets cannot be near.
-struct NearSets<'a> {
-    sets: &'a ShingleSets,
-    near: Nearness,
-}
-
-impl<'a> NearSets<'a> {
-    fn comparer(&self) -> SetComparer<'a> {
-        SetComparer::new(self.sets, self.near)
-    }
-
-    /// Returns the smallest n such that every set near a set of `size` elements has at least one of any n of its elements;
-    /// 0 if it is near no set.
-    fn prefix(&self, size: usize) -> usize {
-        if size == 0 { 0 } else { self.near.prefix(size) }
-    }
-
-    /// Returns whether a kept set is found only if it is indexed by all of its elements, not just by its prefix.
-    fn indexes_all(&self) -> bool {
-        matches!(self.near, Nearness::Containment(_))
-    }
-
-    /// Returns the largest number of elements that are in only one of two sets of these sizes if the later set is near the
-    /// kept set; `None` if it cannot be near.
-    fn max_difference(&self, later: usize, kept: usize) -> Option<u64> {
-        self.near.least_shared(later, kept).map(|min| (later + kept - 2 * min) as u64)
-    }
-}
-
-/// Counts the common elements of pairs of sets. Consecutive pairs usually have the same first set, which is read once.
-struct SetComparer<'a> {
-    sets: &'a ShingleSets,
-    near: Nearness,
-    one: SetReader<'a>,
-    /// When a first set is read, the sets up to this one are read, too.
-    end: u32,
-    other: SetReader<'a>,
-    read: [Vec<u64>; 2],
-}
-
-impl<'a> SetComparer<'a> {
-    fn new(sets: &'a ShingleSets, near: Nearness) -> Self {
-        let (one, other) = (SetReader::new(sets), SetReader::new(sets));
-        Self { sets, near, one, end: 0, other, read: [Vec::new(), Vec::new()] }
-    }
-
-    /// Returns the number of elements that two sets share, or `None` if they are not near.
-    fn shared(&mut self, set: u32, other: u32) -> Result<Option<u32>> {
-        let sizes = (self.sets.size(set) as usize, self.sets.size(other) as usize);
-        let Some(min) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };
-        let shared = if self.sets.are_of_one_family(set, other) {
-            self.sets.shared((set, other), min, &mut self.read)?
-        } else {
-            intersection_from(self.one.next_set_before(set, self.end)?, self.other.set(other)?, min)
-        };
-        Ok(shared.filter(|&shared| self.near.is_met(shared, sizes.0, sizes.1)).map(|shared| shared as u32))
     }
 }
 

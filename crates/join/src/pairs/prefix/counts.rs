@@ -1,10 +1,20 @@
 //! Counts in how many prefixes each element occurs, in tables of a fixed size in which elements may collide.
 
 use super::order::{HeadScratch, Ordered};
-use super::{CANDIDATES_MIN, CANDIDATES_PER_SET, LEAST, PIECES, part_of, spread};
+use super::spread::{part_of, spread};
 use crate::bands::candidates::{PAIRS, PAIRS_LEAST};
 use crate::work::threads::{on_each, on_threads};
 use twindex::error::Result;
+
+/// Number of candidates per set above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A candidate is
+/// counted once for each shared element.
+pub const CANDIDATES_PER_SET: u64 = 4_000;
+/// Total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
+const CANDIDATES_MIN: u64 = 1_000_000_000;
+/// Number of pieces per thread that are processed before their results are collected.
+pub(super) const PIECES: usize = 8;
+/// Minimum memory, in bytes, of a block's index and of the filter.
+pub(super) const LEAST: usize = 1 << 16;
 
 /// A filter for the elements in the prefixes of more than one set. It may have false positives.
 pub(super) struct SharedFilter {

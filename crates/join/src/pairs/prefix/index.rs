@@ -2,10 +2,14 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{AHEAD, part_of, spread};
+use super::spread::{part_of, spread};
 use crate::work::threads::on_threads;
 use twindex::error::Result;
 use twindex_kernel::prefetch;
+
+/// Number of lookups between the current lookup and the one whose postings are prefetched. Slots are prefetched twice as
+/// early.
+pub(super) const AHEAD: usize = 8;
 
 /// An element of a set's prefix that other sets may have in their prefixes.
 #[derive(Clone, Copy, Debug)]

@@ -30,6 +30,7 @@
 mod counts;
 mod index;
 pub(crate) mod order;
+mod spread;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -38,8 +39,9 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 
-use self::counts::{ElementCounts, SharedFilter, counted};
-use self::index::{ElementEnds, ElementSlot, PrefixIndex, SetPosting, SetPrefixes, SharedElement};
+pub use self::counts::CANDIDATES_PER_SET;
+use self::counts::{ElementCounts, LEAST, PIECES, SharedFilter, counted};
+use self::index::{AHEAD, ElementEnds, ElementSlot, PrefixIndex, SetPosting, SetPrefixes, SharedElement};
 use self::order::{FrequencyClasses, HeadScratch, Ordered};
 use crate::sets::shingle_sets::ShingleSets;
 use crate::work::threads::on_threads;
@@ -71,19 +73,6 @@ const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + size_of::<u32>()
     + 6 * size_of::<ElementSlot>()
     + size_of::<SetPosting>();
-/// Number of candidates per set above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A candidate is
-/// counted once for each shared element.
-pub const CANDIDATES_PER_SET: u64 = 4_000;
-/// Total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
-const CANDIDATES_MIN: u64 = 1_000_000_000;
-/// Number of lookups between the current lookup and the one whose postings are prefetched. Slots are prefetched twice as
-/// early.
-const AHEAD: usize = 8;
-/// Number of pieces per thread that are processed before their results are collected.
-const PIECES: usize = 8;
-/// Minimum memory, in bytes, of a block's index and of the filter.
-const LEAST: usize = 1 << 16;
-
 /// Passes all pairs of sets whose resemblance is at least `threshold`, which must be above 0, and some other pairs to
 /// `each`, in batches. The pairs of a set are consecutive, with this set first; the other sets are not larger. Each pair is
 /// passed once, or up to twice if elements are capped. Up to `threads` threads work, but `each` is called only on the
@@ -141,19 +130,6 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
     }
     join.hand_out(&mut each)?;
     Ok(join.found)
-}
-
-/// Hashes an element to a number below 2^`bits`.
-#[inline(always)]
-fn spread(element: u64, bits: u32) -> usize {
-    // Multiplies by an odd constant, because callers may pass elements that are not hashes.
-    (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
-}
-
-/// Returns the part of an element, a number below 2^`part_bits`; 0 if `part_bits` is 0.
-#[inline(always)]
-fn part_of(element: u64, part_bits: u32) -> usize {
-    element.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(u64::BITS - part_bits) as usize
 }
 
 struct PrefixJoin<'a> {

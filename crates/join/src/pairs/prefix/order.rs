@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::spread;
+use super::spread::spread;
 use crate::sets::shingle_sets::ShingleSets;
 use crate::work::threads::cut;
 use twindex::error::Result;
