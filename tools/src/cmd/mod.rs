@@ -6,7 +6,6 @@ mod compact;
 mod completions;
 mod dedup;
 mod delete;
-mod dump;
 mod eval;
 mod forest;
 mod gc;
@@ -27,7 +26,6 @@ mod snapshot;
 mod stats;
 mod stream;
 mod study;
-mod upgrade;
 mod urls;
 mod verify;
 mod why;
@@ -93,10 +91,6 @@ pub(crate) enum Verb {
     Salvage(salvage::SalvageArgs),
     /// Check every byte of an index for damage
     Verify(verify::VerifyArgs),
-    /// Write an index of an older version of the file format as a new index of the current one
-    Upgrade(upgrade::UpgradeArgs),
-    /// Print the bytes of an index file and their meaning
-    Dump(dump::DumpArgs),
     /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionsArgs),
     /// Write the manual, one page for each verb
@@ -134,8 +128,6 @@ impl Verb {
             Self::Report(report) => report.run(),
             Self::Salvage(salvage) => salvage.run(),
             Self::Verify(verify) => verify.run(),
-            Self::Upgrade(upgrade) => upgrade.run(),
-            Self::Dump(dump) => dump.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
         }

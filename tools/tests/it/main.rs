@@ -57,7 +57,6 @@ mod study;
 mod support;
 mod tables;
 mod text_options;
-mod upgrade;
 mod urls;
 mod verb_effects;
 mod verbs;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -397,4 +398,34 @@ fn deleted_documents_are_neither_sources_nor_answers() {
 /// Returns the lines of an answer after its header.
 fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(name)
+}
+
+/// Reads the files of `tests/golden/format-1.0` that only the command can read.
+#[test]
+fn golden_index_of_passages_and_list_of_spans_are_read() {
+    let bench = Bench::new();
+    let passages = golden("format-1.0/passages");
+    bench.ok(&format!("passages verify {}", passages.display()));
+    bench.write(
+        "query.jsonl",
+        "{\"id\": \"q\", \"text\": \"the shop at the old mill: opening hours are from nine to five\"}\n",
+    );
+    let found = bench.ok(&format!("passages query {} query.jsonl", passages.display()));
+    assert!(found.contains("\tpage 2\t") && !found.contains("\tpage 3\t"), "{found}");
+
+    // The query is sketched with the list of spans, so that the boilerplate that all pages share is ignored.
+    let weighted = golden("format-1.0/weighted");
+    let list = weighted.join("boilerplate");
+    bench.write(
+        "pages.jsonl",
+        "{\"id\": \"q\", \"text\": \"Home | About us | Contact the shop at the old mill: \
+        opening hours are from nine to five. text number 12 of page 5, words 144 \u{2192} \u{a9}12 even\"}\n",
+    );
+    let query = format!("query {} pages.jsonl --boilerplate {}", weighted.display(), list.display());
+    let found = bench.ok(&format!("{query} --verify signature --near 0.9"));
+    assert!(found.contains("page 24"), "{found}");
 }

@@ -38,9 +38,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "stats" => "stats missing.twx",
         "report" => "report missing.twx -o out",
         "salvage" => "salvage missing.twx out",
-        "upgrade" => "upgrade missing.twx -o out",
         "verify" => "verify missing.twx",
-        "dump" => "dump missing.twx",
         "study" => "study missing.twx --method simhash",
         "urls" => "urls missing.twx",
         // These verbs read no files.
