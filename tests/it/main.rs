@@ -10,6 +10,7 @@ mod adopt;
 mod answers;
 mod choosing_page;
 mod crashes;
+mod dump;
 mod expiry;
 mod faults;
 mod feature_bits;

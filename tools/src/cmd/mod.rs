@@ -6,7 +6,6 @@ mod compact;
 mod completions;
 mod dedup;
 mod delete;
-mod dump;
 mod eval;
 mod forest;
 mod gc;
@@ -92,8 +91,6 @@ pub(crate) enum Verb {
     Salvage(salvage::SalvageArgs),
     /// Check every byte of an index for damage
     Verify(verify::VerifyArgs),
-    /// Print the bytes of an index file and their meaning
-    Dump(dump::DumpArgs),
     /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionsArgs),
     /// Write the manual, one page for each verb
@@ -131,7 +128,6 @@ impl Verb {
             Self::Report(report) => report.run(),
             Self::Salvage(salvage) => salvage.run(),
             Self::Verify(verify) => verify.run(),
-            Self::Dump(dump) => dump.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
         }

@@ -160,8 +160,6 @@ fn index_with_samples_reports_containment_in_both_directions() {
     bench.ok("build m.twx more.jsonl -q --words 1 --modulus 7 --bottom 0");
     says(&bench.ok("stats m.twx"), &["    modular ", "    modulus                            7"]);
     assert!(!bench.ok("stats m.twx").contains("    bottom  \n"));
-    says(&bench.ok("dump m.twx/000001.seg"), &["-- modular: codec 1", " hashes ", "section modular"]);
-    says(&bench.ok("dump s.twx/000001.seg --rows 1"), &["-- bottom: codec 1", "ordinal 0: 1"]);
     says(&bench.ok("verify m.twx"), &["sound"]);
     for other in ["--modulus 8", "--bottom 5"] {
         let name = other.split_whitespace().next().unwrap().trim_start_matches('-');
@@ -311,7 +309,7 @@ fn verbs_accept_only_options_that_have_an_effect() {
         says(&String::from_utf8_lossy(&output.stderr), &["required arguments", "--groups"]);
         bench.ok(&format!("stats i.twx --groups {option}"));
     }
-    for line in ["keys i.twx", "verify i.twx", "dump i.twx/CURRENT"] {
+    for line in ["keys i.twx", "verify i.twx"] {
         for option in ["--threads 2", "--memory 1G"] {
             let output = bench.command(&format!("{line} {option}")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -334,36 +332,6 @@ fn verify_accepts_an_undamaged_index() {
     let report = bench.json("verify i.twx");
     has_fields(&report, &[("sound", "bool"), ("problems", "list")]);
     assert_eq!((&report["sound"], &report["problems"]), (&true.into(), &serde_json::json!([])));
-}
-
-#[test]
-fn dump_shows_every_byte_of_every_file_in_order() {
-    let bench = small();
-    let names = bench.names("i.twx");
-    let manifest = names.iter().find(|name| name.starts_with("MANIFEST-000002")).unwrap();
-    for (name, parts) in [
-        ("CURRENT", vec!["role: CURRENT", "generation 2", "checksum of CURRENT"]),
-        (
-            manifest,
-            vec!["role: manifest", "generation 2", "5 documents", "width=5", "checksum of the manifest"],
-        ),
-        (
-            "000001.seg",
-            vec!["role: segment", "ordinal 4: e", "5 documents", "3 distinct", "checksum of the footer"],
-        ),
-    ] {
-        let out = bench.ok(&format!("dump i.twx/{name}"));
-        says(&out, &parts);
-        let offsets: Vec<u64> = out.lines().filter_map(|line| line.get(..10)?.trim().parse().ok()).collect();
-        assert_eq!(offsets[0], 0, "{name}");
-        assert!(offsets.is_sorted_by(|a, b| a < b), "{name}: {offsets:?}");
-        let length = bench.contents("i.twx")[&bench.path("i.twx").join(name)].len() as u64;
-        assert_eq!(offsets.last(), Some(&(length - 4)), "{name}: up to the last checksum");
-    }
-    assert!(!bench.ok("dump i.twx/000001.seg --rows 1").contains("ordinal 1:"));
-    says(&bench.refused("dump i.twx"), &["i.twx: not a file"]);
-    says(&bench.refused("dump in.jsonl"), &["in.jsonl: not a file of an index"]);
-    says(&bench.refused("dump none"), &["none: not a file"]);
 }
 
 #[test]
@@ -428,8 +396,6 @@ fn closed_standard_output_is_not_an_error_for_any_verb() {
         "stats i.twx --json",
         "verify i.twx",
         "verify i.twx --json",
-        "dump i.twx/000001.seg",
-        "dump i.twx/CURRENT",
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

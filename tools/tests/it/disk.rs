@@ -111,7 +111,6 @@ fn index_on_a_read_only_disk_is_read_but_not_written() {
     assert_eq!(bench.ok("query disk/i.twx few.jsonl"), answers);
     bench.ok("pairs disk/i.twx");
     bench.ok("stats disk/i.twx");
-    bench.ok("dump disk/i.twx/CURRENT");
     assert_eq!(bench.json("verify disk/i.twx")["sound"], true);
     says(&bench.refused("build disk/i.twx few.jsonl"), &["disk/i.twx", "Read-only file system"]);
     says(&bench.refused("dedup few.jsonl -o disk/out"), &["disk", "Read-only file system"]);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -400,10 +400,13 @@ fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
 }
 
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(name)
+}
+
 /// Reads the files of `tests/golden/format-1.0` that only the command can read.
 #[test]
 fn golden_index_of_passages_and_list_of_spans_are_read() {
-    let golden = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(name);
     let bench = Bench::new();
     let passages = golden("format-1.0/passages");
     bench.ok(&format!("passages verify {}", passages.display()));

@@ -235,30 +235,3 @@ fn fingerprint_files_are_not_read_into_memory_at_once() {
     read.unwrap();
     assert_eq!(&first, b"0\t0\t0\t-\n");
 }
-
-/// `dump` prints a few bytes of each entry, so it must not read the whole file into memory.
-#[cfg(target_os = "linux")]
-#[test]
-fn dump_does_not_read_a_segment_into_memory() {
-    use std::process::Command;
-
-    let bench = Bench::new();
-    let mut random = Random(7);
-    bench.write("f.u64", raw(&(0..600_000).map(|_| random.next()).collect::<Vec<u64>>()));
-    bench.ok("build i.twx --fingerprints f.u64 -q");
-    let length = std::fs::metadata(bench.path("i.twx/000001.seg")).unwrap().len();
-    assert!(length > 10 << 20, "a test of something: {length}");
-    // Limits only the private memory of the process, which does not include mapped files.
-    let limited = "ulimit -d 8192; exec \"$0\" dump i.twx/000001.seg";
-    let output = Command::new("sh")
-        .args(["-c", limited, crate::support::TWINDEX])
-        .current_dir(bench.root())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
-    says(
-        &String::from_utf8_lossy(&output.stdout),
-        &["role: segment", "600000 documents", "checksum of the footer"],
-    );
-}

@@ -39,7 +39,6 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "report" => "report missing.twx -o out",
         "salvage" => "salvage missing.twx out",
         "verify" => "verify missing.twx",
-        "dump" => "dump missing.twx",
         "study" => "study missing.twx --method simhash",
         "urls" => "urls missing.twx",
         // These verbs read no files.
