@@ -1177,10 +1177,9 @@ fn verify_finds(path: &Path) -> bool {
     !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
 }
 
-/// Returns the error that the damage table of `format-spec.md` specifies for damage of this kind to this part.
+/// Returns the error that the table of `docs/format/damage.md` specifies for damage of this kind to this part.
 fn specified_error(part: &str, damage: &str) -> String {
-    let spec = include_str!("../../format-spec.md");
-    let (_, table) = spec.split_once("## Damage").expect("a section on damage");
+    let table = include_str!("../../docs/format/damage.md");
     let start = format!("| {part} | {damage} | ");
     let row = table.lines().find_map(|line| line.strip_prefix(&start));
     let row = row.unwrap_or_else(|| panic!("no row `{start}` in the damage table"));
