@@ -22,13 +22,13 @@ use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
 
-use crate::boilerplate::digest;
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
 use crate::input::options::InputOptions;
 use crate::journal::folder::{Journal, check_none, folder_of};
 use crate::journal::manifest::JobDescription;
 use crate::journal::resume::{JournaledChunks, words_taker};
+use crate::passages::boilerplate::count::digest;
 use crate::results::folder::{self, OutputFolder};
 use crate::results::index::Indexed;
 use crate::results::report::Report;

@@ -10,12 +10,12 @@ use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, IdfTable, Nearness, Sketch, Units};
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::SharedProgress;
-use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::boilerplate::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::error::InvalidOptions;
 use crate::input::fields::number::FieldNumber;
+use crate::passages::boilerplate::count::{self, BOILERPLATE_WORDS, SpanWords};
+use crate::passages::boilerplate::list::Boilerplate;
 use crate::rule::clusters::{Clusters, for_each_removed};
 use crate::rule::contained::Contained;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
@@ -364,7 +364,7 @@ impl DedupTexts {
             return Err(InvalidOptions::new(why).into());
         }
         let spans = SpanWords::new(&self.shingling, words)?;
-        boilerplate::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
+        count::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
     }
 
     /// Groups equal texts, and shingles one text of each group. Also returns the number of groups with texts of the

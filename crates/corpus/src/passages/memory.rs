@@ -6,10 +6,13 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::sys::MemoryBudget;
 use twindex_join::SharedProgress;
-use twindex_passages::{Exact, FinderScratch, Gram, Grams, Hashed, Line, Recurring};
 
 use crate::dedup_texts::TextAttributes;
 use crate::error::InvalidOptions;
+use crate::passages::find::filter::Recurring;
+use crate::passages::find::finder::{FinderScratch, Gram};
+use crate::passages::find::hashed::{Exact, Hashed};
+use crate::passages::find::lines::{Grams, Line};
 use crate::passages::options::{CutSettings, Passages};
 use crate::passages::texts::Hashing;
 use crate::rule::priority::KeepOrder;

@@ -5,8 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::sys::{Column, MemoryBudget};
-use twindex_passages::index::{Builder, Extract};
-use twindex_passages::{FinderScratch, Gram, Grams, Hashed, Line, PassageIndex, Recurring};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::input::batch::Record;
@@ -14,6 +12,12 @@ use crate::input::content::Content;
 use crate::input::documents::Documents;
 use crate::input::parser::Parser;
 use crate::input::place::Place;
+use crate::passages::find::filter::Recurring;
+use crate::passages::find::finder::{FinderScratch, Gram};
+use crate::passages::find::hashed::Hashed;
+use crate::passages::find::lines::{Grams, Line};
+use crate::passages::index::build::{Builder, Extract};
+use crate::passages::index::folder::PassageIndex;
 use crate::passages::options::{CutSettings, Passages, Unit};
 use crate::passages::order::{Order, SourceOrder};
 use crate::passages::texts::Hashing;

@@ -1,8 +1,9 @@
 //! The two passes over texts as separate steps, for jobs in which a framework such as Spark moves the rows.
 
 use twindex::Error;
-use twindex_passages::{FinderScratch, Gram, Hashed};
 
+use crate::passages::find::finder::{FinderScratch, Gram};
+use crate::passages::find::hashed::Hashed;
 use crate::passages::memory::PassagesOfTexts;
 use crate::passages::options::CutSettings;
 use crate::passages::texts::Hashing;

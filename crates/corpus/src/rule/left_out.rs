@@ -8,11 +8,11 @@ use anyhow::Context;
 use serde::Serialize;
 use twindex::Params;
 use twindex::sketch::{IdfTable, LeftOut, Sketcher};
-use twindex_passages::Boilerplate;
 
-use crate::boilerplate::{self, BOILERPLATE, SpanCriteria, digest};
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
+use crate::passages::boilerplate::count::{self, BOILERPLATE, SpanCriteria, digest};
+use crate::passages::boilerplate::list::Boilerplate;
 use crate::results::folder::{MadeFolders, OutputFolder, temporary_folder};
 use crate::rule::against::results_of;
 use crate::settings::job::Dedup;
@@ -69,7 +69,7 @@ impl Spans {
         params: &Params,
         table: Option<&Arc<IdfTable>>,
     ) -> twindex::Result<Sketcher> {
-        boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
+        count::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
     /// Returns the statistics before any document was added.
@@ -103,7 +103,7 @@ impl Spans {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        boilerplate::copy(&self.list, folder)
+        count::copy(&self.list, folder)
     }
 }
 
@@ -119,7 +119,7 @@ impl Dedup {
     ) -> anyhow::Result<Option<Spans>> {
         let asked = self.rule.without_boilerplate.as_ref();
         let known = match asked {
-            Some(BoilerplateSpans::List(path)) => Some(boilerplate::open(path)?),
+            Some(BoilerplateSpans::List(path)) => Some(count::open(path)?),
             _ => self.spans_of_history()?,
         };
         if let Some(list) = known {
@@ -127,7 +127,7 @@ impl Dedup {
                 Some(BoilerplateSpans::SharedBy { more_than, words }) => (Some(*more_than), *words),
                 _ => (None, None),
             };
-            boilerplate::check(&list, words, more_than)?;
+            count::check(&list, words, more_than)?;
             if more_than.is_none() {
                 observer.note(&format!(
                     "{} spans that more than {} documents share do not count, by the list {}",
@@ -150,7 +150,7 @@ impl Dedup {
             repeated_keys: self.scope.repeated_keys,
             memory: self.resources.memory,
         };
-        let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
+        let list = count::count(documents, &params.shingling, asked, folder.path(), observer);
         let list = list.map_err(|error| self.with_memory_advice(error))?;
         Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
     }
@@ -164,10 +164,10 @@ impl Dedup {
         for (number, path) in self.scope.against.iter().enumerate() {
             let is_index = path.join("CURRENT").is_file();
             let of_this = match results_of(path) {
-                Some(results) if !is_index => boilerplate::of_results(&results),
+                Some(results) if !is_index => count::of_results(&results),
                 _ => made_without(path),
             };
-            let list = of_this.as_deref().map(boilerplate::open).transpose()?;
+            let list = of_this.as_deref().map(count::open).transpose()?;
             if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
                 return Err(InvalidOptions::new(format!(
                     "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
@@ -196,7 +196,7 @@ impl Dedup {
 /// Returns the path of the list that an index ignores; `None` if it ignores none.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
-    params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
+    params.shingling.boilerplate.and_then(|_| count::of_index(index))
 }
 
 /// Returns the sketcher of a results folder whose parameters refer to a boilerplate list, and to `table` if there is one.
@@ -205,11 +205,11 @@ pub(crate) fn sketcher_of_results(
     params: &Params,
     table: Option<Arc<IdfTable>>,
 ) -> anyhow::Result<Sketcher> {
-    let Some(path) = boilerplate::of_results(out) else {
+    let Some(path) = count::of_results(out) else {
         anyhow::bail!(
             "{}: has no file {BOILERPLATE}, the list of spans that did not count; nothing can be counted again",
             out.display()
         );
     };
-    Ok(boilerplate::sketcher_with(params, table, boilerplate::open(&path)?)?)
+    Ok(count::sketcher_with(params, table, count::open(&path)?)?)
 }

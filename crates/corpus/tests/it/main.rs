@@ -5,6 +5,8 @@ mod corpora;
 mod doors;
 mod families;
 mod histories;
+mod passages;
 mod paths;
 mod resume;
 mod rule;
+mod urls;
