@@ -39,7 +39,7 @@ const TOGETHER: usize = 64 * CHUNK;
 /// The distinct shingle hashes of a text in ascending order, and the number of its tokens.
 type Shingled = (Vec<u64>, u64);
 
-/// A deduplication job on texts in memory. Works as [`Dedup`](crate::settings::job::Dedup) with its defaults, but without keys, files
+/// A deduplication job on texts in memory. Works as [`Dedup`](crate::Dedup) with its defaults, but without keys, files
 /// and an index.
 ///
 /// ```
@@ -58,12 +58,12 @@ pub struct DedupTexts {
     /// key is kept. [`Near::Within`] is an error. Texts of a history count for [`Rule::without_boilerplate`], too, which
     /// cannot be a list.
     pub rule: Rule,
-    /// The table of [`Weights::Idf`](crate::settings::rule::Weights::Idf). Its documents must have the same
+    /// The table of [`Weights::Idf`](crate::Weights::Idf). Its documents must have the same
     /// [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
     /// The rules for splitting texts into shingles. Default: five words. With
     /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
-    /// [canonical](crate::input::fields::features::Features::canonical) bytes of [`Features`](crate::input::fields::features::Features).
+    /// [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
     /// What the job may use, in addition to the texts and the results. The number of threads is that of the current
     /// rayon thread pool.
@@ -186,7 +186,7 @@ pub struct TextsResult {
 
 impl DedupTexts {
     /// Checks the settings of a rule before the texts and their shingling are known. `has_table` is whether there is a
-    /// table of [`Weights::Idf`](crate::settings::rule::Weights::Idf), and `is_features` whether documents are features.
+    /// table of [`Weights::Idf`](crate::Weights::Idf), and `is_features` whether documents are features.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
+    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
     /// files; 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())

@@ -14,7 +14,7 @@ use crate::passages::options::{self, Passages};
 use crate::passages::out::{self, PassageOutput, PassageReport};
 use crate::passages::read::PassageCorpus;
 use crate::passages::spans;
-use crate::passages::written::Files;
+use crate::passages::written::{Files, write_documents};
 use crate::results::layout::kept_files;
 use crate::results::page::report::check;
 use crate::work::observer::Observer;
@@ -26,7 +26,7 @@ impl Passages {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
     /// errors.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
@@ -147,7 +147,7 @@ impl Passages {
         let mut files = Files::default();
         if self.cut || self.mark || examples.is_wanted() {
             let watch = Stopwatch::start();
-            files = corpus.write_documents(self, how, &documents, examples, (folder, observer))?;
+            files = write_documents(&corpus, self, how, &documents, examples, (folder, observer))?;
             stages.add("write", watch);
         }
         let report = PassageReport {

@@ -43,7 +43,7 @@ pub struct PassagesOfTexts {
     /// Whether a passage may repeat an earlier passage of the same text.
     pub within: bool,
     /// The order of texts. Of equal passages, the one in the first text is kept. Default: [`Keep::First`]. Other orders
-    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::dedup_texts::DedupTexts).
+    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::DedupTexts).
     pub keep: Keep,
     /// Options for splitting texts into words.
     pub text: TextOptions,
@@ -65,7 +65,7 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
+    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
     /// the system's temporary folder.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
@@ -86,7 +86,7 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not have one
+    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::InvalidOptions) if numbers or keys do not have one
     /// entry for each text, or if there is a history or values of `inside`.
     pub fn run_with_attributes(
         &self,

@@ -1,9 +1,9 @@
 //! Finds, shows and removes passages that documents share with earlier documents.
 //!
-//! Winnowing and an external sort find passages in bounded memory. The result is exact unless 122-bit hashes collide. An
-//! index of passages finds the stored documents that share passages with a text. Inputs are read twice: first to count
-//! selected fingerprints, then to collect those that occur more than once. A third pass writes the documents without
-//! their repeated passages.
+//! Winnowing and an external sort find passages in bounded memory. The result is exact unless 122-bit hashes collide.
+//! Inputs are read twice: first to count selected fingerprints, then to collect those that occur more than once. A third
+//! pass writes the documents without their repeated passages. An index of passages finds the stored documents that share
+//! passages with a text.
 //!
 //! # The definition
 //!

@@ -46,7 +46,7 @@ impl PassageSteps {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions).
+    /// [`InvalidOptions`](crate::InvalidOptions).
     pub fn new(job: &PassagesOfTexts) -> anyhow::Result<Self> {
         let how = job.how()?;
         let work = FinderScratch::new(how.shape, how.hasher);
