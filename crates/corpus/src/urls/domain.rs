@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Returns the registrable domain of a host by the public suffix list, including the private section of the list:
 /// `example.co.uk` for `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. For an IP address, a public suffix, or a
-/// name without a dot, returns the host itself. `host` must be in lower case, as in [`Parts`](crate::Parts). A trailing dot
-/// is removed.
+/// name without a dot, returns the host itself. `host` must be in lower case, as in [`Parts`](crate::urls::Parts). A trailing
+/// dot is removed.
 ///
 /// ```
 /// use twindex_corpus::urls::domain;
