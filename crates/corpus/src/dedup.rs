@@ -46,12 +46,12 @@ use crate::work::watch::{Stages, Stopwatch};
 
 impl Dedup {
     /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no results
-    /// except the journal of [`Results::resume`](crate::Results::resume), and an earlier `out` is unchanged.
+    /// except the journal of [`Results::resume`](crate::settings::results::Results::resume), and an earlier `out` is unchanged.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and reason; I/O errors and
-    /// errors of `twindex`. With [`Results::resume`](crate::Results::resume), also a journal that is damaged, or that
+    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, with file, line and reason; I/O errors and
+    /// errors of `twindex`. With [`Results::resume`](crate::settings::results::Results::resume), also a journal that is damaged, or that
     /// belongs to a run with other options or inputs; the message names the difference.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())

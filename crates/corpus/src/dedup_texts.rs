@@ -17,7 +17,7 @@ use crate::input::fields::number::FieldNumber;
 use crate::passages::boilerplate::count::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::passages::boilerplate::list::Boilerplate;
 use crate::rule::clusters::{Clusters, for_each_removed};
-use crate::rule::contained::Contained;
+use crate::rule::decide::Contained;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
 use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
 use crate::rule::score::Score;
@@ -27,8 +27,7 @@ use crate::settings::near::Near;
 use crate::settings::resources::Resources;
 use crate::settings::rule::{BoilerplateSpans, Keep, Rule};
 use crate::sketching::sets::{SetMaker, SetWork};
-use crate::stored::groups::{Grouped, NewDocument, NewSet};
-use crate::stored::inside::put_inside;
+use crate::stored::groups::{Grouped, NewDocument, NewSet, put_inside};
 use crate::stored::keys::{ByKey, DocumentKeys};
 
 /// Number of texts that one thread shingles at a time.
@@ -39,7 +38,7 @@ const TOGETHER: usize = 64 * CHUNK;
 /// The distinct shingle hashes of a text in ascending order, and the number of its tokens.
 type Shingled = (Vec<u64>, u64);
 
-/// A deduplication job on texts in memory. Works as [`Dedup`](crate::Dedup) with its defaults, but without keys, files
+/// A deduplication job on texts in memory. Works as [`Dedup`](crate::settings::job::Dedup) with its defaults, but without keys, files
 /// and an index.
 ///
 /// ```
@@ -58,12 +57,12 @@ pub struct DedupTexts {
     /// key is kept. [`Near::Within`] is an error. Texts of a history count for [`Rule::without_boilerplate`], too, which
     /// cannot be a list.
     pub rule: Rule,
-    /// The table of [`Weights::Idf`](crate::Weights::Idf). Its documents must have the same
+    /// The table of [`Weights::Idf`](crate::settings::rule::Weights::Idf). Its documents must have the same
     /// [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
     /// The rules for splitting texts into shingles. Default: five words. With
     /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
-    /// [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
+    /// [canonical](crate::input::fields::features::Features::canonical) bytes of [`Features`](crate::input::fields::features::Features).
     pub shingling: Shingling,
     /// What the job may use, in addition to the texts and the results. The number of threads is that of the current
     /// rayon thread pool.
@@ -186,7 +185,7 @@ pub struct TextsResult {
 
 impl DedupTexts {
     /// Checks the settings of a rule before the texts and their shingling are known. `has_table` is whether there is a
-    /// table of [`Weights::Idf`](crate::Weights::Idf), and `is_features` whether documents are features.
+    /// table of [`Weights::Idf`](crate::settings::rule::Weights::Idf), and `is_features` whether documents are features.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
+    /// [`InvalidOptions`](crate::error::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
     /// files; 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())

@@ -99,8 +99,8 @@ pub use passages::{
     Boilerplate, Exact, Gram as PassageGram, PassageAnswer, PassageIndex as PassagesIndex, PassageQuery,
     PassageReport, PassageSteps, Passages, PassagesOfTexts, SharedDocument, SharedPage, Unit,
 };
+pub use results::documents::Revisits;
 pub use results::report::Report;
-pub use results::revisits::Revisits;
 pub use rule::against::{HistoryKind, HistoryUsed};
 pub use rule::left_out::LeftOutReport;
 pub use rule::repeated::RepeatedKeys;

@@ -17,7 +17,7 @@ use crate::input::content::{Content, Ending, Form};
 use crate::input::counts::{BAD_KEPT, Counts, NamedFields};
 use crate::input::documents::Documents;
 use crate::input::fields::attached::OwnAttached;
-use crate::input::kept::names::KEPT;
+use crate::input::kept::files::KEPT;
 use crate::input::kept::writer::{KeptBlock, KeptWriter};
 use crate::input::open::kind::Kind;
 use crate::input::open::reader as open;

@@ -70,7 +70,7 @@ pub struct InputOptions {
     /// Whether documents that were already read from a pipe are returned before the reader waits for more.
     pub streaming: bool,
     /// Whether other inputs are read separately, so that a named field may occur only in those. The caller calls
-    /// [`Counts::check_fields`](crate::Counts::check_fields) after all inputs.
+    /// [`Counts::check_fields`](crate::input::counts::Counts::check_fields) after all inputs.
     pub is_part: bool,
 }
 

@@ -13,8 +13,7 @@ use crate::journal::cache::{
 use crate::journal::files::is_missing;
 use crate::journal::folder::Journal;
 use crate::journal::parts::ChunkParts;
-use crate::stored::corpus::Corpus;
-use crate::stored::dropped::{Dropped, MeasuredNearness};
+use crate::stored::corpus::{Corpus, Dropped, MeasuredNearness};
 use crate::stored::groups::{ANCHORS, SetHeader};
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.

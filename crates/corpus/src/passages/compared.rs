@@ -23,7 +23,7 @@ const SHOWN: usize = 50;
 /// Maximum number of passages shown for a pair.
 const PASSAGES: usize = 1_000;
 
-/// An HTML page with the answers of a [`PassageQuery`](crate::PassageQuery) in which texts and documents share the most
+/// An HTML page with the answers of a [`PassageQuery`](crate::passages::query::PassageQuery) in which texts and documents share the most
 /// words. Each text is shown next to the document. Excerpts of at most 50 pairs are in memory, for any number of
 /// answers.
 ///

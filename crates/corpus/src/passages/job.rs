@@ -26,7 +26,7 @@ impl Passages {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
+    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
     /// errors.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())

@@ -9,8 +9,7 @@ use twindex::sys::{RealVfs, Vfs};
 
 use crate::error::InvalidOptions;
 use crate::input::counts::Counts;
-use crate::input::kept::keys::is_name_of_keys;
-use crate::input::kept::names::{is_name_of_kept, is_name_of_marked};
+use crate::input::kept::files::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 use crate::work::output_path::check_folder;
 use crate::work::watch::Stages;
 

@@ -10,7 +10,7 @@ use crate::input::batch::Record;
 use crate::input::content::{Content, Ending, Form};
 use crate::input::documents::Documents;
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote};
-use crate::input::kept::names::{KEPT, MARKED};
+use crate::input::kept::files::{KEPT, MARKED};
 use crate::input::kept::rewritten;
 use crate::input::kept::writer::{KeptBlock, KeptWriter};
 use crate::input::parser::Parser;

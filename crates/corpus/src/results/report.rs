@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::input::counts::Counts;
-use crate::results::revisits::Revisits;
+use crate::results::documents::Revisits;
 use crate::results::write::WrittenResults;
 use crate::rule::against::HistoryUsed;
 use crate::rule::decide::Decision;

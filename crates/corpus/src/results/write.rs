@@ -2,17 +2,16 @@
 //! neither depends on the other, and parts of both are single-threaded.
 
 use std::path::Path;
+
 use twindex::Snapshot;
 use twindex_join::JoinResources;
 
-use crate::input::kept::keys::SUFFIX_OF_KEYS;
-use crate::input::kept::names::is_name_of_kept;
-use crate::results::documents::write_kept;
+use crate::input::kept::files::{SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::results::documents::{Revisits, write_kept, write_revisits};
 use crate::results::index::{Indexed, make_of_kept};
 use crate::results::layout;
 use crate::results::page::figures::{Figures, VerifyOptions};
 use crate::results::page::report::{ClusterSource, look, write};
-use crate::results::revisits::{Revisits, write_revisits};
 use crate::results::tables::{write_contained, write_hosts, write_tables};
 use crate::results::written::Digests;
 use crate::rule::against::ComparedIndex;

@@ -19,7 +19,7 @@ use twindex::sys::MemoryBudget;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
-use crate::input::kept::names::is_name_of_kept;
+use crate::input::kept::files::is_name_of_kept;
 use crate::input::options::{InputFormat, InputOptions};
 use crate::results::compared;
 use crate::results::layout::{INDEX, TABLES_OF_REMOVED, for_each_row, kept_files};
@@ -30,7 +30,7 @@ use crate::rule::score::ScoreKind;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::sketching::documents::DocumentScratch;
-use crate::stored::dropped::{Dropped, MeasuredNearness};
+use crate::stored::corpus::{Dropped, MeasuredNearness};
 use crate::work::observer::Observer;
 use crate::work::tsv;
 

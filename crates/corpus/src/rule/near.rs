@@ -51,7 +51,7 @@ pub(crate) struct NearGroups {
 /// The folder, memory budget and observers of the search.
 pub(crate) struct JoinLimits<'a> {
     pub folder: &'a Path,
-    /// The journal; `None` without [`Results::resume`](crate::Results::resume).
+    /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
     pub journal: Option<&'a Journal<'a>>,
     pub observer: &'a dyn Observer,
     pub memory: usize,

@@ -1,4 +1,5 @@
 //! The settings of `dedup`: checks them for contradictions and derives the parameters of a run from them.
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;

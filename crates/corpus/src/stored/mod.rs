@@ -2,9 +2,7 @@
 //! the memory budget is in scratch files.
 
 pub(crate) mod corpus;
-pub(crate) mod dropped;
 pub(crate) mod groups;
-pub(crate) mod inside;
 pub(crate) mod keys;
 pub(crate) mod line_blocks;
 pub(crate) mod lines;

@@ -24,8 +24,7 @@ use crate::settings::near::Near;
 use crate::settings::results::Also;
 use crate::sketching::documents::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
 use crate::stored::corpus::Corpus;
-use crate::stored::groups::{Anchors, NewSet, SetHeader};
-use crate::stored::inside::shingles_inside;
+use crate::stored::groups::{Anchors, NewSet, SetHeader, shingles_inside};
 use crate::stored::sketches::{Sketched, Sketches};
 use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
@@ -84,7 +83,7 @@ type Histories<'h> = (&'h [ComparedIndex], Option<Arc<EarlierKeys>>);
 pub(crate) struct JobFolder<'p> {
     /// The folder for results and scratch files.
     pub(crate) folder: &'p Path,
-    /// The journal; `None` without [`Results::resume`](crate::Results::resume).
+    /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
     pub(crate) journal: Option<&'p Journal<'p>>,
     pub(crate) observer: &'p dyn Observer,
 }

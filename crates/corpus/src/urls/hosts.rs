@@ -12,10 +12,9 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::stored::inside::{InsideValues, NO_FIELD};
+use crate::stored::groups::{InsideValues, NO_FIELD};
 use crate::urls::alias::Alias;
-use crate::urls::domain;
-use crate::urls::parts::Parts;
+use crate::urls::parts::{Parts, domain};
 use crate::work::file::write_file;
 use crate::work::tsv;
 

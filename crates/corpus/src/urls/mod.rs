@@ -32,7 +32,6 @@
 
 pub(crate) mod alias;
 pub(crate) mod candidates;
-pub(crate) mod domain;
 pub(crate) mod hosts;
 pub(crate) mod learn;
 pub(crate) mod learned;
@@ -44,11 +43,10 @@ pub(crate) mod tree;
 pub(crate) mod value;
 
 pub use alias::Alias;
-pub use domain::domain;
 pub use hosts::{Host, HostCounter, Hosts, Mirror};
 pub use learn::{Learner, Options};
 pub use learned::{Learned, URLS, URLS_HEAD, count_hosts, learn};
-pub use parts::{MAX_BYTES, Parts};
+pub use parts::{MAX_BYTES, Parts, domain};
 pub use rule::Rule;
 pub use rules::{BadRules, COLUMNS, Rules};
 pub use value::{Charset, Kind, Shape};

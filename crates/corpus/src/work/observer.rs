@@ -33,7 +33,7 @@ pub trait Observer: Sync {
         let _ = what;
     }
 
-    /// Called when a part of a job that can be [resumed](crate::Results::resume) is durable, so that a resumed run will
+    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable, so that a resumed run will
     /// not repeat it. `part` is the name of the part.
     fn sealed(&self, part: &str) {
         let _ = part;

@@ -54,7 +54,7 @@ pub struct AttachedFields {
     pub value: Option<String>,
     /// The name of the field, or column, with a document's stamp; `None` to read no stamps.
     pub stamp: Option<String>,
-    /// The fields that affect which documents are kept. [`Dedup`](crate::Dedup) sets them.
+    /// The fields that affect which documents are kept. [`Dedup`](crate::settings::job::Dedup) sets them.
     pub deciding: DecidingFields,
 }
 

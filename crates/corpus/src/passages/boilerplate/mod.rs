@@ -47,12 +47,10 @@ pub(crate) mod build;
 pub(crate) mod count;
 pub(crate) mod format;
 pub(crate) mod list;
-pub(crate) mod shared;
 
-pub use build::Builder;
+pub use build::{Builder, SharedGrams};
 pub use count::{
     BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords, copy, digest, open, sketcher, sketcher_with,
 };
 pub use format::ListTotals;
 pub use list::Boilerplate;
-pub use shared::SharedGrams;
