@@ -7,7 +7,7 @@
 Generates documents with planted near-duplicates (tools/examples/planted.rs: 15 % are copies with up to one word in 25
 replaced), or takes those of --input, and runs the command on prefixes of them. For inputs of up to --compare megabytes,
 the spans must equal those
-computed with a suffix array of the crate divsufsort (crates/passages/examples/suffix_spans.rs), byte for byte; its time
+computed with a suffix array of the crate divsufsort (crates/corpus/examples/suffix_spans.rs), byte for byte; its time
 and memory are printed, too. The table has for each size: megabytes of text, CPU seconds, MB per CPU second, wall-clock
 seconds, the peak anonymous memory relative to the limit, temporary and final bytes on disk relative to the input, and
 the number of spans; with --index, also the bytes of an index of passages per byte of text.
@@ -205,7 +205,7 @@ def main():
     target = ROOT / "target" / ("debug" if profile == "dev" else profile)
     binary = os.environ.get("TWINDEX", str(target / "twindex"))
     # Builds both packages together, so that they share the engine's features and its build.
-    build = ["cargo", "build", "--profile", profile, "--locked", "-p", "twindex-tools", "-p", "twindex-passages"]
+    build = ["cargo", "build", "--profile", profile, "--locked", "-p", "twindex-tools", "-p", "twindex-corpus"]
     build += ["--example", "planted", "--example", "suffix_spans"]
     subprocess.run(build + ([] if "TWINDEX" in os.environ else ["--bin", "twindex"]), cwd=ROOT, check=True)
     folder = Path(tempfile.mkdtemp(prefix="twindex-passages-", dir=given.folder))

@@ -68,7 +68,7 @@ fn listed(snapshot: &Snapshot) -> String {
 }
 
 fn script(name: &str, path: &Path) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second").join(name);
     let Ok(output) = Command::new("python3").arg(&script).arg(path).output() else {
         skip(Missing::Program("python3"));
         return None;

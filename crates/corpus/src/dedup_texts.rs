@@ -10,14 +10,14 @@ use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, IdfTable, Nearness, Sketch, Units};
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::SharedProgress;
-use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::boilerplate::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::error::InvalidOptions;
 use crate::input::fields::number::FieldNumber;
+use crate::passages::boilerplate::count::{self, BOILERPLATE_WORDS, SpanWords};
+use crate::passages::boilerplate::list::Boilerplate;
 use crate::rule::clusters::{Clusters, for_each_removed};
-use crate::rule::contained::Contained;
+use crate::rule::decide::Contained;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
 use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
 use crate::rule::score::Score;
@@ -27,8 +27,7 @@ use crate::settings::near::Near;
 use crate::settings::resources::Resources;
 use crate::settings::rule::{BoilerplateSpans, Keep, Rule};
 use crate::sketching::sets::{SetMaker, SetWork};
-use crate::stored::groups::{Grouped, NewDocument, NewSet};
-use crate::stored::inside::put_inside;
+use crate::stored::groups::{Grouped, NewDocument, NewSet, put_inside};
 use crate::stored::keys::{ByKey, DocumentKeys};
 
 /// Number of texts that one thread shingles at a time.
@@ -364,7 +363,7 @@ impl DedupTexts {
             return Err(InvalidOptions::new(why).into());
         }
         let spans = SpanWords::new(&self.shingling, words)?;
-        boilerplate::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
+        count::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
     }
 
     /// Groups equal texts, and shingles one text of each group. Also returns the number of groups with texts of the

@@ -66,17 +66,18 @@ macro_rules! parts {
 pub mod settings;
 pub mod stream;
 
-parts! { boilerplate input results sketching urls work }
+parts! { input passages results sketching urls work }
 
 mod dedup;
 mod dedup_texts;
 mod error;
 mod journal;
-mod passages;
 mod rule;
 mod stored;
 mod why;
 
+#[cfg(feature = "unstable")]
+pub use passages::boilerplate;
 #[cfg(feature = "unstable")]
 pub use results::{compared, page};
 #[cfg(feature = "unstable")]
@@ -86,7 +87,6 @@ pub use sketching::{contents, idf, sharing, texts};
 #[cfg(feature = "unstable")]
 pub use work::{lost, numbers, output_path, shard, tsv, watch};
 
-pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup_texts::{DedupTexts, TextAttributes, TextsResult};
 pub use error::InvalidOptions;
 pub use input::{
@@ -94,12 +94,13 @@ pub use input::{
     Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind, Quote, Selection as FieldSelection,
     UrlPart,
 };
+pub use passages::boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use passages::{
-    Exact, PassageAnswer, PassageQuery, PassageReport, PassageSteps, Passages, PassagesOfTexts,
-    SharedDocument, SharedPage, Unit,
+    Boilerplate, Exact, Gram as PassageGram, PassageAnswer, PassageIndex as PassagesIndex, PassageQuery,
+    PassageReport, PassageSteps, Passages, PassagesOfTexts, SharedDocument, SharedPage, Unit,
 };
+pub use results::documents::Revisits;
 pub use results::report::Report;
-pub use results::revisits::Revisits;
 pub use rule::against::{HistoryKind, HistoryUsed};
 pub use rule::left_out::LeftOutReport;
 pub use rule::repeated::RepeatedKeys;
@@ -112,7 +113,6 @@ pub use settings::{
 pub use sketching::sharing::Sharing;
 pub use sketching::{SetMaker, SetWork};
 pub use twindex_join::SharedProgress;
-pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use urls::{Host, HostCounter, Hosts, Mirror};
 pub use why::{
     DocumentStatus, Explanation, FieldOfBoth, Hunk, Reason, Run, Sets, TableLine, Why, WordDiff, WordOrigin,

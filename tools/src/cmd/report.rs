@@ -112,7 +112,7 @@ fn has_url(snapshot: &Snapshot) -> anyhow::Result<bool> {
     const LOOKED_AT: usize = 1000;
     for key in snapshot.range::<&[u8]>(..)?.take(LOOKED_AT) {
         if let Key::Bytes(key) = key?.as_key()
-            && std::str::from_utf8(key).is_ok_and(|key| twindex_urls::Parts::parse(key).is_some())
+            && std::str::from_utf8(key).is_ok_and(|key| urls::Parts::parse(key).is_some())
         {
             return Ok(true);
         }

@@ -9,8 +9,7 @@ use clap::{Args, Parser};
 use serde::Serialize;
 use twindex::Index;
 use twindex_corpus::settings::{Near, Rule};
-use twindex_corpus::urls::{self, Learned};
-use twindex_urls::Rules;
+use twindex_corpus::urls::{self, Learned, Rules};
 
 use super::clusters::ClustersArgs;
 use crate::differs::NearOfUrls;
@@ -137,7 +136,7 @@ impl UrlsArgs {
             input.to_owned()
         };
         let options =
-            twindex_urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
+            urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(
@@ -147,7 +146,7 @@ impl UrlsArgs {
             counted(learned.other_keys, "document")
         );
         drop(half_done);
-        let mut out = self.stage.create_table(RULES, twindex_urls::COLUMNS, (true, false), &self.output)?;
+        let mut out = self.stage.create_table(RULES, urls::COLUMNS, (true, false), &self.output)?;
         write!(out, "{}", learned.rules).context("cannot write the rules")?;
         let written = out.finish()?;
         let rules = learned.rules.rules();

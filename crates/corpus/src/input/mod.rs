@@ -62,7 +62,7 @@ pub use fields::number::FieldNumber;
 pub use fields::record::Ids;
 pub use jsonl::lines::TableLines;
 pub use kept::annotate::{AnnotatedFields, Annotation, AnnotationOptions, DocumentNote};
-pub use kept::names::KEPT;
+pub use kept::files::KEPT;
 pub use kept::rewritten;
 pub use kept::writer::{KeptBlock, KeptWriter};
 pub use open::kind::Kind;

@@ -1,5 +1,5 @@
-//! The folder of a journal: its lock, its sealed files, and the finished result files in it. A sealed file is written once and
-//! ends with a hash of its content.
+//! The folder of a journal: its lock, its sealed files, and the finished result files in it. A sealed file is written
+//! once and ends with a hash of its content.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

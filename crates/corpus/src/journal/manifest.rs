@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use twindex::Params;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_128};
 
 use crate::input::documents::Documents;
 use crate::journal::cache::damaged;
 use crate::journal::files::{INPUTS, MANIFEST, name_file, refuse, unnamed_file};
+use crate::settings::declared::{AnySettings, spelled};
+use crate::settings::job::Dedup;
 use crate::work::tsv;
 
 /// The first line of a journal's manifest file.
@@ -25,6 +28,27 @@ const MANIFEST_MOST: u64 = 16 << 20;
 /// The name and value of each option that affects the results.
 pub(crate) type JobOptions = Vec<(String, String)>;
 
+/// Settings in which a resumed run may differ from the stopped one: they change neither what was read nor the results.
+/// A run that a bad record stopped goes on with a larger `skip_bad`.
+const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
+
+/// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
+fn deciding_options(job: &Dedup, params: &Params) -> JobOptions {
+    let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let settings = job.settings().into_iter().flat_map(AnySettings::texts);
+    let settings = settings.filter(|(name, ..)| !MAY_DIFFER.contains(name) && *name != "inputs");
+    let settings = settings.map(|(name, _, texts)| {
+        let value = if texts.is_empty() { "not given".to_owned() } else { texts.join(", ") };
+        (spelled(name), value)
+    });
+    // The contents of tables and lists are part of the parameters.
+    let fields = params
+        .fields()
+        .into_iter()
+        .map(|(name, value)| (format!("the parameter {name} of the index"), value.clone()));
+    std::iter::once(version).chain(settings).chain(fields).collect()
+}
+
 /// The options and inputs of a run. A resumed run must have the same options and inputs as the stopped run.
 pub(crate) struct JobDescription<'a> {
     options: JobOptions,
@@ -34,15 +58,11 @@ pub(crate) struct JobDescription<'a> {
 }
 
 impl<'a> JobDescription<'a> {
-    /// Creates the description. `others` are files, and folders with all files in them.
-    pub(crate) fn of(
-        options: JobOptions,
-        documents: &'a Documents,
-        others: &[PathBuf],
-    ) -> anyhow::Result<Self> {
+    /// Describes the run of a job. The other files of the job may be folders, with all files in them.
+    pub(crate) fn of(job: &Dedup, params: &Params, documents: &'a Documents) -> anyhow::Result<Self> {
         documents.for_each_file(|_| Ok(()))?;
         let mut files = Vec::new();
-        for other in others {
+        for other in &job.other_files() {
             // The lock of an index is not part of its contents.
             let entries = walkdir::WalkDir::new(other).sort_by_file_name().into_iter();
             for entry in entries.filter_entry(|entry| entry.file_name() != "LOCK") {
@@ -52,7 +72,7 @@ impl<'a> JobDescription<'a> {
                 }
             }
         }
-        Ok(Self { options, documents, others: files })
+        Ok(Self { options: deciding_options(job, params), documents, others: files })
     }
 
     /// Passes each input file and its line in the list of inputs to `each`.

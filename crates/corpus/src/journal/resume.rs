@@ -2,10 +2,9 @@
 //! for each document.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use twindex::{KeyBuf, Params, Resemblance};
+use twindex::{KeyBuf, Resemblance};
 use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
 
 use crate::journal::cache::{
@@ -13,13 +12,8 @@ use crate::journal::cache::{
 };
 use crate::journal::files::is_missing;
 use crate::journal::folder::Journal;
-use crate::journal::manifest::JobOptions;
 use crate::journal::parts::ChunkParts;
-use crate::settings::declared::{AnySettings, spelled};
-use crate::settings::job::Dedup;
-use crate::settings::rule::BoilerplateSpans;
-use crate::stored::corpus::Corpus;
-use crate::stored::dropped::{Dropped, MeasuredNearness};
+use crate::stored::corpus::{Corpus, Dropped, MeasuredNearness};
 use crate::stored::groups::{ANCHORS, SetHeader};
 
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
@@ -216,46 +210,6 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
         Some(Dropped { other, near })
     };
     Some((near, None))
-}
-
-/// Settings in which a resumed run may differ from the stopped one: they change neither what was read nor the results.
-/// A run that a bad record stopped goes on with a larger `skip_bad`.
-const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
-
-impl Dedup {
-    /// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
-    pub(crate) fn deciding_options(&self, params: &Params) -> JobOptions {
-        let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        let settings = self.settings().into_iter().flat_map(AnySettings::texts);
-        let settings = settings.filter(|(name, ..)| !MAY_DIFFER.contains(name) && *name != "inputs");
-        let settings = settings.map(|(name, _, texts)| {
-            let value = if texts.is_empty() { "not given".to_owned() } else { texts.join(", ") };
-            (spelled(name), value)
-        });
-        // The contents of tables and lists are part of the parameters.
-        let fields = params
-            .fields()
-            .into_iter()
-            .map(|(name, value)| (format!("the parameter {name} of the index"), value.clone()));
-        std::iter::once(version).chain(settings).chain(fields).collect()
-    }
-
-    /// Returns the files and folders that a run reads in addition to the inputs.
-    pub(crate) fn other_files(&self) -> Vec<PathBuf> {
-        let spans = match &self.rule.without_boilerplate {
-            Some(BoilerplateSpans::List(path)) => Some(path),
-            _ => None,
-        };
-        self.scope
-            .against
-            .iter()
-            .chain(&self.scope.texts)
-            .chain(&self.scope.idf)
-            .chain(spans)
-            .cloned()
-            .chain(self.text.file())
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use twindex_passages::index::Match;
-
 use crate::input::batch::Record;
 use crate::input::content::Content;
 use crate::input::documents::Documents;
 use crate::input::options::InputOptions;
 use crate::input::parser::Parser;
+use crate::passages::index::find::Match;
 use crate::passages::query::PassageAnswer;
 use crate::results::page::compared::{ComparedPair, Excerpt, PassagePage, TextSide};
 use crate::results::page::report::check;

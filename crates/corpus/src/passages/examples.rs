@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use twindex_passages::{Hashed, Line};
-
-use crate::passages::PassageReport;
+use crate::passages::find::hashed::Hashed;
+use crate::passages::find::lines::Line;
 use crate::passages::options::CutSettings;
+use crate::passages::out::PassageReport;
 use crate::passages::texts::Hashing;
 use crate::results::page::compared::{ComparedPair, Excerpt, PassagePage, TextSide};
 use crate::work::numbers::{bytes, count};

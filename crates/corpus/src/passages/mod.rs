@@ -1,253 +1,96 @@
 //! Finds, shows and removes passages that documents share with earlier documents.
 //!
-//! The crate `twindex-passages` defines passages and finds them. Inputs are read twice: first to count selected
-//! fingerprints, then to collect those that occur more than once. A third pass writes the documents without their
-//! repeated passages.
+//! Winnowing and an external sort find passages in bounded memory. The result is exact unless 122-bit hashes collide.
+//! Inputs are read twice: first to count selected fingerprints, then to collect those that occur more than once. A third
+//! pass writes the documents without their repeated passages. An index of passages finds the stored documents that share
+//! passages with a text.
+//!
+//! # The definition
+//!
+//! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
+//! occurs in an earlier document or, with the option `within`, earlier in the same document. The *source* of a repeated
+//! position is the first occurrence of its t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance
+//! by one position. It covers all tokens of these t-grams. The lines are the same as those computed with a suffix array.
+//!
+//! # How they are found
+//!
+//! ```text
+//! tokens --Hashed--> k-gram fingerprints --Winnowing--> one for each t-gram --Recurring--> fingerprints that recur
+//!        pass 2: t-grams whose fingerprint recurs --Grams, sorted by hash--> repeated positions --sorted--> Lines
+//! ```
+//!
+//! ```
+//! use twindex_corpus::passages::{Exact, Grams, Hashed, Hasher, Recurring, Shape, FinderScratch};
+//!
+//! let texts = ["one two three four five", "zero two three four six"];
+//! let (shape, hasher) = (Shape::words(3), Hasher::new(0)); // runs of at least three words
+//! let hashed = texts.map(|text| {
+//!     let mut hashed = Hashed::default();
+//!     hashed.clear(Exact::Tokens);
+//!     let mut start = 0;
+//!     for word in text.split(' ') {
+//!         hashed.push_token(&hasher, text, start..start + word.len(), word.as_bytes());
+//!         start += word.len() + 1;
+//!     }
+//!     hashed
+//! });
+//!
+//! // Pass 1 counts the selected fingerprints, pass 2 sorts the t-grams whose fingerprint recurs.
+//! let (recurring, mut work) = (Recurring::new(1 << 16)?, FinderScratch::new(shape, hasher));
+//! for text in &hashed {
+//!     work.count(text, &recurring, false);
+//! }
+//! let dir = tempfile::tempdir()?;
+//! let mut grams = Grams::of_words(dir.path(), 1 << 20, shape.width());
+//! for (number, text) in (0..).zip(&hashed) {
+//!     let mut pushed = Ok(());
+//!     work.for_each_recurring(text, &recurring, |gram| {
+//!         if pushed.is_ok() {
+//!             pushed = grams.push(number, &gram);
+//!         }
+//!     });
+//!     pushed?;
+//! }
+//! let mut found = Vec::new();
+//! grams.finish(false)?.for_each_line(|line| {
+//!     found.push(&texts[line.document as usize][line.start as usize..line.end as usize]);
+//!     Ok::<_, twindex::Error>(())
+//! })?;
+//! assert_eq!(found, ["two three four"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A window of `w = t - k + 1` k-grams corresponds to a t-gram. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing:
+//! local algorithms for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each window, the
+//! rightmost one if several are equal. Equal t-grams select equal fingerprints, so a t-gram that occurs twice has a
+//! fingerprint that is selected twice. The first pass therefore counts only selected fingerprints, a fraction of about 2 /
+//! (w + 1) of all. The second pass hashes and sorts only t-grams whose fingerprint recurs. Texts are not held in memory,
+//! and no pairs of documents are formed.
 
-use std::path::{Path, PathBuf};
-
-pub use crate::passages::compared::SharedPage;
-pub use crate::passages::memory::PassagesOfTexts;
-pub use crate::passages::options::Exact;
-pub use crate::passages::options::Passages;
-pub use crate::passages::options::Unit;
-pub use crate::passages::query::PassageAnswer;
-pub use crate::passages::query::PassageQuery;
-pub use crate::passages::query::SharedDocument;
-pub use crate::passages::steps::PassageSteps;
-use anyhow::Context;
-use serde::Serialize;
-use twindex_passages::index::{Builder, BuiltPart};
-use twindex_passages::{PassageIndex, Recurring};
-
-use crate::error::InvalidOptions;
-use crate::input::counts::Counts;
-use crate::input::documents::Documents;
-use crate::passages::examples::Examples;
-use crate::passages::out::PassageOutput;
-use crate::passages::read::PassageCorpus;
-use crate::passages::written::Files;
-use crate::results::layout::kept_files;
-use crate::results::page::report::check;
-use crate::work::observer::Observer;
-use crate::work::watch;
-use crate::work::watch::{Stages, Stopwatch};
-
+pub mod boilerplate;
 pub(crate) mod compared;
 pub(crate) mod examples;
+pub(crate) mod find;
+pub mod index;
+pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod options;
-pub(crate) mod order;
 pub(crate) mod out;
 pub(crate) mod query;
 pub(crate) mod read;
 pub(crate) mod spans;
-pub(crate) mod steps;
 pub(crate) mod texts;
 pub(crate) mod written;
 
-/// The counts and times of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct PassageReport {
-    /// Counts of the inputs.
-    #[serde(flatten)]
-    pub input: Counts,
-    /// Number of lines in spans.tsv: repeated passages.
-    pub spans: u64,
-    /// Number of documents with a repeated passage.
-    pub repeated_documents: u64,
-    /// Number of bytes of texts that are inside at least one repeated passage.
-    pub repeated_bytes: u64,
-    /// Number of documents whose tokens are all inside repeated passages.
-    pub repeated_whole: u64,
-    /// Names of the files of documents without repeated passages; empty if they were not written.
-    pub kept_files: Vec<String>,
-    /// Names of the files of documents with the positions of repeated passages; empty if they were not written.
-    pub marked_files: Vec<String>,
-    /// Number of parts in the index after the documents were added; `None` without an index.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub index_parts: Option<u64>,
-    /// Number of parts of the index that were merged into one, including the part with the new documents; `None` if
-    /// none were.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub merged_parts: Option<u64>,
-    /// Wall-clock time in seconds.
-    pub seconds: f64,
-    /// CPU time in seconds.
-    pub cpu_seconds: f64,
-    /// CPU seconds of each stage.
-    pub stages: Stages,
-    /// Peak resident memory of the process in bytes.
-    pub peak_rss_bytes: u64,
-}
-
-impl Passages {
-    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no
-    /// results.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
-    /// errors.
-    pub fn run(&self) -> anyhow::Result<PassageReport> {
-        self.run_watched(&())
-    }
-
-    /// Runs the job as [`run`](Self::run) does, and reports progress and notes to `observer`.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`run`](Self::run).
-    pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
-        let place = PassageOutput::resolve(&self.out)?;
-        let reads = self.reads();
-        place.check(&reads, self.force)?;
-        if let Some(html) = &self.html {
-            check(html, &reads)?;
-        }
-        let how = self.how()?;
-        let history = self.history(&how)?;
-        let documents = self.open()?;
-        let folder = place.folder()?;
-        let half_done = observer.half_done(folder.path());
-        let mut examples = Examples::new(self.html.is_some());
-        let (mut report, added) =
-            self.work((&how, history.as_ref()), documents, &mut examples, (folder.path(), observer))?;
-        drop(half_done);
-        crate::work::lost::check()?;
-        place.put(folder, self.force)?;
-        if let Some(html) = &self.html {
-            let done = || format!("the results are in {}, without the page", self.out.display());
-            examples.write(html, &report).with_context(done)?;
-        }
-        // The index is written last, so that a run that fails before can be repeated with the same index.
-        if let (Some(index), Some(added)) = (&self.index, added) {
-            PassageIndex::append(index, added, &how.cutting).with_context(|| {
-                format!("the results are in {}, but the index lacks these documents", self.out.display())
-            })?;
-            self.merge_parts(index, &mut report, observer);
-        }
-        Ok(report)
-    }
-
-    /// Returns the files and folders that the run reads.
-    fn reads(&self) -> Vec<PathBuf> {
-        let others = self.against.iter().chain(&self.index).cloned().chain(self.text.file());
-        self.inputs.iter().cloned().chain(others).collect()
-    }
-
-    /// Merges parts of the index to keep their number small. If merging fails, the run succeeds nevertheless, because
-    /// the index has the documents. The next run then merges more parts.
-    fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
-        let merged = PassageIndex::merge(index, self.memory / 2);
-        let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
-        match parts {
-            Ok((parts, merged)) => {
-                report.index_parts = Some(parts as u64);
-                report.merged_parts = merged.map(|merged| merged.parts as u64);
-            }
-            Err(error) => observer.missing(&format!(
-                "{}: has these documents, but its parts could not be merged: {error}; `twindex passages compact` merges \
-                 them",
-                index.display()
-            )),
-        }
-    }
-
-    /// Opens the index whose documents precede all others. Returns an error if the settings of this index, or of the
-    /// index to which documents are added, differ from those of the job.
-    fn history(&self, how: &options::CutSettings) -> anyhow::Result<Option<PassageIndex>> {
-        if let Some(path) = &self.index
-            && let Some(index) = PassageIndex::open_if_there(path)?
-        {
-            how.check(&index, path)?;
-        }
-        let Some(path) = &self.against else { return Ok(None) };
-        refuse_results(path)?;
-        let index = PassageIndex::open(path)?;
-        how.check(&index, path)?;
-        Ok(Some(index))
-    }
-
-    fn work(
-        &self,
-        (how, history): (&options::CutSettings, Option<&PassageIndex>),
-        mut documents: Documents,
-        examples: &mut Examples,
-        (folder, observer): (&Path, &dyn Observer),
-    ) -> anyhow::Result<(PassageReport, Option<BuiltPart>)> {
-        let whole = Stopwatch::start();
-        let mut stages = Stages::default();
-
-        let watch = Stopwatch::start();
-        let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
-        let mut corpus = PassageCorpus::new(folder, self.memory / 8, (&self.keep).into(), history);
-        corpus.count(self, how, &mut documents, &recurring, observer)?;
-        stages.add("count", watch);
-
-        let watch = Stopwatch::start();
-        let order = corpus.order(folder, self.memory / 4)?;
-        let passed = (&recurring, order.as_ref());
-        let (grams, added) = corpus.collect(self, how, &documents, passed, folder, observer)?;
-        drop(recurring);
-        let added = added.map(Builder::finish).transpose()?;
-        stages.add("collect", watch);
-
-        let watch = Stopwatch::start();
-        let before = corpus.before();
-        let document = |rank: u32| match (&order, rank.checked_sub(before)) {
-            (Some(order), Some(own)) => before + order.document(own),
-            _ => rank,
-        };
-        let repeats = grams.finish_by_rank(self.within, document)?;
-        drop(order);
-        let spans = spans::write(&repeats, &mut corpus, examples, folder)?;
-        drop(repeats);
-        stages.add("lines", watch);
-
-        let mut files = Files::default();
-        if self.cut || self.mark || examples.is_wanted() {
-            let watch = Stopwatch::start();
-            files = corpus.write_documents(self, how, &documents, examples, (folder, observer))?;
-            stages.add("write", watch);
-        }
-        let report = PassageReport {
-            input: documents.counts().clone(),
-            spans: spans.lines,
-            repeated_documents: spans.documents,
-            repeated_bytes: spans.bytes,
-            repeated_whole: spans.whole,
-            kept_files: files.kept,
-            marked_files: files.marked,
-            index_parts: None,
-            merged_parts: None,
-            seconds: whole.seconds(),
-            cpu_seconds: whole.cpu_seconds(),
-            stages,
-            peak_rss_bytes: watch::peak_rss_bytes(),
-        };
-        how.write_settings(folder).context("passages.json: cannot write")?;
-        Ok((report, added))
-    }
-}
-
-/// Returns an error if a results folder is given instead of an index: results of `dedup` have no passage index, and
-/// documents in results of `passages` may lack parts of the source texts.
-fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
-    let shown = path.display();
-    if path.join(out::SETTINGS).is_file() {
-        return Err(InvalidOptions::new(format!(
-            "--against {shown}: results of `twindex passages`, whose documents may be cut; sources are uncut texts: give \
-             --index INDEX in the run that reads these documents, and --against INDEX afterwards"
-        )));
-    }
-    if let Ok(Some(kept)) = kept_files(path) {
-        let kept: Vec<String> = kept.iter().map(|kept| kept.display().to_string()).collect();
-        return Err(InvalidOptions::new(format!(
-            "--against {shown}: results of `twindex dedup`, which have no index of passages; make one of the kept documents \
-             with `twindex passages {} -o OUT --index INDEX`, and give --against INDEX",
-            kept.join(" ")
-        )));
-    }
-    Ok(())
-}
+pub use boilerplate::Boilerplate;
+pub use compared::SharedPage;
+pub use find::filter::Recurring;
+pub use find::finder::{FinderScratch, Gram, Shape, WIDTH_MAX};
+pub use find::hashed::{Exact, Hashed, Hasher};
+pub use find::lines::{Grams, Line, Repeats};
+pub use find::winnow::Winnowing;
+pub use index::PassageIndex;
+pub use memory::{PassageSteps, PassagesOfTexts};
+pub use options::{Passages, Unit};
+pub use out::PassageReport;
+pub use query::{PassageAnswer, PassageQuery, SharedDocument};

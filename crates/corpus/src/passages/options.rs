@@ -8,14 +8,15 @@ use serde_json::json;
 use twindex::Params;
 use twindex::sketch::Cutter;
 use twindex::sys::DurableFile;
-pub use twindex_passages::Exact;
-use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
 use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
 use crate::input::open::reader::Compression;
 use crate::input::options::InputOptions;
+use crate::passages::find::finder::{Shape, WIDTH_MAX};
+use crate::passages::find::hashed::{Exact, Hasher};
+use crate::passages::index::folder::PassageIndex;
 use crate::passages::out::SETTINGS;
 use crate::rule::repeated::RepeatedKeys;
 use crate::settings::rule::Keep;

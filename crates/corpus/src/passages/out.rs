@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use serde::Serialize;
 use twindex::sys::{RealVfs, Vfs};
 
 use crate::error::InvalidOptions;
-use crate::input::kept::keys::is_name_of_keys;
-use crate::input::kept::names::{is_name_of_kept, is_name_of_marked};
+use crate::input::counts::Counts;
+use crate::input::kept::files::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 use crate::work::output_path::check_folder;
+use crate::work::watch::Stages;
 
 /// File name of the table of repeated passages.
 pub(crate) const SPANS: &str = "spans.tsv";
@@ -108,4 +110,39 @@ impl<'a> PassageOutput<'a> {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })
     }
+}
+
+/// The counts and times of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageReport {
+    /// Counts of the inputs.
+    #[serde(flatten)]
+    pub input: Counts,
+    /// Number of lines in spans.tsv: repeated passages.
+    pub spans: u64,
+    /// Number of documents with a repeated passage.
+    pub repeated_documents: u64,
+    /// Number of bytes of texts that are inside at least one repeated passage.
+    pub repeated_bytes: u64,
+    /// Number of documents whose tokens are all inside repeated passages.
+    pub repeated_whole: u64,
+    /// Names of the files of documents without repeated passages; empty if they were not written.
+    pub kept_files: Vec<String>,
+    /// Names of the files of documents with the positions of repeated passages; empty if they were not written.
+    pub marked_files: Vec<String>,
+    /// Number of parts in the index after the documents were added; `None` without an index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_parts: Option<u64>,
+    /// Number of parts of the index that were merged into one, including the part with the new documents; `None` if
+    /// none were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_parts: Option<u64>,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+    /// CPU time in seconds.
+    pub cpu_seconds: f64,
+    /// CPU seconds of each stage.
+    pub stages: Stages,
+    /// Peak resident memory of the process in bytes.
+    pub peak_rss_bytes: u64,
 }

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use twindex_passages::index::{Limits, Match};
-use twindex_passages::{FinderScratch, Hashed, PassageIndex};
 
 use crate::input::batch::Record;
 use crate::input::content::Content;
@@ -12,6 +10,10 @@ use crate::input::counts::Counts;
 use crate::input::documents::Documents;
 use crate::input::options::InputOptions;
 use crate::input::parser::Parser;
+use crate::passages::find::finder::FinderScratch;
+use crate::passages::find::hashed::Hashed;
+use crate::passages::index::find::{Limits, Match};
+use crate::passages::index::folder::PassageIndex;
 use crate::passages::options::CutSettings;
 use crate::passages::texts::Hashing;
 use crate::sketching::chunks::{Job, for_each_chunk};

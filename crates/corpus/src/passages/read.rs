@@ -1,12 +1,11 @@
-//! The passes over the inputs, and the data about documents that is stored between passes.
+//! The passes over the inputs, the order of documents, and the data about documents that is stored between passes.
 
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::sys::{Column, MemoryBudget};
-use twindex_passages::index::{Builder, Extract};
-use twindex_passages::{FinderScratch, Gram, Grams, Hashed, Line, PassageIndex, Recurring};
+use twindex_join::Sorter;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::input::batch::Record;
@@ -14,15 +13,91 @@ use crate::input::content::Content;
 use crate::input::documents::Documents;
 use crate::input::parser::Parser;
 use crate::input::place::Place;
+use crate::passages::find::filter::Recurring;
+use crate::passages::find::finder::{FinderScratch, Gram};
+use crate::passages::find::hashed::Hashed;
+use crate::passages::find::lines::{Grams, Line};
+use crate::passages::index::build::{Builder, Extract};
+use crate::passages::index::folder::PassageIndex;
 use crate::passages::options::{CutSettings, Passages, Unit};
-use crate::passages::order::{Order, SourceOrder};
 use crate::passages::texts::Hashing;
 use crate::rule::priority::KeepOrder;
 use crate::rule::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::chunks::{Job, for_each_chunk, for_each_chunk_counted};
 use crate::sketching::documents::{SketchOptions, announce};
-use crate::stored::keys::DocumentKeys;
+use crate::stored::keys::{ByKey, DocumentKeys};
 use crate::work::observer::Observer;
+
+/// The numbers by which documents are ordered: numbers of words, or numbers in a field. Empty if `keep` uses neither.
+pub(crate) struct SourceOrder {
+    keep: KeepOrder,
+    tokens: Column<u64>,
+    numbers: Column<u128>,
+}
+
+impl SourceOrder {
+    pub(crate) fn new(keep: KeepOrder, budget: &MemoryBudget) -> Self {
+        Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
+    }
+
+    /// Adds the next document, given its number of words and the number in its field.
+    pub(crate) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
+        match self.keep {
+            KeepOrder::Longest => self.tokens.push(tokens),
+            KeepOrder::Max | KeepOrder::Min => self.numbers.push(number),
+            KeepOrder::First | KeepOrder::SmallestKey | KeepOrder::KeyHash => Ok(()),
+        }
+    }
+}
+
+/// The documents by rank, and the rank of each document.
+pub(crate) struct Order {
+    documents: Column<u32>,
+    ranks: Column<u32>,
+}
+
+impl Order {
+    /// Sorts these documents with an external sort that uses about `memory` bytes; `None` if they are in input order.
+    pub(crate) fn of(
+        standing: &SourceOrder,
+        keys: &DocumentKeys,
+        folder: &Path,
+        budget: &MemoryBudget,
+        memory: usize,
+    ) -> twindex::Result<Option<Self>> {
+        let SourceOrder { keep, tokens, numbers } = standing;
+        if *keep == KeepOrder::First {
+            return Ok(None);
+        }
+        let count = keys.len() as u32;
+        let by_key = keep.by_key().then(|| ByKey::of(keys, 0..count, budget, memory)).transpose()?;
+        let by_key = by_key.as_ref().map(|by_key| (keys, by_key));
+        let mut sorter: Sorter<[u64; 4]> = Sorter::new(folder, memory);
+        for document in 0..count {
+            let at = document as usize;
+            let choice = keep.choice(|| tokens[at], || numbers[at], document, by_key);
+            let place = keep.place(document, by_key);
+            sorter.push([(choice >> 64) as u64, choice as u64, place.into(), document.into()])?;
+        }
+        let mut ranks = Column::filled(budget, keys.len(), 0)?;
+        let mut documents = Column::new(budget);
+        sorter.finish()?.for_each(|[.., document]: [u64; 4]| {
+            ranks[document as usize] = documents.len() as u32;
+            documents.push(document as u32)
+        })?;
+        Ok(Some(Self { documents, ranks }))
+    }
+
+    /// Returns the rank of a document.
+    pub(crate) fn rank(&self, document: u32) -> u32 {
+        self.ranks[document as usize]
+    }
+
+    /// Returns the document with a rank.
+    pub(crate) fn document(&self, rank: u32) -> u32 {
+        self.documents[rank as usize]
+    }
+}
 
 /// Memory per byte of a text while it is processed: for units, fingerprints and t-grams.
 const BYTES_FOR_BYTE: usize = 12;

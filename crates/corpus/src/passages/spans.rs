@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use twindex::sys::DurableFile;
-use twindex_passages::{Line, Repeats};
 
 use crate::passages::examples::Examples;
+use crate::passages::find::lines::{Line, Repeats};
 use crate::passages::out::SPANS;
 use crate::passages::read::{KnownPlaces, PassageCorpus};
 use crate::work::tsv;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use twindex::sketch::cut::PlacedUnits;
-use twindex_passages::{Exact, Hashed};
 
+use crate::passages::find::hashed::{Exact, Hashed};
 use crate::passages::options::{CutSettings, Unit};
 
 /// Splits and hashes texts, with the working memory of a thread.

@@ -10,7 +10,7 @@ use crate::input::batch::Record;
 use crate::input::content::{Content, Ending, Form};
 use crate::input::documents::Documents;
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote};
-use crate::input::kept::names::{KEPT, MARKED};
+use crate::input::kept::files::{KEPT, MARKED};
 use crate::input::kept::rewritten;
 use crate::input::kept::writer::{KeptBlock, KeptWriter};
 use crate::input::parser::Parser;
@@ -74,130 +74,127 @@ fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
     format!("[{}]", spans.join(",")).into_bytes()
 }
 
-impl PassageCorpus<'_> {
-    /// Runs the last pass: writes documents in their input format, and passes texts to the examples.
-    pub(crate) fn write_documents(
-        &self,
-        passages: &Passages,
-        how: &CutSettings,
-        documents: &Documents,
-        examples: &mut Examples,
-        (folder, observer): (&Path, &dyn Observer),
-    ) -> anyhow::Result<Files> {
-        let mut documents = again(documents, passages)?;
-        let progress = observer.begin("writing", documents.total_bytes());
-        let parser = documents.parser().clone();
-        let cuts_of = |document| self.cuts_of(document);
-        let note_of = |document| DocumentNote { spans: spans_of(self, document), ..DocumentNote::default() };
-        let noted = passages.marked();
-        let mut kept = passages.cut.then(|| {
-            let kept = KeptWriter::new(folder, parser.headers().clone(), KEPT, None);
-            let kept = kept.compressed(passages.compression);
-            Output::new(kept.without(Cuts { of: &cuts_of }))
-        });
-        let mut marked = noted.as_ref().map(|noted| {
-            let annotation = Annotation { noted, of: &note_of };
-            let marked = KeptWriter::new(folder, parser.headers().clone(), MARKED, Some(annotation));
-            Output::new(marked.compressed(passages.compression))
-        });
-        let is_written = kept.is_some() || marked.is_some();
-        let job = Job {
-            state: || (),
-            begin: Vec::new,
-            work: |(): &mut (), made: &mut Vec<LastReading>, parser: &Parser, record: Record<'_>| {
-                let text = text_of(&record);
-                check(&record, text, parser, passages.memory)?;
-                let line = if is_written { record.line(parser)?.into_owned() } else { Vec::new() };
-                made.push(LastReading {
-                    hash: xxh3_64(text.as_bytes()),
-                    key: record.key.to_vec(),
-                    is_own_key: record.is_own,
-                    text: match record.content {
-                        Content::Opaque { text, .. } => text.to_owned(),
-                        _ => text.to_owned(),
-                    },
-                    form: record.form(),
-                    ending: record.ending(),
-                    line,
-                    place: record.place(),
-                });
-                Ok(())
-            },
-        };
-        let (mut record, mut document) = (0, 0_u32);
-        for_each_chunk(&mut documents, &*progress, &job, |made| {
-            for last in made {
-                if self.is_taken(record, last.hash)? {
-                    examples.see(document, &last.text, how);
-                    if let Some(kept) = &mut kept {
-                        self.keep(&last, document, &parser, &mut kept.block)
-                            .with_context(|| last.place.to_string())?;
-                        kept.write_full()?;
-                    }
-                    if let (Some(marked), Some(noted)) = (&mut marked, &noted) {
-                        self.mark(&last, document, (&parser, noted), &mut marked.block)
-                            .with_context(|| last.place.to_string())?;
-                        marked.write_full()?;
-                    }
-                    document += 1;
-                }
-                record += 1;
-            }
+/// Runs the last pass: writes documents in their input format, and passes texts to the examples.
+pub(crate) fn write_documents(
+    corpus: &PassageCorpus<'_>,
+    passages: &Passages,
+    how: &CutSettings,
+    documents: &Documents,
+    examples: &mut Examples,
+    (folder, observer): (&Path, &dyn Observer),
+) -> anyhow::Result<Files> {
+    let mut documents = again(documents, passages)?;
+    let progress = observer.begin("writing", documents.total_bytes());
+    let parser = documents.parser().clone();
+    let cuts_of = |document| corpus.cuts_of(document);
+    let note_of = |document| DocumentNote { spans: spans_of(corpus, document), ..DocumentNote::default() };
+    let noted = passages.marked();
+    let mut kept = passages.cut.then(|| {
+        let kept = KeptWriter::new(folder, parser.headers().clone(), KEPT, None);
+        let kept = kept.compressed(passages.compression);
+        Output::new(kept.without(Cuts { of: &cuts_of }))
+    });
+    let mut marked = noted.as_ref().map(|noted| {
+        let annotation = Annotation { noted, of: &note_of };
+        let marked = KeptWriter::new(folder, parser.headers().clone(), MARKED, Some(annotation));
+        Output::new(marked.compressed(passages.compression))
+    });
+    let is_written = kept.is_some() || marked.is_some();
+    let job = Job {
+        state: || (),
+        begin: Vec::new,
+        work: |(): &mut (), made: &mut Vec<LastReading>, parser: &Parser, record: Record<'_>| {
+            let text = text_of(&record);
+            check(&record, text, parser, passages.memory)?;
+            let line = if is_written { record.line(parser)?.into_owned() } else { Vec::new() };
+            made.push(LastReading {
+                hash: xxh3_64(text.as_bytes()),
+                key: record.key.to_vec(),
+                is_own_key: record.is_own,
+                text: match record.content {
+                    Content::Opaque { text, .. } => text.to_owned(),
+                    _ => text.to_owned(),
+                },
+                form: record.form(),
+                ending: record.ending(),
+                line,
+                place: record.place(),
+            });
             Ok(())
-        })?;
-        self.check_all_there(record)?;
-        let finish = |output: Option<Output<'_>>| output.map_or(Ok(Vec::new()), Output::finish);
-        Ok(Files { kept: finish(kept)?, marked: finish(marked)? })
-    }
-
-    /// Adds a document without its repeated passages to a block.
-    fn keep(
-        &self,
-        last: &LastReading,
-        document: u32,
-        parser: &Parser,
-        block: &mut KeptBlock,
-    ) -> anyhow::Result<()> {
-        let (key, cuts) = (self.key(document), self.cuts_of(document));
-        if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
-            // The line of an HTML page is its markup, but the ranges refer to its visible text.
-            let line = rewritten::object(key, &without(&last.text, &cuts), parser)?;
-            block.push(document, Form::Json, &line, Ending::default(), None);
-            return Ok(());
-        }
-        let key = other_key(last, key);
-        // Ranges are removed from Parquet rows when the rows are copied.
-        if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
-            block.push(document, last.form, &last.line, last.ending, key);
-        } else {
-            let line = rewritten::line_without(last.form, &last.line, &last.text, &cuts, parser)?;
-            block.push(document, last.form, &line, last.ending, key);
+        },
+    };
+    let (mut record, mut document) = (0, 0_u32);
+    for_each_chunk(&mut documents, &*progress, &job, |made| {
+        for last in made {
+            if corpus.is_taken(record, last.hash)? {
+                examples.see(document, &last.text, how);
+                if let Some(kept) = &mut kept {
+                    keep(corpus, &last, document, &parser, &mut kept.block)
+                        .with_context(|| last.place.to_string())?;
+                    kept.write_full()?;
+                }
+                if let (Some(marked), Some(noted)) = (&mut marked, &noted) {
+                    mark(corpus, &last, document, (&parser, noted), &mut marked.block)
+                        .with_context(|| last.place.to_string())?;
+                    marked.write_full()?;
+                }
+                document += 1;
+            }
+            record += 1;
         }
         Ok(())
-    }
+    })?;
+    corpus.check_all_there(record)?;
+    let finish = |output: Option<Output<'_>>| output.map_or(Ok(Vec::new()), Output::finish);
+    Ok(Files { kept: finish(kept)?, marked: finish(marked)? })
+}
 
-    /// Adds a document with the positions of its repeated passages to a block.
-    fn mark(
-        &self,
-        last: &LastReading,
-        document: u32,
-        (parser, noted): (&Parser, &AnnotationOptions),
-        block: &mut KeptBlock,
-    ) -> anyhow::Result<()> {
-        let (key, note) =
-            (self.key(document), DocumentNote { spans: spans_of(self, document), ..DocumentNote::default() });
-        let marked =
-            |form, line: &[u8]| parser.annotated(noted, form, line, &note).map_err(|why| anyhow!(why));
-        if rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
-            let line = marked(last.form, &last.line)?;
-            block.push(document, last.form, &line, last.ending, other_key(last, key));
-        } else {
-            // The positions refer to the visible text of an HTML page.
-            let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
-            block.push(document, Form::Json, &line, Ending::default(), None);
-        }
-        Ok(())
+/// Adds a document without its repeated passages to a block.
+fn keep(
+    corpus: &PassageCorpus<'_>,
+    last: &LastReading,
+    document: u32,
+    parser: &Parser,
+    block: &mut KeptBlock,
+) -> anyhow::Result<()> {
+    let (key, cuts) = (corpus.key(document), corpus.cuts_of(document));
+    if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
+        // The line of an HTML page is its markup, but the ranges refer to its visible text.
+        let line = rewritten::object(key, &without(&last.text, &cuts), parser)?;
+        block.push(document, Form::Json, &line, Ending::default(), None);
+        return Ok(());
     }
+    let key = other_key(last, key);
+    // Ranges are removed from Parquet rows when the rows are copied.
+    if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
+        block.push(document, last.form, &last.line, last.ending, key);
+    } else {
+        let line = rewritten::line_without(last.form, &last.line, &last.text, &cuts, parser)?;
+        block.push(document, last.form, &line, last.ending, key);
+    }
+    Ok(())
+}
+
+/// Adds a document with the positions of its repeated passages to a block.
+fn mark(
+    corpus: &PassageCorpus<'_>,
+    last: &LastReading,
+    document: u32,
+    (parser, noted): (&Parser, &AnnotationOptions),
+    block: &mut KeptBlock,
+) -> anyhow::Result<()> {
+    let (key, note) =
+        (corpus.key(document), DocumentNote { spans: spans_of(corpus, document), ..DocumentNote::default() });
+    let marked = |form, line: &[u8]| parser.annotated(noted, form, line, &note).map_err(|why| anyhow!(why));
+    if rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
+        let line = marked(last.form, &last.line)?;
+        block.push(document, last.form, &line, last.ending, other_key(last, key));
+    } else {
+        // The positions refer to the visible text of an HTML page.
+        let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
+        block.push(document, Form::Json, &line, Ending::default(), None);
+    }
+    Ok(())
 }
 
 /// Returns the key of a document; `None` if its line has that key.

@@ -1,15 +1,22 @@
-//! Writes the kept documents, and copies of the input documents with the decision about each as added fields.
+//! Writes documents: the kept ones, copies of the inputs with the decision about each, and revisit records of removed
+//! pages of web archives.
 
+use std::io::{self, Write};
 use std::path::Path;
 
+use serde::Serialize;
+
+use crate::input::archives::revisit::revisit;
+use crate::input::content::Form;
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote};
-use crate::input::kept::names::{ANNOTATED, KEPT};
+use crate::input::kept::files::{ANNOTATED, KEPT};
 use crate::input::kept::writer::{KeptBlock, KeptWriter};
 use crate::input::open::reader::Compression;
+use crate::results::layout::REVISITS;
 use crate::rule::clusters::Clusters;
 use crate::stored::corpus::Corpus;
 use crate::stored::keys::ByKey;
-use crate::work::file::WrittenFile;
+use crate::work::file::{WrittenFile, write_file};
 
 /// Writes documents in input order, and returns the files. If `last`, no line is read afterwards, so the disk
 /// space of the lines is freed during the pass.
@@ -87,4 +94,51 @@ pub(crate) fn write_kept(
     let of = |document| note(corpus, clusters, None, document);
     let annotation = size.map(|noted| Annotation { noted, of: &of });
     write_documents(corpus, (documents, last), to, KEPT, annotation)
+}
+
+/// Counts of revisit records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Revisits {
+    /// Number of records in revisits.warc.
+    pub records: u64,
+    /// Number of removed documents without a record: their payloads are only near, or they are not complete responses
+    /// of a WARC file.
+    pub left_out: u64,
+}
+
+/// Writes the revisit records of removed documents, in input order.
+pub(crate) fn write_revisits(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    folder: &Path,
+) -> anyhow::Result<Revisits> {
+    let mut found = Revisits { records: 0, left_out: corpus.dropped.len() as u64 };
+    let mut failure = None;
+    let is_page = |document| corpus.form(document) == Form::Archive { texts: false };
+    let of = |document: u32| -> anyhow::Result<Option<Vec<u8>>> {
+        let kept = clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
+        // A revisit record cannot refer to a document of the history, whose record is not in the inputs of this run.
+        if kept < corpus.history || !is_page(document) || !is_page(kept) {
+            return Ok(None);
+        }
+        Ok(revisit(&corpus.line(document)?, &corpus.line(kept)?))
+    };
+    let written = write_file(&folder.join(REVISITS), |out| {
+        for document in corpus.documents().filter(|&document| !clusters.is_kept(&corpus.grouped, document)) {
+            match of(document) {
+                Ok(Some(record)) => {
+                    out.write_all(&record)?;
+                    found.records += 1;
+                }
+                Ok(None) => found.left_out += 1,
+                Err(error) => {
+                    failure = Some(error);
+                    return Err(io::Error::other("a record cannot be read again"));
+                }
+            }
+        }
+        Ok(())
+    });
+    written.map_err(|error| failure.unwrap_or(error))?;
+    Ok(found)
 }

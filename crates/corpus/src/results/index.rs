@@ -11,7 +11,7 @@ use twindex_join::SetReader;
 use crate::results::{compared, layout};
 use crate::rule::near::JoinLimits;
 use crate::stored::corpus::Corpus;
-use crate::stored::inside::take_outside;
+use crate::stored::groups::take_outside;
 use crate::stored::sketches::{IndexMembership, Sketched};
 
 /// The sketches, parameters and options for building an index.

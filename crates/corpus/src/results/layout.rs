@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
-use crate::boilerplate::BOILERPLATE;
-use crate::input::kept::keys::is_name_of_keys;
-use crate::input::kept::names::{is_name_of_annotated, is_name_of_kept};
+use crate::input::kept::files::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
+use crate::passages::boilerplate::count::BOILERPLATE;
 use crate::urls::hosts::{HOSTS, MIRRORS};
 use crate::urls::learned::URLS;
 use crate::work::tsv;

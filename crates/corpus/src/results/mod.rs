@@ -7,7 +7,6 @@ pub(crate) mod index;
 pub(crate) mod layout;
 pub mod page;
 pub(crate) mod report;
-pub(crate) mod revisits;
 pub(crate) mod run_file;
 pub(crate) mod tables;
 pub(crate) mod write;

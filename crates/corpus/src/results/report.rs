@@ -3,11 +3,15 @@
 use serde::Serialize;
 
 use crate::input::counts::Counts;
-use crate::results::revisits::Revisits;
+use crate::results::documents::Revisits;
+use crate::results::write::WrittenResults;
 use crate::rule::against::HistoryUsed;
+use crate::rule::decide::Decision;
 use crate::rule::left_out::LeftOutReport;
+use crate::settings::job::Dedup;
+use crate::stored::read::ReadDocuments;
 use crate::urls::hosts::Hosts;
-use crate::work::watch::Stages;
+use crate::work::watch::{self, Stages, Stopwatch};
 
 /// The counts and times of a run; `--json` prints them as JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -77,4 +81,47 @@ pub struct Report {
     pub peak_rss_bytes: u64,
     /// CPU seconds of each stage. `read` is the sum of `sketch` and `exact`.
     pub stages: Stages,
+}
+
+impl Report {
+    /// Describes a run whose documents were read, decided and written.
+    pub(crate) fn of(
+        job: &Dedup,
+        input: &Counts,
+        ReadDocuments { corpus, left_out, empty, .. }: &ReadDocuments,
+        Decision { near, clusters, .. }: &Decision,
+        written: WrittenResults,
+        used: &[HistoryUsed],
+        (whole, stages): (Stopwatch, Stages),
+    ) -> Self {
+        Self {
+            boilerplate: *left_out,
+            empty: *empty,
+            identical: clusters.identical(corpus),
+            dropped: (!job.scope.against.is_empty())
+                .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
+            contained: written.contained,
+            candidates: near.candidates,
+            counted: near.counted,
+            pairs: written.pairs,
+            hosts: written.hosts,
+            revisits_written: written.revisits,
+            clusters: clusters.of_several(),
+            largest_cluster: u64::from(clusters.largest),
+            inside_values: job.scope.inside.is_some().then(|| corpus.grouped.values.len() as u64),
+            removed: input.documents - clusters.count,
+            kept: clusters.count,
+            kept_files: written.kept_files,
+            annotated_files: written.annotated_files,
+            histories: used.to_vec(),
+            cluster_sizes: clusters.distribution(),
+            lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
+            lowest_pair: clusters.lowest_keys(corpus),
+            input: input.clone(),
+            cpu_seconds: whole.cpu_seconds(),
+            seconds: whole.seconds(),
+            peak_rss_bytes: watch::peak_rss_bytes(),
+            stages,
+        }
+    }
 }

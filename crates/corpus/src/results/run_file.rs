@@ -134,53 +134,6 @@ impl RunFile {
     }
 }
 
-impl Dedup {
-    /// Reads the settings of an earlier run from its `run.json`, or from a file like it in which only `settings` is
-    /// needed.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or has a setting that does not exist, with the name that is most like it. The run was
-    /// begun in another folder and a path is relative.
-    pub fn of_file(path: &Path) -> anyhow::Result<Self> {
-        #[derive(Deserialize)]
-        struct JobFile {
-            directory: Option<String>,
-            settings: Map<String, Json>,
-        }
-        let read = || -> anyhow::Result<Self> {
-            let json = std::fs::read(path).context("cannot be read")?;
-            let file: JobFile = serde_json::from_slice(&json)?;
-            let mut job = Self::default();
-            read_json(&mut job.settings_mut(), &file.settings)?;
-            if let Some(directory) = file.directory {
-                let directory = PathBuf::parse(directory.as_ref()).map_err(anyhow::Error::msg)?;
-                let paths = job.reading.inputs.iter().chain(&job.scope.against).chain(&job.scope.texts);
-                let mut paths = paths.chain(&job.scope.idf).chain(std::iter::once(&job.results.out));
-                let relative = paths.find(|path| path.is_relative() && path.as_os_str() != "-");
-                if let Some(relative) =
-                    relative.filter(|_| std::env::current_dir().ok() != Some(directory.clone()))
-                {
-                    anyhow::bail!(
-                        "its run was begun in the folder {}, and {} is relative to it: go there to run it again",
-                        directory.display(),
-                        relative.display()
-                    );
-                }
-            }
-            Ok(job)
-        };
-        read().with_context(|| format!("--job {}", path.display()))
-    }
-
-    /// Returns the settings that are not the default, as a file for [`of_file`](Self::of_file) has them.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let file = serde_json::json!({ "settings": to_json(self.settings().into_iter().flat_map(AnySettings::changed)) });
-        serde_json::to_string_pretty(&file).unwrap_or_default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,29 +1,23 @@
-//! Decides which documents are kept, then writes the results. The index and the HTML report about it are written in
-//! parallel with the tables and documents: neither depends on the other, and parts of both are single-threaded.
+//! Writes the results. The index and the HTML report about it are written in parallel with the tables and documents:
+//! neither depends on the other, and parts of both are single-threaded.
 
 use std::path::Path;
 
-use anyhow::Context;
 use twindex::Snapshot;
 use twindex_join::JoinResources;
 
-use crate::input::kept::keys::SUFFIX_OF_KEYS;
-use crate::input::kept::names::is_name_of_kept;
-use crate::results::documents::write_kept;
+use crate::input::kept::files::{SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::results::documents::{Revisits, write_kept, write_revisits};
 use crate::results::index::{Indexed, make_of_kept};
 use crate::results::layout;
 use crate::results::page::figures::{Figures, VerifyOptions};
 use crate::results::page::report::{ClusterSource, look, write};
-use crate::results::revisits::{Revisits, write_revisits};
 use crate::results::tables::{write_contained, write_hosts, write_tables};
 use crate::results::written::Digests;
 use crate::rule::against::ComparedIndex;
 use crate::rule::clusters::Clusters;
-use crate::rule::contained::Contained;
-use crate::rule::decide::{DECIDED, load, near_groups};
-use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
-use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
-use crate::rule::score::Score;
+use crate::rule::decide::Decision;
+use crate::rule::near::JoinLimits;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::{Also, IndexOf};
@@ -34,10 +28,8 @@ use crate::work::file::WrittenFile;
 use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
-/// The result of the search, and counts and names of the written files.
-pub(crate) struct SearchOutcome {
-    pub(crate) near: NearGroups,
-    pub(crate) clusters: Clusters,
+/// Counts and names of the written files.
+pub(crate) struct WrittenResults {
     /// Number of lines in contained.tsv; `None` if it was not written.
     pub(crate) contained: Option<u64>,
     /// Counts of duplicates by host; `None` if documents have no URLs.
@@ -63,260 +55,150 @@ struct SideResults {
     looking: f64,
 }
 
-impl Dedup {
-    /// Decides which documents are kept, and writes all results.
-    pub(crate) fn find(
-        &self,
-        indexed: Option<&Indexed<'_>>,
-        corpus: &Corpus,
-        against: &[ComparedIndex],
-        limits: &JoinLimits<'_>,
-        stages: &mut Stages,
-    ) -> anyhow::Result<SearchOutcome> {
-        let keep = KeepOrder::from(&self.rule.keep);
-        let by_key = keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
-        let history_keys =
-            (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
-        let by = OrderedBy {
-            keep,
-            near: self.near(),
-            keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
-            numbers: &corpus.numbers,
-            history: corpus.history,
-            history_keys: history_keys.as_ref(),
-        };
-        let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
-        let rules = &self.rules(&priority, corpus);
-        let (mut near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
-        let contained = self.contained(corpus, &mut near, &clusters, rules, limits, stages)?;
-
-        // The index or the figures use the other half of the memory budget at the same time.
-        let half = JoinLimits { memory: limits.memory / 2, ..*limits };
-        let history = corpus.history;
-        let wanted =
-            |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.results.index) {
-                (true, _) => IndexMembership::Kept,
-                (false, IndexOf::All) => IndexMembership::AsDuplicate,
-                (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
-            };
-        let written = indexed.filter(|_| self.writes_index());
-        if written.is_none() {
-            // Only an index needs the sets after the decision.
-            corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
-        }
-        let aside = || {
-            let watch = Stopwatch::of_thread();
-            let snapshot = match (whole, written) {
-                (Some(whole), _) => Some(whole),
-                (None, Some(indexed)) => {
-                    Some(make_of_kept(indexed, self.scope.inside.as_deref(), corpus, &half, wanted)?)
-                }
-                (None, None) => None,
-            };
-            let indexing = watch.cpu_seconds();
-            anyhow::Ok(SideResults { indexing, ..self.look(snapshot.as_ref(), &half) })
-        };
-        let kept_and_tables = || {
-            let kept = || {
-                let watch = Stopwatch::of_thread();
-                (self.keep_documents(corpus, &clusters, &half), watch.cpu_seconds())
-            };
-            let tables = || {
-                let watch = Stopwatch::of_thread();
-                let has_history = !self.scope.against.is_empty();
-                let noted = self.annotated();
-                let found = (&near, &clusters, noted.as_ref().map(|noted| (noted, self.results.compress)));
-                let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
-                let pairs = pairs.and_then(|pairs| {
-                    let path = half.folder.join(layout::CONTAINED);
-                    contained.as_ref().map_or(Ok(()), |found| write_contained(corpus, found, &path))?;
-                    let revisits = self
-                        .results
-                        .adds(Also::Revisits)
-                        .then(|| write_revisits(corpus, &clusters, half.folder));
-                    Ok((pairs, write_hosts(corpus, &clusters, &half)?, revisits.transpose()?))
-                });
-                (pairs, watch.cpu_seconds())
-            };
-            rayon::join(kept, tables)
-        };
-        let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, (kept_files, mut digests), ((pairs, annotated_files, of_tables), hosts, revisits)) =
-            (aside?, kept?, pairs?);
-        digests.extend(of_tables);
-        let watch = Stopwatch::start();
-        if let Some(figures) = aside.figures
-            && let Err(error) =
-                self.write_page(figures.with_hosts(hosts.clone()), corpus, &clusters, limits.folder)
-        {
-            note_no_page(&error, limits.observer);
-        }
-        stages.add_seconds("index", aside.indexing);
-        stages.insert("report", aside.looking + watch.cpu_seconds());
-        stages.insert("write", keeping + tabling);
-        let contained = contained.map(|found| found.len() as u64);
-        Ok(SearchOutcome {
-            near,
-            clusters,
-            contained,
-            hosts,
-            revisits,
-            pairs,
-            kept_files,
-            annotated_files,
-            digests,
-        })
+/// Writes all results: the kept documents, the tables, the index and the page about it.
+pub(crate) fn write_results(
+    job: &Dedup,
+    indexed: Option<&Indexed<'_>>,
+    corpus: &Corpus,
+    (decision, against): (&mut Decision, &[ComparedIndex]),
+    limits: &JoinLimits<'_>,
+    stages: &mut Stages,
+) -> anyhow::Result<WrittenResults> {
+    let (by_key, whole) = (decision.by_key.take(), decision.whole.take());
+    let Decision { near, clusters, contained, .. } = &*decision;
+    // The index or the figures use the other half of the memory budget at the same time.
+    let half = JoinLimits { memory: limits.memory / 2, ..*limits };
+    let history = corpus.history;
+    let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), job.results.index)
+    {
+        (true, _) => IndexMembership::Kept,
+        (false, IndexOf::All) => IndexMembership::AsDuplicate,
+        (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
+    };
+    let written = indexed.filter(|_| job.writes_index());
+    if written.is_none() {
+        // Only an index needs the sets after the decision.
+        corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
     }
-
-    /// Writes the kept documents, unless the stopped run already did. Returns the names of the files, and the digests of
-    /// the files that were written.
-    fn keep_documents(
-        &self,
-        corpus: &Corpus,
-        clusters: &Clusters,
-        limits: &JoinLimits<'_>,
-    ) -> anyhow::Result<(Vec<String>, Digests)> {
-        // After this pass no line is read, unless `annotated` files or revisit records are written, too.
-        let last = !self.results.adds(Also::Annotated) && !self.results.adds(Also::Revisits);
-        if let Some(journal) = limits.journal
-            && let Some(mut names) = journal.files(KEPT)?
-        {
-            names.retain(|name| is_name_of_kept(name));
-            return Ok((names, Digests::new()));
-        }
-        let files = write_kept(
-            corpus,
-            clusters,
-            (self.sized().as_ref(), last),
-            (limits.folder, self.results.compress),
-        )?;
-        let (mut names, mut digests) = (Vec::new(), Digests::new());
-        for WrittenFile { name, digest, keys } in files {
-            digests.extend(keys.map(|keys| (format!("{name}{SUFFIX_OF_KEYS}"), keys)));
-            digests.insert(name.clone(), digest);
-            names.push(name);
-        }
-        if let Some(journal) = limits.journal {
-            journal.seal_files(KEPT, &digests.keys().cloned().collect::<Vec<_>>())?;
-        }
-        Ok((names, digests))
-    }
-
-    /// With containment, finds the documents of the history that later, kept documents contain.
-    fn contained(
-        &self,
-        corpus: &Corpus,
-        near: &mut NearGroups,
-        clusters: &Clusters,
-        rules: &KeepRules<'_>,
-        limits: &JoinLimits<'_>,
-        stages: &mut Stages,
-    ) -> anyhow::Result<Option<Vec<(u32, u32, Score)>>> {
-        if !matches!(self.near(), Near::Containment(_)) || self.scope.against.is_empty() {
-            return Ok(None);
-        }
-        let watch = Stopwatch::start();
-        let contained = Contained::of(&corpus.grouped, clusters, rules, limits)?;
-        near.candidates += contained.comparisons;
-        near.counted = near.counted.map(|counted| counted + contained.counted);
-        stages.add("contained", watch);
-        Ok(Some(contained.by_key(corpus)))
-    }
-
-    /// Decides which documents are kept. If the search needs an index of all documents, and such an index is also
-    /// requested as a result, returns it too.
-    fn decide(
-        &self,
-        indexed: Option<&Indexed<'_>>,
-        corpus: &Corpus,
-        rules: &KeepRules<'_>,
-        limits: &JoinLimits<'_>,
-        stages: &mut Stages,
-    ) -> anyhow::Result<(NearGroups, Clusters, Option<Snapshot>)> {
-        let watch = Stopwatch::start();
-        let scratch = tempfile::tempdir_in(limits.folder)
-            .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
-        let is_result =
-            self.results.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
-        let saved = load(&corpus.grouped, limits)?;
-        let whole = match indexed.filter(|_| self.searches_index() && (saved.is_none() || is_result)) {
-            None => None,
-            // Duplicates are marked in the index after the decision.
-            Some(indexed) if is_result => {
-                Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
+    let aside = || {
+        let watch = Stopwatch::of_thread();
+        let snapshot = match (whole, written) {
+            (Some(whole), _) => Some(whole),
+            (None, Some(indexed)) => {
+                Some(make_of_kept(indexed, job.scope.inside.as_deref(), corpus, &half, wanted)?)
             }
-            Some(indexed) => Some(indexed.make_of_all(&scratch.path().join("all"), limits.memory, corpus)?),
+            (None, None) => None,
         };
-        if whole.is_some() {
-            stages.add("index", watch);
-        }
-        let is_saved = saved.is_some();
-        let mut near = match saved {
-            Some(near) => near,
-            None => near_groups(corpus, whole.as_ref(), rules, limits)?,
+        let indexing = watch.cpu_seconds();
+        anyhow::Ok(SideResults { indexing, ..look_at(job, snapshot.as_ref(), &half) })
+    };
+    let kept_and_tables = || {
+        let kept = || {
+            let watch = Stopwatch::of_thread();
+            (keep_documents(job, corpus, clusters, &half), watch.cpu_seconds())
         };
-        if let Some(journal) = limits.journal.filter(|_| !is_saved) {
-            journal.seal(DECIDED, |out| near.save(out))?;
-        }
-        if self.near() != Near::Equal {
-            stages.insert("candidates", near.seconds.0);
-            stages.insert("verify", near.seconds.1);
-        }
-        let watch = Stopwatch::start();
-        let clusters = Clusters::of(&corpus.grouped, &mut near, rules, corpus.history)?;
-        stages.add("cluster", watch);
-        Ok((near, clusters, whole.filter(|_| is_result)))
+        let tables = || {
+            let watch = Stopwatch::of_thread();
+            let has_history = !job.scope.against.is_empty();
+            let noted = job.annotated();
+            let found = (near, clusters, noted.as_ref().map(|noted| (noted, job.results.compress)));
+            let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
+            let pairs = pairs.and_then(|pairs| {
+                let path = half.folder.join(layout::CONTAINED);
+                contained.as_ref().map_or(Ok(()), |found| write_contained(corpus, found, &path))?;
+                let revisits =
+                    job.results.adds(Also::Revisits).then(|| write_revisits(corpus, clusters, half.folder));
+                Ok((pairs, write_hosts(corpus, clusters, &half)?, revisits.transpose()?))
+            });
+            (pairs, watch.cpu_seconds())
+        };
+        rayon::join(kept, tables)
+    };
+    let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
+    let (aside, (kept_files, mut digests), ((pairs, annotated_files, of_tables), hosts, revisits)) =
+        (aside?, kept?, pairs?);
+    digests.extend(of_tables);
+    let watch = Stopwatch::start();
+    if let Some(figures) = aside.figures
+        && let Err(error) =
+            write_page(job, figures.with_hosts(hosts.clone()), corpus, clusters, limits.folder)
+    {
+        note_no_page(&error, limits.observer);
     }
+    stages.add_seconds("index", aside.indexing);
+    stages.insert("report", aside.looking + watch.cpu_seconds());
+    stages.insert("write", keeping + tabling);
+    let contained = contained.as_ref().map(|found| found.len() as u64);
+    Ok(WrittenResults { contained, hosts, revisits, pairs, kept_files, annotated_files, digests })
+}
 
-    /// Computes the figures about the index for the HTML report, if there is an index.
-    fn look(&self, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
-        let looking = Stopwatch::of_thread();
-        let options = VerifyOptions { threshold: self.threshold(), max_bucket: PAGE_BUCKET };
-        // The index is still in the temporary folder.
-        let path = limits.folder.join(layout::INDEX);
-        // The other threads write the tables at the same time.
-        let threads = (rayon::current_num_threads() / 2).max(1);
-        let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-        // If the report fails, the other results are kept.
-        let figures = snapshot.and_then(|snapshot| {
-            look(snapshot, &path, options, resources, ClusterSource::Added)
-                .map_err(|error| note_no_page(&error, limits.observer))
-                .ok()
-        });
-        SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
+/// Writes the kept documents, unless the stopped run already did. Returns the names of the files, and the digests of
+/// the files that were written.
+fn keep_documents(
+    job: &Dedup,
+    corpus: &Corpus,
+    clusters: &Clusters,
+    limits: &JoinLimits<'_>,
+) -> anyhow::Result<(Vec<String>, Digests)> {
+    // After this pass no line is read, unless `annotated` files or revisit records are written, too.
+    let last = !job.results.adds(Also::Annotated) && !job.results.adds(Also::Revisits);
+    if let Some(journal) = limits.journal
+        && let Some(mut names) = journal.files(KEPT)?
+    {
+        names.retain(|name| is_name_of_kept(name));
+        return Ok((names, Digests::new()));
     }
+    let files =
+        write_kept(corpus, clusters, (job.sized().as_ref(), last), (limits.folder, job.results.compress))?;
+    let (mut names, mut digests) = (Vec::new(), Digests::new());
+    for WrittenFile { name, digest, keys } in files {
+        digests.extend(keys.map(|keys| (format!("{name}{SUFFIX_OF_KEYS}"), keys)));
+        digests.insert(name.clone(), digest);
+        names.push(name);
+    }
+    if let Some(journal) = limits.journal {
+        journal.seal_files(KEPT, &digests.keys().cloned().collect::<Vec<_>>())?;
+    }
+    Ok((names, digests))
+}
 
-    /// Writes the HTML report with the clusters.
-    fn write_page(
-        &self,
-        figures: Figures,
-        corpus: &Corpus,
-        clusters: &Clusters,
-        folder: &Path,
-    ) -> anyhow::Result<()> {
-        let near = match self.near() {
-            Near::Within(within) => format!("fingerprints within {within} bits"),
-            Near::Containment(share) => format!("{share} or more of a document in a larger one, counted"),
-            near => format!("a resemblance of {near} or more, counted"),
-        };
-        let near = match &self.scope.inside {
-            Some(field) => format!("{near}, inside a value of {field}"),
-            None => near,
-        };
-        let figures = figures.named(&self.results.out).with_clusters(clusters.for_a_page(corpus, near)?);
-        write(&folder.join(layout::REPORT), &figures)
-    }
+/// Computes the figures about the index for the HTML report, if there is an index.
+fn look_at(job: &Dedup, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
+    let looking = Stopwatch::of_thread();
+    let options = VerifyOptions { threshold: job.threshold(), max_bucket: PAGE_BUCKET };
+    // The index is still in the temporary folder.
+    let path = limits.folder.join(layout::INDEX);
+    // The other threads write the tables at the same time.
+    let threads = (rayon::current_num_threads() / 2).max(1);
+    let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
+    // If the report fails, the other results are kept.
+    let figures = snapshot.and_then(|snapshot| {
+        look(snapshot, &path, options, resources, ClusterSource::Added)
+            .map_err(|error| note_no_page(&error, limits.observer))
+            .ok()
+    });
+    SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
+}
 
-    /// Returns the rules that decide which groups are kept; `priority` gives the order of the groups.
-    fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
-        KeepRules {
-            order: priority.order.as_deref(),
-            firsts: &priority.firsts[..],
-            fixed: corpus.history_groups,
-            near: self.near(),
-            most_comparisons: self.rule.max_work,
-        }
-    }
+/// Writes the HTML report with the clusters.
+fn write_page(
+    job: &Dedup,
+    figures: Figures,
+    corpus: &Corpus,
+    clusters: &Clusters,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let near = match job.near() {
+        Near::Within(within) => format!("fingerprints within {within} bits"),
+        Near::Containment(share) => format!("{share} or more of a document in a larger one, counted"),
+        near => format!("a resemblance of {near} or more, counted"),
+    };
+    let near = match &job.scope.inside {
+        Some(field) => format!("{near}, inside a value of {field}"),
+        None => near,
+    };
+    let figures = figures.named(&job.results.out).with_clusters(clusters.for_a_page(corpus, near)?);
+    write(&folder.join(layout::REPORT), &figures)
 }
 
 /// Size of a bucket above which the page does not compare all of its documents with each other.

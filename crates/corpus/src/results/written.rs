@@ -13,8 +13,7 @@ use twindex::{Index, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::InvalidOptions;
-use crate::input::kept::keys::is_name_of_keys;
-use crate::input::kept::names::is_name_of_kept;
+use crate::input::kept::files::{is_name_of_kept, is_name_of_keys};
 use crate::results::compared::INSIDE;
 use crate::results::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files};
 use crate::work::file::FileDigest;

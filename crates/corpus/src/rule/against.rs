@@ -19,7 +19,7 @@ use twindex::sys::MemoryBudget;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
-use crate::input::kept::names::is_name_of_kept;
+use crate::input::kept::files::is_name_of_kept;
 use crate::input::options::{InputFormat, InputOptions};
 use crate::results::compared;
 use crate::results::layout::{INDEX, TABLES_OF_REMOVED, for_each_row, kept_files};
@@ -30,7 +30,7 @@ use crate::rule::score::ScoreKind;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::sketching::documents::DocumentScratch;
-use crate::stored::dropped::{Dropped, MeasuredNearness};
+use crate::stored::corpus::{Dropped, MeasuredNearness};
 use crate::work::observer::Observer;
 use crate::work::tsv;
 
@@ -67,6 +67,75 @@ pub enum HistoryKind {
 }
 
 impl EarlierResults {
+    /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
+    pub(crate) fn open(
+        job: &Dedup,
+        params: &Params,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<EarlierResults> {
+        let mut folders = Vec::new();
+        for path in &job.scope.against {
+            check_history(job, path, observer)?;
+            folders.extend((results_of(path).as_deref() == Some(path)).then(|| path.clone()));
+        }
+        let open = |question| -> anyhow::Result<EarlierResults> {
+            if let Some(file) = job.scope.against.iter().find(|path| path.is_file()) {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: is a file of documents, and this run compares with an index: name the index",
+                    file.display()
+                ))
+                .into());
+            }
+            let open = |path: &PathBuf| ComparedIndex::open(path, question, params);
+            Ok(EarlierResults::by_indexes(job.scope.against.iter().map(open).collect::<anyhow::Result<_>>()?))
+        };
+        let opened = match job.near() {
+            _ if job.scope.against.is_empty() => EarlierResults::default(),
+            Near::Within(within) => open(NearCondition::Within(within.into()))?,
+            _ => EarlierResults::counted(job, params)?,
+        };
+        Ok(EarlierResults { folders, ..opened })
+    }
+
+    /// Returns the histories of a run that only queries indexes.
+    fn by_indexes(indexes: Vec<ComparedIndex>) -> EarlierResults {
+        let used =
+            indexes.iter().map(|index| HistoryUsed { path: index.path.clone(), kind: HistoryKind::Index });
+        EarlierResults { used: used.collect(), indexes, ..EarlierResults::default() }
+    }
+
+    /// Opens the histories for a run that computes exact resemblance.
+    fn counted(job: &Dedup, params: &Params) -> anyhow::Result<EarlierResults> {
+        let read = |why: Option<anyhow::Error>| {
+            let history = History::open(&job.scope.against, &job.scope.texts, &job.input_options()?);
+            let history = match (history, why) {
+                (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
+                (history, _) => history,
+            }?;
+            let files = history.texts.iter().flat_map(|texts| &texts.files);
+            let used =
+                files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
+            Ok(EarlierResults { history: Some(history), used, ..EarlierResults::default() })
+        };
+        // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
+        let is_by_sets = matches!(job.near(), Near::Resemblance(_))
+            && job.rule.max_work.is_none()
+            && job.scope.texts.is_empty()
+            && !job.scope.against.iter().any(|path| path.is_file());
+        if !is_by_sets {
+            return read(None);
+        }
+        let inside = job.scope.inside.as_deref();
+        let open = |path: &PathBuf| {
+            let against = ComparedIndex::open(path, NearCondition::Counted(job.threshold()), params)?;
+            against.inside(path, inside)
+        };
+        match job.scope.against.iter().map(open).collect() {
+            Ok(indexes) => Ok(Self::by_indexes(indexes)),
+            Err(why) => read(Some(why)),
+        }
+    }
+
     /// Returns the keys of the indexes, and those of the documents that the runs of results folders removed. The keys of
     /// histories whose texts are read are added when they are. Listed keys count against `budget`.
     pub(crate) fn keys(&self, budget: &MemoryBudget) -> anyhow::Result<EarlierKeys> {
@@ -91,6 +160,45 @@ impl EarlierResults {
         let names = history.texts.iter().map(|texts| shown(&texts.given));
         EarlierKeys::new(indexes.collect(), names.collect())
     }
+}
+
+/// Returns an error if the history at `path` was changed since its run wrote it, or if its run compared documents
+/// inside the values of another field.
+fn check_history(job: &Dedup, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
+    let shown = path.display();
+    let results = results_of(path);
+    let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
+    if results.as_deref() == Some(path) {
+        match run.as_ref().and_then(|run| run.written.as_ref()) {
+            Some(written) => written.check(path, Check::Modified)?,
+            None => observer.note(&format!(
+                "--against {shown}: its run did not record what it wrote, so whether its index and its kept documents \
+                 belong together is not known"
+            )),
+        }
+    }
+    let own = job.scope.inside.as_deref();
+    let recorded = if run.is_none() && path.is_dir() { compared::recorded(path)? } else { None };
+    let made = run.as_ref().map(RunFile::inside).or(recorded.as_deref().map(Some));
+    let why = if let Some(made) = made {
+        compared::difference(made, own)
+    } else {
+        // Only the index itself shows how it was made.
+        let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
+        match (stores_values.map(|index| index.params().values), own) {
+            (Some(true), None) => Some(
+                "stores the value of a field of each document, and this run compares all documents; give the \
+                 --inside with which it was made"
+                    .to_owned(),
+            ),
+            (Some(false), Some(own)) => Some(format!(
+                "does not store the values of {own}, inside which this run compares; leave out --inside"
+            )),
+            _ => None,
+        }
+    };
+    let Some(why) = why else { return Ok(()) };
+    Err(InvalidOptions::new(format!("--against {shown}: {why}")).into())
 }
 
 /// Passes the key of each document that the run of a results folder removed to `each`. `pairs.tsv` lists the documents
@@ -124,112 +232,6 @@ pub(crate) fn results_of(path: &Path) -> Option<PathBuf> {
     let parent = resolved.parent()?;
     (if resolved.is_dir() { name == INDEX } else { is_name_of_kept(name) } && is_results(parent))
         .then(|| parent.to_owned())
-}
-
-impl Dedup {
-    /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
-    pub(crate) fn past(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<EarlierResults> {
-        let mut folders = Vec::new();
-        for path in &self.scope.against {
-            self.check_history(path, observer)?;
-            folders.extend((results_of(path).as_deref() == Some(path)).then(|| path.clone()));
-        }
-        let open = |question| -> anyhow::Result<EarlierResults> {
-            if let Some(file) = self.scope.against.iter().find(|path| path.is_file()) {
-                return Err(InvalidOptions::new(format!(
-                    "--against {}: is a file of documents, and this run compares with an index: name the index",
-                    file.display()
-                ))
-                .into());
-            }
-            let open = |path: &PathBuf| ComparedIndex::open(path, question, params);
-            Ok(Self::by_indexes(self.scope.against.iter().map(open).collect::<anyhow::Result<_>>()?))
-        };
-        let opened = match self.near() {
-            _ if self.scope.against.is_empty() => EarlierResults::default(),
-            Near::Within(within) => open(NearCondition::Within(within.into()))?,
-            _ => self.counted_past(params)?,
-        };
-        Ok(EarlierResults { folders, ..opened })
-    }
-
-    /// Returns the histories of a run that only queries indexes.
-    fn by_indexes(indexes: Vec<ComparedIndex>) -> EarlierResults {
-        let used =
-            indexes.iter().map(|index| HistoryUsed { path: index.path.clone(), kind: HistoryKind::Index });
-        EarlierResults { used: used.collect(), indexes, ..EarlierResults::default() }
-    }
-
-    /// Returns an error if the history at `path` was changed since its run wrote it, or if its run compared documents
-    /// inside the values of another field.
-    fn check_history(&self, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
-        let shown = path.display();
-        let results = results_of(path);
-        let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
-        if results.as_deref() == Some(path) {
-            match run.as_ref().and_then(|run| run.written.as_ref()) {
-                Some(written) => written.check(path, Check::Modified)?,
-                None => observer.note(&format!(
-                    "--against {shown}: its run did not record what it wrote, so whether its index and its kept documents \
-                     belong together is not known"
-                )),
-            }
-        }
-        let own = self.scope.inside.as_deref();
-        let recorded = if run.is_none() && path.is_dir() { compared::recorded(path)? } else { None };
-        let made = run.as_ref().map(RunFile::inside).or(recorded.as_deref().map(Some));
-        let why = if let Some(made) = made {
-            compared::difference(made, own)
-        } else {
-            // Only the index itself shows how it was made.
-            let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
-            match (stores_values.map(|index| index.params().values), own) {
-                (Some(true), None) => Some(
-                    "stores the value of a field of each document, and this run compares all documents; give the \
-                     --inside with which it was made"
-                        .to_owned(),
-                ),
-                (Some(false), Some(own)) => Some(format!(
-                    "does not store the values of {own}, inside which this run compares; leave out --inside"
-                )),
-                _ => None,
-            }
-        };
-        let Some(why) = why else { return Ok(()) };
-        Err(InvalidOptions::new(format!("--against {shown}: {why}")).into())
-    }
-
-    /// Opens the histories for a run that computes exact resemblance.
-    fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
-        let read = |why: Option<anyhow::Error>| {
-            let history = History::open(&self.scope.against, &self.scope.texts, &self.input_options()?);
-            let history = match (history, why) {
-                (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
-                (history, _) => history,
-            }?;
-            let files = history.texts.iter().flat_map(|texts| &texts.files);
-            let used =
-                files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
-            Ok(EarlierResults { history: Some(history), used, ..EarlierResults::default() })
-        };
-        // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
-        let is_by_sets = matches!(self.near(), Near::Resemblance(_))
-            && self.rule.max_work.is_none()
-            && self.scope.texts.is_empty()
-            && !self.scope.against.iter().any(|path| path.is_file());
-        if !is_by_sets {
-            return read(None);
-        }
-        let inside = self.scope.inside.as_deref();
-        let open = |path: &PathBuf| {
-            let against = ComparedIndex::open(path, NearCondition::Counted(self.threshold()), params)?;
-            against.inside(path, inside)
-        };
-        match self.scope.against.iter().map(open).collect() {
-            Ok(indexes) => Ok(Self::by_indexes(indexes)),
-            Err(why) => read(Some(why)),
-        }
-    }
 }
 
 /// A history whose texts are read again.

@@ -8,11 +8,11 @@ use anyhow::Context;
 use serde::Serialize;
 use twindex::Params;
 use twindex::sketch::{IdfTable, LeftOut, Sketcher};
-use twindex_passages::Boilerplate;
 
-use crate::boilerplate::{self, BOILERPLATE, SpanCriteria, digest};
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
+use crate::passages::boilerplate::count::{self, BOILERPLATE, SpanCriteria, digest};
+use crate::passages::boilerplate::list::Boilerplate;
 use crate::results::folder::{MadeFolders, OutputFolder, temporary_folder};
 use crate::rule::against::results_of;
 use crate::settings::job::Dedup;
@@ -60,6 +60,53 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
+    /// Returns the list of ignored spans: the given list, the list of the history, or a new one built from the input
+    /// documents.
+    pub(crate) fn open(
+        job: &Dedup,
+        documents: &Documents,
+        params: &Params,
+        out: &OutputFolder<'_>,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Option<Self>> {
+        let asked = job.rule.without_boilerplate.as_ref();
+        let known = match asked {
+            Some(BoilerplateSpans::List(path)) => Some(count::open(path)?),
+            _ => spans_of_history(job)?,
+        };
+        if let Some(list) = known {
+            let (more_than, words) = match asked {
+                Some(BoilerplateSpans::SharedBy { more_than, words }) => (Some(*more_than), *words),
+                _ => (None, None),
+            };
+            count::check(&list, words, more_than)?;
+            if more_than.is_none() {
+                observer.note(&format!(
+                    "{} spans that more than {} documents share do not count, by the list {}",
+                    count(list.len() as u64),
+                    count(list.counted().more_than.into()),
+                    list.path().display()
+                ));
+            }
+            return Ok(Some(Self::of(list)));
+        }
+        let Some((more_than, words)) = asked.and_then(BoilerplateSpans::shared) else { return Ok(None) };
+        let watch = Stopwatch::start();
+        let made = out.make_parents()?;
+        made.sync()?;
+        let folder = temporary_folder(out.parent())?;
+        let half_done = observer.half_done(folder.path());
+        let asked = SpanCriteria {
+            words,
+            more_than,
+            repeated_keys: job.scope.repeated_keys,
+            memory: job.resources.memory,
+        };
+        let list = count::count(documents, &params.shingling, asked, folder.path(), observer);
+        let list = list.map_err(|error| job.with_memory_advice(error))?;
+        Ok(Some(Self { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
+    }
+
     fn of(list: Arc<Boilerplate>) -> Self {
         Self { list, watch: None, _scratch: None }
     }
@@ -69,7 +116,7 @@ impl Spans {
         params: &Params,
         table: Option<&Arc<IdfTable>>,
     ) -> twindex::Result<Sketcher> {
-        boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
+        count::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
     /// Returns the statistics before any document was added.
@@ -103,100 +150,51 @@ impl Spans {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        boilerplate::copy(&self.list, folder)
+        count::copy(&self.list, folder)
     }
 }
 
-impl Dedup {
-    /// Returns the list of ignored spans: the given list, the list of the history, or a new one built from the input
-    /// documents.
-    pub(crate) fn spans(
-        &self,
-        documents: &Documents,
-        params: &Params,
-        out: &OutputFolder<'_>,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Option<Spans>> {
-        let asked = self.rule.without_boilerplate.as_ref();
-        let known = match asked {
-            Some(BoilerplateSpans::List(path)) => Some(boilerplate::open(path)?),
-            _ => self.spans_of_history()?,
-        };
-        if let Some(list) = known {
-            let (more_than, words) = match asked {
-                Some(BoilerplateSpans::SharedBy { more_than, words }) => (Some(*more_than), *words),
-                _ => (None, None),
-            };
-            boilerplate::check(&list, words, more_than)?;
-            if more_than.is_none() {
-                observer.note(&format!(
-                    "{} spans that more than {} documents share do not count, by the list {}",
-                    count(list.len() as u64),
-                    count(list.counted().more_than.into()),
-                    list.path().display()
-                ));
-            }
-            return Ok(Some(Spans::of(list)));
-        }
-        let Some((more_than, words)) = asked.and_then(BoilerplateSpans::shared) else { return Ok(None) };
-        let watch = Stopwatch::start();
-        let made = out.make_parents()?;
-        made.sync()?;
-        let folder = temporary_folder(out.parent())?;
-        let half_done = observer.half_done(folder.path());
-        let asked = SpanCriteria {
-            words,
-            more_than,
-            repeated_keys: self.scope.repeated_keys,
-            memory: self.resources.memory,
-        };
-        let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
-        let list = list.map_err(|error| self.with_memory_advice(error))?;
-        Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
+/// Returns the list that was ignored when the history was built; `None` if there was none.
+fn spans_of_history(job: &Dedup) -> anyhow::Result<Option<Arc<Boilerplate>>> {
+    if job.near() == Near::Equal {
+        return Ok(None);
     }
-
-    /// Returns the list that was ignored when the history was built; `None` if there was none.
-    fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
-        if self.near() == Near::Equal {
-            return Ok(None);
-        }
-        let mut found: Option<Arc<Boilerplate>> = None;
-        for (number, path) in self.scope.against.iter().enumerate() {
-            let is_index = path.join("CURRENT").is_file();
-            let of_this = match results_of(path) {
-                Some(results) if !is_index => boilerplate::of_results(&results),
-                _ => made_without(path),
-            };
-            let list = of_this.as_deref().map(boilerplate::open).transpose()?;
-            if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
-                return Err(InvalidOptions::new(format!(
-                    "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
-                    path.display(),
-                    self.scope.against[0].display()
-                ))
-                .into());
-            }
-            found = list;
-        }
-        if found.is_none()
-            && let (Some(spans), Some(path)) = (&self.rule.without_boilerplate, self.scope.against.first())
-        {
-            path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
+    let mut found: Option<Arc<Boilerplate>> = None;
+    for (number, path) in job.scope.against.iter().enumerate() {
+        let is_index = path.join("CURRENT").is_file();
+        let of_this = match results_of(path) {
+            Some(results) if !is_index => count::of_results(&results),
+            _ => made_without(path),
+        };
+        let list = of_this.as_deref().map(count::open).transpose()?;
+        if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
             return Err(InvalidOptions::new(format!(
-                "--without-boilerplate {spans}: {} has no list of spans, so that all of its words count; leave it out, \
-                 or name the list with which it was made: --without-boilerplate @FILE",
-                path.display()
+                "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
+                path.display(),
+                job.scope.against[0].display()
             ))
             .into());
         }
-        Ok(found)
+        found = list;
     }
+    if found.is_none()
+        && let (Some(spans), Some(path)) = (&job.rule.without_boilerplate, job.scope.against.first())
+    {
+        path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
+        return Err(InvalidOptions::new(format!(
+            "--without-boilerplate {spans}: {} has no list of spans, so that all of its words count; leave it out, \
+             or name the list with which it was made: --without-boilerplate @FILE",
+            path.display()
+        ))
+        .into());
+    }
+    Ok(found)
 }
 
 /// Returns the path of the list that an index ignores; `None` if it ignores none.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
-    params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
+    params.shingling.boilerplate.and_then(|_| count::of_index(index))
 }
 
 /// Returns the sketcher of a results folder whose parameters refer to a boilerplate list, and to `table` if there is one.
@@ -205,11 +203,11 @@ pub(crate) fn sketcher_of_results(
     params: &Params,
     table: Option<Arc<IdfTable>>,
 ) -> anyhow::Result<Sketcher> {
-    let Some(path) = boilerplate::of_results(out) else {
+    let Some(path) = count::of_results(out) else {
         anyhow::bail!(
             "{}: has no file {BOILERPLATE}, the list of spans that did not count; nothing can be counted again",
             out.display()
         );
     };
-    Ok(boilerplate::sketcher_with(params, table, boilerplate::open(&path)?)?)
+    Ok(count::sketcher_with(params, table, count::open(&path)?)?)
 }

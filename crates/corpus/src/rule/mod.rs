@@ -2,7 +2,6 @@
 
 pub(crate) mod against;
 pub(crate) mod clusters;
-pub(crate) mod contained;
 pub(crate) mod decide;
 pub(crate) mod left_out;
 pub(crate) mod near;

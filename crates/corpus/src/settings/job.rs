@@ -1,29 +1,29 @@
 //! The settings of `dedup`: checks them for contradictions and derives the parameters of a run from them.
 
-use std::collections::HashMap;
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
 use twindex::Params;
 use twindex::params::{Near as NearInIndex, SimhashWeights, WeightUnit};
 use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 
 use crate::error::InvalidOptions;
-use crate::input::documents::Documents;
 use crate::input::fields::deciding::{DecidingFields, inside_of};
 use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
 use crate::input::options::InputOptions;
 use crate::rule::repeated::RepeatedKeys;
-use crate::settings::declared::AnySettings;
+use crate::settings::declared::{AnySettings, read_json, to_json};
 use crate::settings::near::{Near, THRESHOLD};
 use crate::settings::reading::{Fingerprints, Reading};
 use crate::settings::resources::Resources;
 use crate::settings::results::{Also, IndexOf, Results};
-use crate::settings::rule::{Keep, Rule, Weights};
+use crate::settings::rule::{BoilerplateSpans, Keep, Rule, Weights};
 use crate::settings::scope::Scope;
 use crate::settings::text::TextOptions;
+use crate::settings::value::Value;
 use crate::sketching::sets::{self, IDF_WITHOUT_TABLE, UNIT_OF_WHOLE_WEIGHTS};
 use crate::sketching::{contents, sharing};
 use crate::work::observer::Observer;
@@ -327,36 +327,6 @@ impl Dedup {
         }
     }
 
-    /// Opens the input documents without reading them. If only equal texts are duplicates, texts are compared after the
-    /// requested normalization and folding.
-    pub(crate) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
-        self.check_named_once()?;
-        let mut documents = self.open_inputs()?;
-        if self.near() == Near::Equal {
-            documents.compare_normalised(&params.shingling)?;
-        } else if let Some(dropped) = params.shingling.tokens.dropped() {
-            let tokens = params.shingling.tokens;
-            documents
-                .set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
-        }
-        Ok(documents)
-    }
-
-    /// Returns an error if an input is named twice, since each of its documents would be a duplicate of itself.
-    fn check_named_once(&self) -> anyhow::Result<()> {
-        let mut seen = HashMap::new();
-        for path in &self.reading.inputs {
-            // A path that cannot be resolved is reported when it is opened.
-            let Ok(resolved) = fs::canonicalize(path) else { continue };
-            if let Some(first) = seen.insert(resolved, path) {
-                let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
-                let shown = path.display();
-                return Err(anyhow!("{shown}: the input is named twice{again}, name it once"));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns whether the run writes an index to the results folder, and the HTML report about it.
     #[must_use]
     pub fn writes_index(&self) -> bool {
@@ -393,5 +363,77 @@ impl Dedup {
             builder = if self.scope.inside.is_some() { builder.values() } else { builder };
         }
         Ok(builder.build()?)
+    }
+
+    /// Returns whether the method compares sets of shingles.
+    pub(crate) fn holds_sets(&self) -> bool {
+        self.near().threshold().is_some()
+    }
+
+    /// Returns whether near documents are found by comparing texts, not fingerprints.
+    pub(crate) fn counts(&self) -> bool {
+        self.near().within().is_none()
+    }
+
+    /// Returns the files and folders that a run reads in addition to the inputs.
+    pub(crate) fn other_files(&self) -> Vec<PathBuf> {
+        let spans = match &self.rule.without_boilerplate {
+            Some(BoilerplateSpans::List(path)) => Some(path),
+            _ => None,
+        };
+        self.scope
+            .against
+            .iter()
+            .chain(&self.scope.texts)
+            .chain(&self.scope.idf)
+            .chain(spans)
+            .cloned()
+            .chain(self.text.file())
+            .collect()
+    }
+
+    /// Reads the settings of an earlier run from its `run.json`, or from a file like it in which only `settings` is
+    /// needed.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has a setting that does not exist, with the name that is most like it. The run was
+    /// begun in another folder and a path is relative.
+    pub fn of_file(path: &Path) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct JobFile {
+            directory: Option<String>,
+            settings: Map<String, Json>,
+        }
+        let read = || -> anyhow::Result<Self> {
+            let json = std::fs::read(path).context("cannot be read")?;
+            let file: JobFile = serde_json::from_slice(&json)?;
+            let mut job = Self::default();
+            read_json(&mut job.settings_mut(), &file.settings)?;
+            if let Some(directory) = file.directory {
+                let directory = PathBuf::parse(directory.as_ref()).map_err(anyhow::Error::msg)?;
+                let paths = job.reading.inputs.iter().chain(&job.scope.against).chain(&job.scope.texts);
+                let mut paths = paths.chain(&job.scope.idf).chain(std::iter::once(&job.results.out));
+                let relative = paths.find(|path| path.is_relative() && path.as_os_str() != "-");
+                if let Some(relative) =
+                    relative.filter(|_| std::env::current_dir().ok() != Some(directory.clone()))
+                {
+                    anyhow::bail!(
+                        "its run was begun in the folder {}, and {} is relative to it: go there to run it again",
+                        directory.display(),
+                        relative.display()
+                    );
+                }
+            }
+            Ok(job)
+        };
+        read().with_context(|| format!("--job {}", path.display()))
+    }
+
+    /// Returns the settings that are not the default, as a file for [`of_file`](Self::of_file) has them.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let file = serde_json::json!({ "settings": to_json(self.settings().into_iter().flat_map(AnySettings::changed)) });
+        serde_json::to_string_pretty(&file).unwrap_or_default()
     }
 }

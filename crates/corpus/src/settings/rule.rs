@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use twindex::params::WeightUnit;
 
-use crate::boilerplate::BOILERPLATE_WORDS;
+use crate::passages::boilerplate::count::BOILERPLATE_WORDS;
 use crate::settings::declared::settings;
 use crate::settings::near::Near;
 use crate::settings::value::{Value, choices};

@@ -7,10 +7,10 @@ use twindex::params::{MinhashWeights, Shingling, Tokens, WeightUnit};
 use twindex::sketch::occurrences::set_apart;
 use twindex::sketch::{Buffers, IdfTable, LeavesOut, LeftOut, Scratch, Shingler, Sketch, whole};
 use twindex::{Error, Params, Sketcher};
-use twindex_passages::Boilerplate;
 
 use crate::error::InvalidOptions;
 use crate::input::fields::features::Features;
+use crate::passages::boilerplate::list::Boilerplate;
 use crate::settings::rule::Weights;
 
 /// Returns the weights as an index parameter. [`Weights::Idf`] needs a table.

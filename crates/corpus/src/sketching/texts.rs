@@ -8,9 +8,9 @@ use twindex::sketch::{Sketch, pack};
 use twindex::{Index, KeyBuf, Snapshot};
 use twindex_join::ShingleSets;
 
-use crate::boilerplate;
 use crate::input::documents::Documents;
 use crate::input::options::InputOptions;
+use crate::passages::boilerplate::count;
 use crate::sketching::contents;
 use crate::sketching::documents::{SketchOptions, for_each_shingled};
 use crate::work::observer::Observer;
@@ -55,7 +55,7 @@ impl Texts {
         let mut documents = Documents::open_part(inputs, options)?;
         let progress = observer.begin("reading texts", documents.total_bytes());
         let want = SketchOptions { shingles: true, ..SketchOptions::default() };
-        let sketcher = boilerplate::sketcher(index, None)?;
+        let sketcher = count::sketcher(index, None)?;
         for_each_shingled(&mut documents, &sketcher, &want, &*progress, |one, shingles| {
             if !wanted(&one.key) {
                 return Ok(());

@@ -1,28 +1,300 @@
 //! Opens the inputs of a run, and reads all documents into the corpus.
 
-use crate::input::documents::Documents;
-use crate::input::options::InputKinds;
-use crate::results::layout::kept_files;
-use crate::settings::job::Dedup;
-use crate::settings::results::Also;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-impl Dedup {
-    /// Opens the input documents without reading them. Options for reading also apply to the texts of the history.
-    pub(crate) fn open_inputs(&self) -> anyhow::Result<Documents> {
-        let options = self.input_options()?;
-        let documents = Documents::open_part(&self.reading.inputs, &options)?;
-        let kinds = documents.kinds();
-        kinds.check_revisits(self.results.adds(Also::Revisits))?;
-        kinds.check_compression(self.results.compress.is_some(), false)?;
-        let history = if self.scope.texts.is_empty() {
-            // A folder that has no results is reported when the history is opened.
-            let kept =
-                self.scope.against.iter().filter_map(|folder| kept_files(folder).ok().flatten()).flatten();
-            InputKinds::of_names(kept)
-        } else {
-            Documents::kinds_of(&self.scope.texts, &options)?
-        };
-        kinds.and(history).check(&options)?;
-        Ok(documents)
+use anyhow::{Context, anyhow, bail};
+use twindex::{Params, Sketch, Sketcher};
+use twindex_join::ReferenceSets;
+
+use crate::input::documents::Documents;
+use crate::input::options::{InputKinds, InputOptions};
+use crate::journal::folder::Journal;
+use crate::journal::resume::{JournaledChunks, words_taker};
+use crate::results::layout::kept_files;
+use crate::rule::against::{ComparedIndex, EarlierResults, History};
+use crate::rule::left_out::LeftOutReport;
+use crate::rule::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
+use crate::settings::job::Dedup;
+use crate::settings::near::Near;
+use crate::settings::results::Also;
+use crate::sketching::documents::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
+use crate::stored::corpus::Corpus;
+use crate::stored::groups::{Anchors, NewSet, SetHeader, shingles_inside};
+use crate::stored::sketches::{Sketched, Sketches};
+use crate::work::observer::Observer;
+use crate::work::watch::{Stages, Stopwatch};
+
+/// Opens the input documents without reading them. If only equal texts are duplicates, texts are compared after the
+/// requested normalization and folding.
+pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
+    check_named_once(job)?;
+    let mut documents = open_inputs(job)?;
+    if job.near() == Near::Equal {
+        documents.compare_normalised(&params.shingling)?;
+    } else if let Some(dropped) = params.shingling.tokens.dropped() {
+        let tokens = params.shingling.tokens;
+        documents.set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
     }
+    Ok(documents)
+}
+
+/// Returns an error if an input is named twice, since each of its documents would be a duplicate of itself.
+fn check_named_once(job: &Dedup) -> anyhow::Result<()> {
+    let mut seen = HashMap::new();
+    for path in &job.reading.inputs {
+        // A path that cannot be resolved is reported when it is opened.
+        let Ok(resolved) = fs::canonicalize(path) else { continue };
+        if let Some(first) = seen.insert(resolved, path) {
+            let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
+            let shown = path.display();
+            return Err(anyhow!("{shown}: the input is named twice{again}, name it once"));
+        }
+    }
+    Ok(())
+}
+
+/// Opens the input documents without reading them. Options for reading also apply to the texts of the history.
+fn open_inputs(job: &Dedup) -> anyhow::Result<Documents> {
+    let options = job.input_options()?;
+    let documents = Documents::open_part(&job.reading.inputs, &options)?;
+    let kinds = documents.kinds();
+    kinds.check_revisits(job.results.adds(Also::Revisits))?;
+    kinds.check_compression(job.results.compress.is_some(), false)?;
+    let history = if job.scope.texts.is_empty() {
+        // A folder that has no results is reported when the history is opened.
+        let kept = job.scope.against.iter().filter_map(|folder| kept_files(folder).ok().flatten()).flatten();
+        InputKinds::of_names(kept)
+    } else {
+        Documents::kinds_of(&job.scope.texts, &options)?
+    };
+    kinds.and(history).check(&options)?;
+    Ok(documents)
+}
+
+/// The indexes of histories that are queried, and the keys of all histories, if there are any.
+type Histories<'h> = (&'h [ComparedIndex], Option<Arc<EarlierKeys>>);
+
+/// The folder, the journal and the observer of a job.
+pub(crate) struct JobFolder<'p> {
+    /// The folder for results and scratch files.
+    pub(crate) folder: &'p Path,
+    /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
+    pub(crate) journal: Option<&'p Journal<'p>>,
+    pub(crate) observer: &'p dyn Observer,
+}
+
+/// The documents of a run, as they are held until it is decided which stay.
+pub(crate) struct ReadDocuments {
+    pub(crate) corpus: Corpus,
+    /// The sketches; `None` if no index is built.
+    pub(crate) sketches: Option<Sketched>,
+    /// Statistics of the ignored text; `None` without a list of boilerplate.
+    pub(crate) left_out: Option<LeftOutReport>,
+    /// Number of documents without words.
+    pub(crate) empty: u64,
+}
+
+/// Reads the texts of the history and all documents: groups equal texts, and stores the set and the sketch of each
+/// text. `left_out` has the statistics of the ignored text, without any document.
+pub(crate) fn read(
+    job: &Dedup,
+    params: &Params,
+    documents: &mut Documents,
+    past: &EarlierResults,
+    (sketcher, left_out): (&Sketcher, Option<LeftOutReport>),
+    JobFolder { folder, journal, observer }: &JobFolder<'_>,
+    stages: &mut Stages,
+) -> anyhow::Result<ReadDocuments> {
+    let watch = Stopwatch::start();
+    let mut left_out = left_out;
+    // Sketches are stored only for an index, of the results or for the search.
+    let is_indexed = job.writes_index() || job.searches_index();
+    let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
+    let mut corpus = empty_corpus(job, (folder, *journal), documents)?;
+    let mut earlier = past.keys(&corpus.grouped.budget)?;
+    if let Some(history) = &past.history {
+        let with = (sketcher, *journal, &mut earlier);
+        let read = read_history(job, history, documents, with, &mut corpus, *observer);
+        read.map_err(|error| job.with_memory_advice(error))?;
+        documents.parser().headers().begin();
+    }
+    let earlier = (!earlier.is_empty()).then(|| Arc::new(earlier));
+    let with = (sketcher, (&past.indexes[..], earlier), *journal);
+    let noted = (sketches.as_mut(), left_out.as_mut());
+    let read = read_documents(job, documents, with, noted, &mut corpus, *observer);
+    let (empty, exact) = read.map_err(|error| job.with_memory_advice(error))?;
+    let sketches = sketches.map(Sketches::finish).transpose()?;
+    corpus.end(!job.counts());
+    let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
+    stages.insert("sketch", (read - exact).max(0.0));
+    stages.insert("exact", exact.min(read));
+    stages.add("read", watch);
+    Ok(ReadDocuments { corpus, sketches, left_out, empty })
+}
+
+/// Reads the documents of the history into the corpus, and adds their keys to `earlier`.
+fn read_history(
+    job: &Dedup,
+    history: &History,
+    documents: &Documents,
+    (sketcher, journal, earlier): (&Sketcher, Option<&Journal<'_>>, &mut EarlierKeys),
+    corpus: &mut Corpus,
+    observer: &dyn Observer,
+) -> anyhow::Result<()> {
+    // Named texts get the keys that they had when they were indexed; keys in results folders are used unchanged.
+    let repeated_keys =
+        if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
+    let budget = Some(corpus.grouped.budget.clone());
+    let wanted = SketchOptions { repeated_keys, budget, ..wanted(job, !job.holds_sets()) };
+    let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
+    let look = |sketch: &Sketch, rest: DocumentScratch<'_>| {
+        Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
+    };
+    let mut found = Vec::new();
+    let corpus = &RefCell::new(corpus);
+    let open = |journal| JournaledChunks::open(journal, "history", corpus, job.holds_sets());
+    let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
+    let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+    for (part, texts) in history.texts.iter().enumerate() {
+        let lists_keys = texts.lists_keys(history);
+        let mut options = InputOptions { format: texts.format, ..job.input_options()? };
+        texts.set_fields(&mut options);
+        options.attached.deciding.is_history = true;
+        // Kept documents of an earlier run may have fields with the names of added fields.
+        options.reserved.clear();
+        let mut documents = documents.open_second(&texts.files, &options)?;
+        corpus.borrow_mut().begin_history(documents.parser().clone());
+        let progress = observer.begin("reading the history", documents.total_bytes());
+        // Sketches of the history are not indexed.
+        let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
+        for_each_remembered(
+            &mut documents,
+            sketcher,
+            &wanted,
+            &*progress,
+            cache,
+            look,
+            |one, (_, header), words| {
+                if !history.has(&one.key, &mut found)? {
+                    return Ok(false);
+                }
+                if lists_keys {
+                    earlier.add(&one.key, part, &corpus.borrow().grouped.budget)?;
+                }
+                corpus.borrow_mut().add_history(one, NewSet::of(header, words))
+            },
+        )?;
+    }
+    kept.map_or(Ok(()), JournaledChunks::finish)?;
+    history.check(&found)
+}
+
+/// Reads all documents into the corpus, and stores their sketches. Returns the number of documents without words,
+/// and the time spent on finding equal texts.
+fn read_documents(
+    job: &Dedup,
+    documents: &mut Documents,
+    (sketcher, (against, earlier), journal): (&Sketcher, Histories<'_>, Option<&Journal<'_>>),
+    (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
+    corpus: &mut Corpus,
+    observer: &dyn Observer,
+) -> anyhow::Result<(u64, Duration)> {
+    let progress = observer.begin("reading", documents.total_bytes());
+    let (mut empty, mut finding_copies) = (0, Duration::ZERO);
+    let shingles = job.near().within().is_none();
+    // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles are counted.
+    let wanted = SketchOptions {
+        repeated_keys: match job.scope.repeated_keys {
+            RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
+            other => other,
+        },
+        budget: Some(corpus.grouped.budget.clone()),
+        earlier: earlier.clone(),
+        ..wanted(job, shingles && !job.holds_sets())
+    };
+    let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
+    let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
+        let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
+        // A document that is removed because of an index is not compared again.
+        let header = leaders.as_ref().filter(|_| near.is_none());
+        let header = header.map(|leaders| encode(leaders, sketch, rest));
+        Ok((near, header))
+    };
+    let corpus = &RefCell::new(corpus);
+    let open = |journal| JournaledChunks::open(journal, "reading", corpus, job.holds_sets());
+    let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
+    let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+    let is_short = sketches.is_none();
+    let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
+    for_each_remembered(
+        documents,
+        sketcher,
+        &wanted,
+        &*progress,
+        cache,
+        look,
+        |one, (near, header), words| {
+            let mut corpus = corpus.borrow_mut();
+            if job.scope.repeated_keys == RepeatedKeys::Error
+                && let Some(history) =
+                    earlier.as_ref().map(|earlier| earlier.find(&one.key)).transpose()?.flatten()
+            {
+                let key = String::from_utf8_lossy(&one.key);
+                bail!("{}: the key `{}` is already in {history}; {OTHERS}", one.place, key.escape_debug());
+            }
+            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
+            if let Some(left_out) = &mut left_out {
+                left_out.add(one);
+            }
+            if let Some(near) = near {
+                return corpus.drop_near(one, &near).map(|()| false);
+            }
+            // Measures wall-clock time: reading the CPU clock is a system call and would take longer than the
+            // measured work.
+            let start = Instant::now();
+            let is_new = corpus.add(one, NewSet::of(header, words))?;
+            finding_copies += start.elapsed();
+            if let Some(sketches) = &mut sketches {
+                let pushed = sketches.push(&one.key, &one.sketch);
+                pushed.with_context(|| format!("{}: cannot index the document", one.place))?;
+            }
+            Ok(is_new)
+        },
+    )?;
+    kept.map_or(Ok(()), JournaledChunks::finish)?;
+    Ok((empty, finding_copies))
+}
+
+/// Returns the data to compute for each document; with `shingles`, also its distinct shingles.
+fn wanted(job: &Dedup, shingles: bool) -> SketchOptions {
+    SketchOptions { shingles, whole: true, memory: Some(job.resources.memory), ..SketchOptions::default() }
+}
+
+/// Creates the corpus for the data of the documents.
+fn empty_corpus(
+    job: &Dedup,
+    (folder, journal): (&Path, Option<&Journal<'_>>),
+    documents: &Documents,
+) -> anyhow::Result<Corpus> {
+    let (parser, memory) = (documents.parser().clone(), job.resources.memory / 4);
+    let sets = journal.map(Journal::sets);
+    let corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
+    if job.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
+}
+
+/// Encodes the set of a new document against the reference sets. The set consists of its shingle hashes, combined with
+/// the value of its `inside` field.
+fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> SetHeader {
+    let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
+    SetHeader::New(leaders.encode(
+        &shingles_inside(shingles, inside),
+        Anchors::of(sketch, inside).as_slice(),
+        delta_scratch,
+        words,
+    ))
 }

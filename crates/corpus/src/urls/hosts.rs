@@ -10,10 +10,11 @@ use std::path::Path;
 use serde::Serialize;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
-use twindex_urls::{Alias, Parts, domain};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::stored::inside::{InsideValues, NO_FIELD};
+use crate::stored::groups::{InsideValues, NO_FIELD};
+use crate::urls::alias::Alias;
+use crate::urls::parts::{Parts, domain};
 use crate::work::file::write_file;
 use crate::work::tsv;
 

@@ -10,11 +10,12 @@ use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::extsort::{Record, Runs, WordRecord, combine};
 use twindex::sys::MemoryBudget;
-use twindex_urls::{Learner, Options, Rules};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::input::jsonl::lines::TableLines;
 use crate::urls::hosts::{HostCounter, Hosts};
+use crate::urls::learn::{Learner, Options};
+use crate::urls::rules::Rules;
 use crate::work::observer::Observer;
 use crate::work::tsv;
 

@@ -9,10 +9,10 @@ use twindex::sketch::{IdfTable, jaccard};
 use twindex::sys::MemoryBudget;
 use twindex::{Index, Params, Sketcher};
 
-use crate::boilerplate::{self, BOILERPLATE};
 use crate::error::InvalidOptions;
 use crate::input::fields::deciding::{DecidingValues, UrlPart};
 use crate::input::options::{InputFormat, InputOptions};
+use crate::passages::boilerplate::count::{self, BOILERPLATE};
 use crate::results::layout::{INDEX, PROOF, RUN, Row, find_rows, for_each_row, kept_files, unescaped};
 use crate::results::run_file::RunFile;
 use crate::rule::against::for_each_removed_key;
@@ -508,7 +508,7 @@ impl Why {
         let table = match known.params.sketch().idf_table()? {
             None => None,
             // The boilerplate list, if there is one, is next to the index.
-            Some(_) if index.is_dir() => return boilerplate::sketcher(&Index::open(index)?, None),
+            Some(_) if index.is_dir() => return count::sketcher(&Index::open(index)?, None),
             Some(_) => Some(self.table(known)?),
         };
         if known.params.shingling.boilerplate.is_some() {

@@ -6,6 +6,8 @@ mod doors;
 mod families;
 mod fuzz_regressions;
 mod histories;
+mod passages;
 mod paths;
 mod resume;
 mod rule;
+mod urls;

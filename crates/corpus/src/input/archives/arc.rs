@@ -14,7 +14,7 @@ use crate::input::archives::stream::{self, ArchiveFormat, ArchiveStream, BadReco
 use crate::input::archives::warc::RecordContent;
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::record::{Fields, Ids, name_conflict};
-use crate::input::open::window::Window;
+use crate::input::open::reader::Window;
 use crate::input::place::Problem;
 use crate::input::text::charset::Charset;
 

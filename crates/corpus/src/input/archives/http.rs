@@ -1,9 +1,9 @@
-//! HTTP responses in web archives: extracts the page, and decodes its content to text.
+//! HTTP responses in web archives: extracts the page, and decodes its content to text. If the header has no content type,
+//! the first bytes show it.
 
 use std::borrow::Cow;
 use std::io::Read;
 
-use crate::input::archives::medium;
 use crate::input::content::Loss;
 use crate::input::open::reader::zstd_within;
 use crate::input::text::charset::{self, Charset, Decoded};
@@ -129,7 +129,7 @@ pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
         };
     }
     let of_type = match of_type {
-        b"" => medium::sniffed(&content).unwrap_or_default(),
+        b"" => sniffed(&content).unwrap_or_default(),
         said => said,
     };
     Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
@@ -193,7 +193,7 @@ fn is_html(medium: &[u8]) -> bool {
 fn is_shown(of_type: &[u8]) -> bool {
     let medium_of = without_parameters(of_type);
     let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
-    is_html(medium_of) || is_text && !medium::is_not_shown(medium_of)
+    is_html(medium_of) || is_text && !is_not_shown(medium_of)
 }
 
 impl HttpPage<'_> {
@@ -264,6 +264,75 @@ pub(crate) fn identity(kind: u8, all: &str) -> Vec<u8> {
 pub(crate) fn is_named_html(path: &std::path::Path) -> bool {
     path.extension()
         .is_some_and(|suffix| ["html", "htm", "xhtml"].iter().any(|name| suffix.eq_ignore_ascii_case(name)))
+}
+
+/// Returns the visible text of an HTML page.
+///
+/// # Errors
+///
+/// This build does not read HTML.
+#[cfg(feature = "html")]
+#[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
+pub(crate) fn page_text(page: &str) -> Result<String, String> {
+    Ok(html::text(page))
+}
+
+#[cfg(not(feature = "html"))]
+pub(crate) fn page_text(_page: &str) -> Result<String, String> {
+    Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
+        .to_owned())
+}
+
+/// Number of bytes at the start of the content that are checked.
+const LOOKED_AT: usize = 1445;
+/// The tags with which a page may begin, after white space. A space or `>` must follow the tag name.
+const TAGS: [&str; 16] = [
+    "<!DOCTYPE HTML",
+    "<HTML",
+    "<HEAD",
+    "<SCRIPT",
+    "<IFRAME",
+    "<H1",
+    "<DIV",
+    "<FONT",
+    "<TABLE",
+    "<A",
+    "<STYLE",
+    "<TITLE",
+    "<B",
+    "<BODY",
+    "<BR",
+    "<P",
+];
+/// The names of script and style types among the text types.
+const NOT_SHOWN: [&str; 8] =
+    ["css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript"];
+
+/// Returns the content type of content that begins with these bytes; `None` if it is not text.
+pub(crate) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
+    let start = &content[..content.len().min(LOOKED_AT)];
+    let text = start.trim_ascii_start();
+    let is_page = text.starts_with(b"<!--") || TAGS.iter().any(|tag| begins_with(text, tag.as_bytes()));
+    let is_marked =
+        [&b"\xef\xbb\xbf"[..], b"\xfe\xff", b"\xff\xfe"].iter().any(|mark| start.starts_with(mark));
+    let is_binary = |byte: &u8| matches!(*byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    match () {
+        () if is_page => Some(b"text/html"),
+        () if is_marked || !start.iter().any(is_binary) => Some(b"text/plain"),
+        () => None,
+    }
+}
+
+fn begins_with(text: &[u8], tag: &[u8]) -> bool {
+    let (start, rest) = text.split_at(text.len().min(tag.len()));
+    start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
+}
+
+/// Returns whether a text type is a type of scripts or styles, which are not documents.
+pub(crate) fn is_not_shown(medium: &[u8]) -> bool {
+    medium
+        .get(5..)
+        .is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }
 
 #[cfg(test)]
@@ -399,21 +468,20 @@ mod tests {
         assert!(text(b"nonsense").is_err());
         assert!(text(b"HTTP/1.1 200 OK\r\nA: b\r\n").is_err());
     }
-}
 
-/// Returns the visible text of an HTML page.
-///
-/// # Errors
-///
-/// This build does not read HTML.
-#[cfg(feature = "html")]
-#[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
-pub(crate) fn page_text(page: &str) -> Result<String, String> {
-    Ok(html::text(page))
-}
-
-#[cfg(not(feature = "html"))]
-pub(crate) fn page_text(_page: &str) -> Result<String, String> {
-    Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
-        .to_owned())
+    #[test]
+    fn media_types_are_sniffed_from_the_first_bytes_and_others_give_none() {
+        for page in [" \n<!doctype html>", "<html lang=en>", "<P>words", "<!-- a --><b>"] {
+            assert_eq!(sniffed(page.as_bytes()), Some(&b"text/html"[..]), "{page}");
+        }
+        for text in ["plain words", "<html", "<pre>", "", "{\"a\": 1}"] {
+            assert_eq!(sniffed(text.as_bytes()), Some(&b"text/plain"[..]), "{text}");
+        }
+        assert_eq!(sniffed(b"\xff\xfea\0"), Some(&b"text/plain"[..]));
+        for other in [&b"\x89PNG\r\n\x1a\n"[..], b"PK\x03\x04", b"words \x00"] {
+            assert_eq!(sniffed(other), None);
+        }
+        assert!(is_not_shown(b"text/CSS") && is_not_shown(b"text/javascript"));
+        assert!(!is_not_shown(b"text/plain") && !is_not_shown(b"text"));
+    }
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod arc;
 pub(crate) mod http;
-pub(crate) mod medium;
 pub(crate) mod revisit;
 pub(crate) mod stream;
 pub(crate) mod warc;

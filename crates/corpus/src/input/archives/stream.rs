@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::input::content::{Ending, FoundLine};
-use crate::input::open::window::Window;
+use crate::input::open::reader::Window;
 use crate::input::place::Problem;
 
 /// The parts of reading that depend on the archive format.

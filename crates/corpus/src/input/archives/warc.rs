@@ -248,7 +248,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::input::open::window::Window;
+    use crate::input::open::reader::Window;
 
     fn record(kind: &str, uri: &str, of_type: &str, content: &str) -> String {
         format!(

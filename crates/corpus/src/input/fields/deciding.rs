@@ -140,7 +140,7 @@ impl DecidingFields {
     pub(crate) fn take_host(&self, key: &[u8], found: &mut DecidingValues) -> anyhow::Result<()> {
         let Some(part) = self.inside_url else { return Ok(()) };
         let url = if self.url.is_some() { &found.url } else { key };
-        let parts = std::str::from_utf8(url).ok().and_then(twindex_urls::Parts::parse);
+        let parts = std::str::from_utf8(url).ok().and_then(crate::urls::parts::Parts::parse);
         let parts = parts.ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(url).chars().take(CHARACTERS_SHOWN).collect();
             let what = if self.url.is_some() { "--url-field" } else { "the key" };
@@ -148,7 +148,7 @@ impl DecidingFields {
         })?;
         found.inside = match part {
             UrlPart::Host => parts.authority().into_owned(),
-            UrlPart::Domain => twindex_urls::domain(&parts.host).to_owned(),
+            UrlPart::Domain => crate::urls::parts::domain(&parts.host).to_owned(),
         }
         .into_bytes();
         Ok(())

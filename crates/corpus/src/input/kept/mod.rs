@@ -1,7 +1,6 @@
 //! Writes documents in the form in which they were read.
 
 pub(crate) mod annotate;
-pub(crate) mod keys;
-pub(crate) mod names;
+pub(crate) mod files;
 pub mod rewritten;
 pub(crate) mod writer;

@@ -11,8 +11,7 @@ use crate::input::archives::arc;
 use crate::input::content::{Ending, Form, PARQUET};
 use crate::input::headers::Headers;
 use crate::input::kept::annotate::Annotation;
-use crate::input::kept::keys;
-use crate::input::kept::names::{may_be_compressed, name};
+use crate::input::kept::files::{self, may_be_compressed, name};
 use crate::input::open::reader::Compression;
 use crate::input::parquet::kept;
 use crate::input::text::cuts::Cuts;
@@ -149,7 +148,7 @@ struct OpenOutput {
     at: usize,
     file: OutputFile,
     /// The keys that differ from the keys in the lines; created when the first one is added.
-    keys: Option<keys::KeyWriter>,
+    keys: Option<files::KeyWriter>,
 }
 
 impl<'n> KeptWriter<'n> {
@@ -237,7 +236,7 @@ impl<'n> KeptWriter<'n> {
                 };
                 let writer = match &mut open.keys {
                     Some(writer) => writer,
-                    none => none.insert(keys::KeyWriter::open(&self.folder, &file.name, file.keys.take())?),
+                    none => none.insert(files::KeyWriter::open(&self.folder, &file.name, file.keys.take())?),
                 };
                 writer.push(number, &key.key)?;
             }

@@ -3,4 +3,3 @@
 pub(crate) mod folder;
 pub(crate) mod kind;
 pub(crate) mod reader;
-pub(crate) mod window;

@@ -1,4 +1,4 @@
-//! Parquet files: reads the requested columns row by row. [`rows_kept`](super::rows_kept) copies kept rows.
+//! Parquet files: reads the requested columns row by row. [`kept`](super::kept) copies kept rows.
 //!
 //! The files are decoded by arrow-rs. If it fails or panics because a file is damaged, an error is returned. Damage
 //! that could abort the process instead is detected before arrow-rs is called: [`thrift`].

@@ -27,7 +27,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::input::content::PARQUET;
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
-use crate::input::kept::{keys, names};
+use crate::input::kept::files;
 use crate::input::parquet::columns::{
     ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, row, rows_at_once,
 };
@@ -62,7 +62,7 @@ struct ParquetOutput {
     writer: Option<SerializedFileWriter<Hashed<fs::File>>>,
     rows: u64,
     /// Writes the keys that are not in the rows; `None` if there are none.
-    keys: Option<keys::KeyWriter>,
+    keys: Option<files::KeyWriter>,
     /// The keys of the metadata entries that were copied.
     said: HashSet<String>,
 }
@@ -105,7 +105,7 @@ impl<'n> Writers<'n> {
 
     /// Returns the name of the output file with this index.
     fn name(&self, at: usize) -> String {
-        names::name(self.stem, PARQUET, at, None)
+        files::name(self.stem, PARQUET, at, None)
     }
 
     /// Adds a row to copy, given its line, and its key if the row has another key or none. Rows must be added file by
@@ -143,7 +143,7 @@ impl<'n> Writers<'n> {
         let mut write = || -> std::io::Result<()> {
             let keys = match &mut output.keys {
                 Some(keys) => keys,
-                none => none.insert(keys::KeyWriter::open(&self.folder, &name, None)?),
+                none => none.insert(files::KeyWriter::open(&self.folder, &name, None)?),
             };
             keys.push(output.rows, key)
         };
@@ -233,8 +233,8 @@ impl<'n> Writers<'n> {
         for (at, ParquetOutput { writer, keys, .. }) in
             std::mem::take(&mut self.files).into_iter().enumerate()
         {
-            let name = names::name(self.stem, PARQUET, at, None);
-            let keys = keys.map(keys::KeyWriter::finish).transpose();
+            let name = files::name(self.stem, PARQUET, at, None);
+            let keys = keys.map(files::KeyWriter::finish).transpose();
             let keys = keys.with_context(|| format!("{name}.keys: cannot write"))?.map(|keys| keys.digest());
             let Some(writer) = writer else { continue };
             let whole = || -> anyhow::Result<_> {

@@ -17,7 +17,7 @@ use crate::input::fields::attached::{HasField, OwnAttached};
 use crate::input::fields::names::{FieldPath, Selection, push_key, push_text};
 use crate::input::fields::number::FieldValue;
 use crate::input::fields::record::{self, Ids};
-use crate::input::open::window::Window;
+use crate::input::open::reader::Window;
 use crate::input::place::{Place, Problem, UTF16_ADVICE};
 use crate::input::tables::dialect::{Dialect, RowDialect};
 use crate::input::text::charset::{self, Charset};

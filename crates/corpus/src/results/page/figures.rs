@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use twindex::format::contents::Kind;
 use twindex::params::{FEATURE_BITS_MAX, FeatureScheme};
-use twindex::{KeyBuf, Snapshot};
+use twindex::{GroupRule, KeyBuf, Resources, Snapshot};
 use twindex_join::bands::scores::{EqualSignatures, Scores};
 use twindex_join::{Forest, JoinResources, band_scores, block_scores, scored_pairs};
 
-use crate::results::page::groups::GroupSizes;
-use crate::results::page::space::Space;
+use crate::results::page::chart::{Chart, Scale};
 use crate::urls::hosts::Hosts;
+use crate::work::numbers::count;
 
 /// The smallest score, the number of equal bits of two fingerprints, in the table of collisions: 56 of 64 bits, a
 /// distance of 8, as in the study from which the table is taken.
@@ -331,4 +332,133 @@ pub struct VerifyOptions {
     pub threshold: f64,
     /// In buckets with more than this number of distinct members, only adjacent members are compared.
     pub max_bucket: usize,
+}
+
+/// Number of groups of near documents by size ([`Snapshot::groups`]).
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupSizes {
+    groups: u64,
+    /// Number of documents in the largest group.
+    largest: u32,
+    /// Whether groups are based on estimated resemblance.
+    is_estimate: bool,
+    /// Number of groups of each size.
+    sizes: BTreeMap<u32, u64>,
+}
+
+impl GroupSizes {
+    /// Finds all groups of the index.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Snapshot::groups`].
+    pub fn of(snapshot: &Snapshot, resources: &Resources<'_>) -> twindex::Result<Self> {
+        let all = twindex_join::living_groups(snapshot, resources)?;
+        let sizes = all.sizes();
+        let largest = sizes.last_key_value().map_or(0, |(size, _)| *size);
+        Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
+    }
+
+    /// Returns the total number of groups, followed by the number in each class of sizes: 1, 2, 3 to 4, 5 to 8, and so
+    /// on.
+    #[must_use]
+    pub fn classes(&self) -> Vec<(String, u64)> {
+        let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
+        for (size, groups) in &self.sizes {
+            *classes.entry(size.next_power_of_two()).or_default() += groups;
+        }
+        let name = |max: u32| match max / 2 + 1 {
+            min if min >= max => format!("of {max}"),
+            min => format!("of {min} to {max}"),
+        };
+        let of_classes = classes.into_iter().map(|(max, groups)| (name(max), groups));
+        let all = if self.is_estimate { "groups, by estimates" } else { "groups" };
+        std::iter::once((all.to_owned(), self.groups)).chain(of_classes).collect()
+    }
+
+    /// Returns the section of the report about groups.
+    pub(crate) fn html(&self) -> String {
+        let estimated = if self.is_estimate { ", by estimates of resemblance" } else { "" };
+        let mut page = format!(
+            "<h2 id=\"groups\">Groups</h2>\n<p>{} groups{estimated}: each has a document that leads it and is near all \
+             others of it. The largest has {} documents.</p>\n",
+            count(self.groups),
+            count(self.largest.into())
+        );
+        if self.groups > 0 {
+            let max = self.sizes.values().copied().max().unwrap_or(1);
+            let mut chart = Chart::new(Scale::log_to(self.largest.into()), Scale::log_to(max as f64));
+            chart.dots("a", self.sizes.iter().map(|(&size, &groups)| (f64::from(size), groups as f64)));
+            page.push_str(&chart.figure(
+                "documents of a group",
+                "groups",
+                "How many groups there are of each size, both in powers of ten; a group of one is a document alone.",
+            ));
+        }
+        page
+    }
+}
+
+/// The disk space of an index.
+pub struct Space {
+    /// Number of bytes by kind of section. `other` includes headers, tables of contents, checksums, gaps, the manifest
+    /// and `CURRENT`.
+    pub sections: BTreeMap<&'static str, u64>,
+    /// Number of bytes in the files of the current generation. Excludes the lock, earlier generations and foreign
+    /// files.
+    pub on_disk: u64,
+    /// Number of distinct fingerprints in each segment, summed over the segments.
+    pub distinct: u64,
+}
+
+impl Space {
+    /// Computes the disk space of `snapshot`, whose index is in `dir`.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, dir: &Path) -> Self {
+        let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut distinct = 0;
+        // Documents in the log form a segment that is not on disk.
+        let on_disk = snapshot.entries().len();
+        for (place, (segment, _)) in snapshot.segments().enumerate() {
+            distinct += segment.distinct_fingerprints();
+            if place >= on_disk {
+                continue;
+            }
+            for section in segment.sections() {
+                *sections.entry(section.kind.name()).or_default() += section.length;
+            }
+        }
+        // Read the lengths of segments from the manifest. Another process may have removed the manifest file meanwhile.
+        let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
+        let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
+        let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
+        let on_disk = segments + length("CURRENT") + length(&manifest);
+        let table = snapshot.params().sketch().idf_table().ok().flatten();
+        let idf = table.map_or(0, |table| length(&format!("IDF-{table:032x}")));
+        sections.insert("idf", idf);
+        let log: u64 = snapshot
+            .manifest()
+            .logged
+            .iter()
+            .flat_map(|logged| &logged.logs)
+            .map(|log| length(&format!("LOG-{:06}", log.number)))
+            .sum();
+        sections.insert("log", log);
+        let on_disk = on_disk + idf + log;
+        let named: u64 = sections.values().sum();
+        sections.insert("other", on_disk.saturating_sub(named));
+        Self { sections, on_disk, distinct }
+    }
+
+    /// Returns the number of bytes per distinct fingerprint; 0 if there are no fingerprints. Excludes keys, values,
+    /// stamps, the ranks and postings that connect documents and fingerprints, the IDF table and the log.
+    pub fn per_fingerprint(&self) -> f64 {
+        let kinds = [Kind::Keys, Kind::Ranks, Kind::Postings, Kind::Values, Kind::Stamps].map(Kind::name);
+        let names = kinds.iter().copied().chain(["idf", "log"]);
+        let of_documents: u64 = names.filter_map(|name| self.sections.get(name)).sum();
+        if self.distinct == 0 {
+            return 0.0;
+        }
+        self.on_disk.saturating_sub(of_documents) as f64 / self.distinct as f64
+    }
 }

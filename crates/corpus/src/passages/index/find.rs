@@ -1,0 +1,344 @@
+//! Finds the documents of an index that share passages with a text.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use twindex::Result;
+
+use crate::passages::find::finder::{FinderScratch, Gram};
+use crate::passages::find::hashed::Hashed;
+use crate::passages::index::folder::PassageIndex;
+use crate::passages::index::part::{Hashes, Part, Postings};
+
+/// A run of units that a text shares with a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Match {
+    /// The byte offset in the text at which the run starts.
+    pub start: u32,
+    /// The byte offset in the text at which the run ends.
+    pub end: u32,
+    /// The byte offset in the document's text at which the run starts.
+    pub document_start: u32,
+    /// The byte offset in the document's text at which the run ends.
+    pub document_end: u32,
+    /// Number of units in the run.
+    pub words: u32,
+}
+
+/// The runs that a text shares with one document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matches {
+    /// The number of the document.
+    pub document: u32,
+    /// Number of units of the text that are in at least one of the runs.
+    pub words: u32,
+    /// The runs, in the order of the text. They may overlap.
+    pub matches: Vec<Match>,
+}
+
+/// The documents that share runs with a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The documents with the most shared units, in descending order, then in the order in which they were added. At most
+    /// [`Limits::documents`] documents.
+    pub documents: Vec<Matches>,
+    /// Number of documents that share a run with the text, including documents beyond the limit.
+    pub documents_found: u64,
+    /// Number of units in the text.
+    pub words: u32,
+    /// Number of units of the text that occur in a shared run of at least one document.
+    pub words_found: u32,
+    /// Number of fingerprints with more than [`Limits::places`] postings. The postings beyond this limit were not followed,
+    /// so documents and matches may be missing.
+    pub capped: u32,
+}
+
+/// Limits of the size of an answer, and of the work to find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of documents in an answer.
+    pub documents: usize,
+    /// Maximum number of postings that are followed for each fingerprint. With more, documents or matches may be missing.
+    pub places: usize,
+}
+
+impl Limits {
+    /// No limits.
+    pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
+}
+
+/// A document that shares runs with a text. Documents with more shared units are ordered first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RankedDocument {
+    words: Reverse<u32>,
+    document: u32,
+    runs: Vec<Run>,
+}
+
+/// The intermediate result of a search.
+struct FindState {
+    answer: Answer,
+    /// For each unit of the text, whether it is in a run shared with any document so far.
+    covered: Vec<bool>,
+    /// The documents with the most shared units so far. The top of the heap is the one with the fewest shared units.
+    best: BinaryHeap<RankedDocument>,
+}
+
+impl FindState {
+    /// Adds a document with its runs, unless there are none. Keeps at most `max` documents.
+    fn add(&mut self, document: u32, runs: Vec<Run>, max: usize) {
+        if runs.is_empty() {
+            return;
+        }
+        for run in &runs {
+            self.covered[run.start..run.end].fill(true);
+        }
+        self.answer.documents_found += 1;
+        let words = union(runs.iter().map(|run| run.start..run.end).collect());
+        self.best.push(RankedDocument { words: Reverse(words), document, runs });
+        if self.best.len() > max {
+            self.best.pop();
+        }
+    }
+}
+
+/// A run that a text shares with a document: its units in the text, and its diagonal, which is its position in the text
+/// minus its position in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    diagonal: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Returns the number of equal units directly before two positions, and the number of equal units from these positions on.
+/// `max` limits both numbers.
+fn agreeing(
+    own: impl Fn(usize) -> Option<u32>,
+    other: Hashes<'_>,
+    at: usize,
+    there: usize,
+    max: (usize, usize),
+) -> (usize, usize) {
+    let same = |a: Option<usize>, b: Option<usize>| {
+        a.zip(b).is_some_and(|(a, b)| own(a).is_some_and(|hash| other.get(b) == Some(hash)))
+    };
+    let before = (1..=max.0).take_while(|&n| same(at.checked_sub(n), there.checked_sub(n))).count();
+    let after = (0..max.1).take_while(|&n| same(at.checked_add(n), there.checked_add(n))).count();
+    (before, after)
+}
+
+impl PassageIndex {
+    /// Passes each posting of a fingerprint in any part, except postings of deleted documents, to `each`, until `each`
+    /// returns false. Arguments of `each`: the document, the position, and the part with the document's number in this
+    /// part.
+    fn for_each_posting(
+        &self,
+        fingerprint: u64,
+        mut each: impl FnMut(u32, usize, (&Part, u32)) -> Result<bool>,
+    ) -> Result<()> {
+        for (part, &start) in self.parts.iter().zip(&self.starts) {
+            let mut postings = part.postings(fingerprint)?;
+            while let Some((document, position)) = postings.first() {
+                if !each(start.saturating_add(document), position as usize, (part, document))? {
+                    return Ok(());
+                }
+                postings.step()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents of the
+    /// index.
+    ///
+    /// Follows the postings of all fingerprints together, document by document. Each document is thus complete before it is
+    /// ranked, and at most `limits.documents` documents are held in memory.
+    ///
+    /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the length of
+    /// the shared runs of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of
+    /// `limits.documents` documents.
+    ///
+    /// # Errors
+    ///
+    /// [`twindex::Error::Corrupt`].
+    pub fn find(&self, hashed: &Hashed, work: &mut FinderScratch, limits: Limits) -> Result<Answer> {
+        let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
+        let mut selected: Vec<(u64, usize)> = Vec::new();
+        work.for_each_selected(hashed, |at, fingerprint| selected.push((fingerprint, at)));
+        selected.sort_unstable();
+        let mut found =
+            FindState { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
+        // Number of postings followed for each fingerprint.
+        let mut followed: Vec<usize> = vec![0; selected.len()];
+        for (part, &start) in self.parts.iter().zip(&self.starts) {
+            self.find_in_part((part, start), (&selected, &mut followed), &own, limits, &mut found)?;
+        }
+        let FindState { mut answer, covered, best } = found;
+        answer.capped = followed.iter().filter(|&&followed| followed > limits.places).count() as u32;
+        answer.words = own.len() as u32;
+        answer.words_found = covered.iter().filter(|&&covered| covered).count() as u32;
+        for one in best.into_sorted_vec() {
+            answer.documents.push(self.matches(one, hashed)?);
+        }
+        Ok(answer)
+    }
+
+    /// Finds the documents of one part, and adds them to `found`.
+    fn find_in_part(
+        &self,
+        (part, start): (&Part, u32),
+        (selected, followed): (&[(u64, usize)], &mut [usize]),
+        own: &[u32],
+        limits: Limits,
+        found: &mut FindState,
+    ) -> Result<()> {
+        // The postings of each fingerprint in this part, and a heap of their indexes, ordered by their next document.
+        let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
+        let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
+        let mut first = 0;
+        while first < selected.len() {
+            let same = selected[first..].iter().take_while(|one| one.0 == selected[first].0).count();
+            let postings = part.postings(selected[first].0)?;
+            if let Some((document, _)) = postings.first() {
+                next.push(Reverse((document, open.len())));
+                open.push((first..first + same, postings));
+            }
+            first += same;
+        }
+        let mut seeds: Vec<(usize, usize)> = Vec::new();
+        while let Some(&Reverse((document, _))) = next.peek() {
+            seeds.clear();
+            while let Some(&Reverse((of, number))) = next.peek()
+                && of == document
+            {
+                next.pop();
+                let (ats, postings) = &mut open[number];
+                while let Some((_, there)) = postings.first().filter(|one| one.0 == document) {
+                    let followed = &mut followed[ats.start];
+                    *followed = followed.saturating_add(1);
+                    if *followed > limits.places {
+                        break;
+                    }
+                    // The diagonal may be negative, so it wraps around.
+                    let of =
+                        selected[ats.clone()].iter().map(|one| (one.1.wrapping_sub(there as usize), one.1));
+                    seeds.extend(of);
+                    postings.step()?;
+                }
+                let later = postings.first().filter(|_| followed[ats.start] <= limits.places);
+                next.extend(later.map(|(document, _)| Reverse((document, number))));
+            }
+            seeds.sort_unstable();
+            let runs = self.runs(&seeds, own, part.hashes(document)?);
+            found.add(start.saturating_add(document), runs, limits.documents);
+        }
+        Ok(())
+    }
+
+    /// Returns the runs that the text shares with a document, by extending seeds in both directions. A seed is a diagonal
+    /// and a unit of the text. Seeds must ascend.
+    fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
+        let width = self.shape.width();
+        let mut runs: Vec<Run> = Vec::new();
+        for &(diagonal, at) in seeds {
+            // Skips the seed if the last run contains it.
+            if runs.last().is_some_and(|run| run.diagonal == diagonal && (run.start..run.end).contains(&at)) {
+                continue;
+            }
+            let far = (usize::MAX, usize::MAX);
+            let there = at.wrapping_sub(diagonal);
+            let (before, after) = agreeing(|unit| own.get(unit).copied(), hashes, at, there, far);
+            if before + after >= width && after > 0 {
+                runs.push(Run { diagonal, start: at - before, end: at + after });
+            }
+        }
+        runs
+    }
+
+    /// Converts the runs of a document to matches with byte offsets.
+    fn matches(&self, one: RankedDocument, hashed: &Hashed) -> Result<Matches> {
+        let RankedDocument { words: Reverse(words), document, runs } = one;
+        let places = self.places(document)?;
+        let mut matches = Vec::new();
+        for Run { diagonal, start, end } in runs {
+            let place = hashed.place(start, end - start);
+            let there = |unit: usize| unit.wrapping_sub(diagonal);
+            let (first, last) = (places.get(there(start)), places.get(there(end - 1)));
+            let Some((first, last)) = first.zip(last) else { continue };
+            matches.push(Match {
+                start: place.start,
+                end: place.end,
+                document_start: first.0,
+                document_end: last.1,
+                words: (end - start) as u32,
+            });
+        }
+        matches.sort_unstable();
+        Ok(Matches { document, words, matches })
+    }
+
+    /// Like [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
+    /// that occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
+    /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
+    ///
+    /// # Errors
+    ///
+    /// [`twindex::Error::Corrupt`].
+    pub fn for_each_sourced(
+        &self,
+        hashed: &Hashed,
+        work: &mut FinderScratch,
+        wanted: impl Fn(u64) -> bool,
+        mut each: impl FnMut(Gram, Option<(u32, u32)>),
+    ) -> Result<()> {
+        let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
+        let width = self.shape.width();
+        // Windows that select the same fingerprint are adjacent.
+        let mut groups: Vec<(Range<usize>, usize, u64)> = Vec::new();
+        work.for_each_window(hashed, |position, at, fingerprint| match groups.last_mut() {
+            Some((windows, last, _)) if *last == at => windows.end = position + 1,
+            _ => groups.push((position..position + 1, at, fingerprint)),
+        });
+        let mut sources = Vec::new();
+        for (windows, at, fingerprint) in groups {
+            sources.clear();
+            sources.resize(windows.len(), None);
+            let mut missing = windows.len();
+            self.for_each_posting(fingerprint, |document, there, (part, in_part)| {
+                let max = (at - windows.start, windows.end - 1 + width - at);
+                let own = |unit: usize| own.get(unit).copied();
+                let (before, after) = agreeing(own, part.hashes(in_part)?, at, there, max);
+                for (window, source) in windows.clone().zip(&mut sources) {
+                    let offset = at - window;
+                    if source.is_none() && offset <= before && width - offset <= after {
+                        *source = Some((document, (there - offset) as u32));
+                        missing -= 1;
+                    }
+                }
+                Ok(missing > 0)
+            })?;
+            let is_wanted = missing > 0 && wanted(fingerprint);
+            for (window, source) in windows.zip(&sources) {
+                if (source.is_some() || is_wanted)
+                    && let Some(gram) = work.gram(hashed, window)
+                {
+                    each(gram, *source);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of units that at least one of these ranges covers.
+fn union(mut ranges: Vec<Range<usize>>) -> u32 {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut units, mut end) = (0, 0);
+    for range in ranges {
+        units += range.end.saturating_sub(range.start.max(end));
+        end = end.max(range.end);
+    }
+    units as u32
+}

@@ -1,0 +1,20 @@
+//! An index of passages: finds the stored documents that share passages with a text, and these passages.
+//!
+//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of the parts and of
+//! their deleted documents. A part stores the key of each document, a 32-bit hash of each unit, the byte range of each unit
+//! in the text, and the postings of the selected fingerprints, sorted by fingerprint. Texts are not stored. If a text and a
+//! document share a run of `t` units, they share a selected fingerprint. The match is verified, and extended in both
+//! directions, by comparing the hashes of units.
+
+pub(crate) mod build;
+pub(crate) mod change;
+pub(crate) mod deletions;
+pub(crate) mod find;
+pub(crate) mod folder;
+pub(crate) mod format;
+pub(crate) mod part;
+
+pub use build::{Builder, BuiltPart, Extract};
+pub use change::{Compacted, Deleted};
+pub use find::{Answer, Limits, Match, Matches};
+pub use folder::{LIST, PassageIndex, is_name};

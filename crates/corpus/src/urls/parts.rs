@@ -1,0 +1,218 @@
+//! Splits a URL into its parts.
+
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Maximum length of a URL in bytes. No rules are learned from longer URLs, and longer URLs are never changed.
+pub const MAX_BYTES: usize = 8 << 10;
+
+/// The parts of a URL with a host, created by [`parse`](Self::parse). No part is percent-decoded.
+///
+/// ```
+/// use twindex_corpus::urls::Parts;
+///
+/// let parts = Parts::parse("HTTP://WWW.Example.org:80/a/b;v=2?id=7#top").unwrap();
+/// assert_eq!((&*parts.scheme, &*parts.host, parts.port), ("http", "www.example.org", None));
+/// assert_eq!((parts.path, parts.params, parts.query), ("/a/b", ";v=2", Some("id=7")));
+/// assert_eq!(parts.to_string(), "http://www.example.org/a/b;v=2?id=7");
+/// assert!(Parts::parse("mailto:me@example.org").is_none());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts<'u> {
+    /// The scheme, in lower case.
+    pub scheme: Cow<'u, str>,
+    /// The host, without a trailing dot. ASCII letters are in lower case.
+    pub host: Cow<'u, str>,
+    /// The port; `None` if it is missing or the default port of the scheme.
+    pub port: Option<u16>,
+    /// The path, beginning with `/` and without the parameters at its end. It is `/` if the URL has no path.
+    pub path: &'u str,
+    /// The parameters at the end of the path, each preceded by a `;`. Empty if there are none.
+    pub params: &'u str,
+    /// The query after the `?`; `None` if there is no `?`.
+    pub query: Option<&'u str>,
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(text.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+impl<'u> Parts<'u> {
+    /// Splits a URL. White space around the URL, user names and the fragment are removed.
+    ///
+    /// Returns `None` if `url` is not a URL with a host: it has no `scheme://`, no host or a host with invalid characters, a
+    /// port that is not a 16-bit number, white space or control characters inside, or more than [`MAX_BYTES`] bytes.
+    #[must_use]
+    pub fn parse(url: &'u str) -> Option<Self> {
+        let url = url.trim_ascii();
+        if url.len() > MAX_BYTES || url.bytes().any(|byte| byte <= b' ' || byte == 0x7F) {
+            return None;
+        }
+        let (scheme, rest) = url.split_once("://")?;
+        let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        if !is_scheme {
+            return None;
+        }
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            _ => (authority, ""),
+        };
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let is_of_host = |c: char| c.is_alphanumeric() || !c.is_ascii() || "-_.[]:".contains(c);
+        if host.is_empty() || !host.chars().all(is_of_host) || host.contains(':') && !host.starts_with('[') {
+            return None;
+        }
+        let scheme = lower(scheme);
+        let own = match &*scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        let port = if port.is_empty() { None } else { Some(port.parse::<u16>().ok()?) };
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let last = path.rfind('/').map_or(0, |at| at + 1);
+        let params = path[last..].find(';').map_or(path.len(), |at| last + at);
+        let (path, params) = path.split_at(params);
+        let path = if path.is_empty() { "/" } else { path };
+        Some(Self { scheme, host: lower(host), port: port.filter(|_| port != own), path, params, query })
+    }
+
+    /// Returns the host, followed by the port if it is not the default port of the scheme.
+    #[must_use]
+    pub fn authority(&self) -> Cow<'_, str> {
+        match self.port {
+            Some(port) => Cow::Owned(format!("{}:{port}", self.host)),
+            None => Cow::Borrowed(&self.host),
+        }
+    }
+
+    /// Returns the segments of the path, which are separated by `/`. The first segment follows the first `/`.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &'u str> + use<'u> {
+        self.path.strip_prefix('/').unwrap_or(self.path).split('/')
+    }
+
+    /// Returns the parameters of the path, followed by the parameters of the query, unchanged.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'u>> + use<'u> {
+        let of_path = self.params.split(';').skip(1).map(|text| Parameter::of(text, true));
+        let of_query = self.query.into_iter().flat_map(|query| query.split('&'));
+        of_path.chain(of_query.map(|text| Parameter::of(text, false)))
+    }
+}
+
+impl std::fmt::Display for Parts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}{}{}", self.scheme, self.authority(), self.path, self.params)?;
+        self.query.map_or(Ok(()), |query| write!(f, "?{query}"))
+    }
+}
+
+/// A parameter of the path or of the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter<'u> {
+    /// Whether the parameter is in the path, after a `;`.
+    pub(crate) in_path: bool,
+    pub(crate) name: &'u str,
+    /// The value; `None` if there is no `=`.
+    pub(crate) value: Option<&'u str>,
+}
+
+impl<'u> Parameter<'u> {
+    fn of(text: &'u str, in_path: bool) -> Self {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        Self { in_path, name, value }
+    }
+}
+
+/// Returns the runs of a segment. A run consists of letters, digits, percent signs and non-ASCII characters. A date with `-`
+/// between its numbers is one run.
+pub(crate) fn runs(segment: &str) -> impl Iterator<Item = &str> {
+    let bytes = segment.as_bytes();
+    let is_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'%' || !byte.is_ascii();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += bytes[at..].iter().position(|&byte| is_run(byte))?;
+        let start = at;
+        at += bytes[at..].iter().position(|&byte| !is_run(byte)).unwrap_or(bytes.len() - at);
+        if at - start == 4 && crate::urls::value::is_dashed_date(&bytes[start..]) {
+            at = start + 10;
+        }
+        Some(&segment[start..at])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_many_forms_are_split_into_parts() {
+        for (url, wanted) in [
+            ("http://a.b", Some("http://a.b/")),
+            (" https://A.b.:443?q#f ", Some("https://a.b/?q")),
+            ("https://u:p@a.b:8443/x", Some("https://a.b:8443/x")),
+            ("http://[2001:db8::1]:80/", Some("http://[2001:db8::1]/")),
+            ("http://b\u{fc}cher.example/\u{fc}", Some("http://b\u{fc}cher.example/\u{fc}")),
+            ("http://a.b/x;y=1/z;s=2?", Some("http://a.b/x;y=1/z;s=2?")),
+            ("http://", None),
+            ("http:///path", None),
+            ("//a.b/", None),
+            ("a.b/c", None),
+            ("1http://a.b", None),
+            ("http://a b/", None),
+            ("http://a.b:x/", None),
+            ("http://a.b:99999/", None),
+            ("http://a:b:80/", None),
+            ("http://a%b/", None),
+        ] {
+            assert_eq!(Parts::parse(url).map(|parts| parts.to_string()).as_deref(), wanted, "{url}");
+        }
+        assert!(Parts::parse(&format!("http://a.b/{}", "x".repeat(MAX_BYTES))).is_none());
+    }
+
+    #[test]
+    fn punctuation_separates_runs_except_in_dates() {
+        for (segment, wanted) in [
+            ("S-fXyiE5bZS43", &["S", "fXyiE5bZS43"][..]),
+            ("a%20b.html", &["a%20b", "html"]),
+            ("2024-01-31-news", &["2024-01-31", "news"]),
+            ("1234-99-31", &["1234", "99", "31"]),
+            ("--", &[]),
+            ("", &[]),
+            ("\u{e9}t\u{e9}_1", &["\u{e9}t\u{e9}", "1"]),
+        ] {
+            assert_eq!(runs(segment).collect::<Vec<_>>(), wanted, "{segment}");
+        }
+    }
+}
+
+/// Returns the registrable domain of a host by the public suffix list, including the private section of the list:
+/// `example.co.uk` for `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. For an IP address, a public suffix, or a
+/// name without a dot, returns the host itself. `host` must be in lower case, as in [`Parts`](Parts). A trailing
+/// dot is removed.
+///
+/// ```
+/// use twindex_corpus::urls::domain;
+///
+/// assert_eq!(domain("www.shop.example.co.uk"), "example.co.uk");
+/// assert_eq!(domain("me.github.io"), "me.github.io");
+/// assert_eq!(domain("192.0.2.1"), "192.0.2.1");
+/// assert_eq!(domain("localhost"), "localhost");
+/// ```
+#[must_use]
+pub fn domain(host: &str) -> &str {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if address.parse::<Ipv4Addr>().is_ok() || address.parse::<Ipv6Addr>().is_ok() {
+        return host;
+    }
+    psl::domain_str(host).unwrap_or(host)
+}

@@ -1,0 +1,4 @@
+//! Tests of rules for URLs.
+
+mod planted;
+mod tables;

@@ -1,4 +1,0 @@
-//! Tests of the public interface of the crate.
-
-mod planted;
-mod tables;
