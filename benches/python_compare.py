@@ -74,7 +74,7 @@ def main():
         return os.path.join(work, f"{name}-{time.monotonic_ns()}")
 
     pairs = {
-        "sketch": (sketch, lambda: command("sketch", file, "-o", out("sketches"))),
+        "sketch": (sketch, lambda: command("build", out("sketches"), file, "--as", "sketches")),
         "build": (build, lambda: command("build", out("index"), file)),
         "and open": (opened, lambda: command("build", out("index"), file)),
         "dedup": (dedup, lambda: command("dedup", file, "-o", out("dedup"))),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the cost of listing all groups with `pairs` and `clusters`: seconds, CPU seconds and memory.
+"""Compares the cost of listing all groups with `pairs` and clusters of them: seconds, CPU seconds and memory.
 
   scripts/experiment groups_listing [DOCUMENTS] [--near 1,30,90] [--threads 2] [--memory 1G] [--rounds 3] [--folder DIR]
 
@@ -8,7 +8,7 @@ builds an index (`build --fingerprints`), and runs these commands in turn, ROUND
 
   groups    twindex groups INDEX                    leaders: each member is near the leader of its group
   pairs     twindex pairs INDEX -o FILE             all near pairs
-  clusters  twindex clusters FILE                   connected components of the pairs
+  clusters  twindex groups FILE                     connected components of the pairs
 
 Prints the median seconds and CPU seconds of each, the peak resident memory (including the mapped index), and the numbers
 of groups and of clusters with at least two documents. The load of the machine is printed first. TWINDEX names a binary
@@ -103,7 +103,7 @@ def main():
             steps = {
                 "groups": [binary, "groups", index, "--min-size", "2", *work],
                 "pairs": [binary, "pairs", index, "-o", pairs, *work],
-                "clusters": [binary, "clusters", pairs, *work],
+                "clusters": [binary, "groups", pairs, *work],
             }
             costs = {name: [] for name in steps}
             for _ in range(args.rounds):

@@ -112,7 +112,7 @@ def main():
                 found = ("--near", f"{threshold}", "-o", out, "--force", "--json", "-q")
                 run(given.twindex, "pairs", index, *found, *of_pairs)
                 # Evaluates only at this threshold, because pairs of lower resemblance were not requested.
-                rows = run(given.twindex, "eval", out, "--truth", truth, "--thresholds", f"{threshold}", "--json")
+                rows = run(given.twindex, "study", out, "--truth", truth, "--thresholds", f"{threshold}", "--json")
                 return rows["rows"][0]["recall"], rows["rows"][0]["precision"]
 
             def planned(threshold):

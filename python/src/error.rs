@@ -108,7 +108,7 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         Error::ParamsDiffer { .. } => ("ParamsMismatchError", "make all of them with the same parameters"),
         Error::Corrupt { .. } => (
             "CorruptError",
-            "restore a copy; `twindex verify` reports the extent, `twindex salvage` saves the rest",
+            "restore a copy; `twindex verify` reports the extent, `twindex verify --salvage` saves the rest",
         ),
         Error::Io { .. } => {
             ("IoError", "look at the path, its permissions and the space that is free; then try again")

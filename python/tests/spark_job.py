@@ -115,7 +115,7 @@ def expected(documents, work):
         near.append("-q")
         lines = subprocess.run([command, "pairs", index, *near], check=True, capture_output=True).stdout.splitlines(True)
         (right / f"{name}.pairs.tsv").write_bytes(b"".join(first_fields(line, 3) for line in lines))
-        subprocess.run([command, "clusters", index, *near, "-o", right / f"{name}.clusters.tsv"], check=True)
+        subprocess.run([command, "groups", index, "--as", "clusters", *near, "-o", right / f"{name}.clusters.tsv"], check=True)
         asked = [command, "query", index, work / "questions.jsonl", *near]
         lines = subprocess.run(asked, check=True, capture_output=True).stdout.splitlines(True)
         (right / f"{name}.answers.tsv").write_bytes(b"".join(sorted(first_fields(line, FIELDS[name]) for line in lines)))

@@ -726,7 +726,7 @@ def write_pairs(pairs: DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def write_clusters(clusters: DataFrame, path: str | os.PathLike[str]) -> None:
-    """Writes clusters to a file as `twindex clusters` does, sorted. All clusters pass through the driver."""
+    """Writes clusters to a file as `twindex groups` does, sorted. All clusters pass through the driver."""
     number, last = 0, None
     with open(path, "wb") as out:
         out.write(b"key\tcluster\tkept\tscore\n")

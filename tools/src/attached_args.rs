@@ -9,6 +9,7 @@ use twindex_corpus::input::{AttachedFields, DecidingFields};
 use twindex_corpus::sketching::Sketched;
 
 use crate::options::Usage;
+use crate::refusals;
 
 /// Options of verbs that add documents.
 #[derive(Args, Clone, Debug, Default)]
@@ -39,6 +40,17 @@ pub(crate) struct AttachedArgs {
 }
 
 impl AttachedArgs {
+    /// Returns the first option that was given, as it is spelled.
+    pub(crate) fn first_given(&self) -> Option<String> {
+        refusals::first(&[
+            ("--value-field", self.value_field.is_some()),
+            ("--stamp-field", self.stamp_field.is_some()),
+            ("--priority-field", self.priority_field.is_some()),
+            ("--expire-after", self.expire_after.is_some()),
+            ("--max-jump", self.max_jump.is_some()),
+        ])
+    }
+
     pub(crate) fn fields(&self) -> AttachedFields {
         AttachedFields {
             value: self.value_field.clone(),

@@ -32,9 +32,9 @@ impl BoilerplateArgs {
         list.map_or(Ok(()), |list| boilerplate::copy(list, index))
     }
 
-    /// Returns the name of the option if it was given.
-    pub(crate) fn option(&self) -> Option<&'static str> {
-        self.boilerplate.is_some().then_some("boilerplate")
+    /// Returns the option, as it is spelled, if it was given.
+    pub(crate) fn option(&self) -> Option<String> {
+        self.boilerplate.is_some().then(|| "--boilerplate".to_owned())
     }
 
     /// Returns the sketcher of an index, which leaves out the listed spans.

@@ -88,15 +88,15 @@ const QUERY: &[Difference] = &[Difference {
     )
 }];
 
-const CLUSTERS: &[Difference] = &[
+const GROUPS: &[Difference] = &[
     Difference {
         refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
         ..Difference::of("near", NEAR_PAIRS)
     },
     Difference {
         refused: &[
-            ("max:FIELD", "clusters reads keys and texts, no other fields; `dedup` decides by them"),
-            ("min:FIELD", "clusters reads keys and texts, no other fields; `dedup` decides by them"),
+            ("max:FIELD", "groups reads keys and texts, no other fields; `dedup` decides by them"),
+            ("min:FIELD", "groups reads keys and texts, no other fields; `dedup` decides by them"),
         ],
         ..Difference::of(
             "keep",
@@ -104,7 +104,7 @@ const CLUSTERS: &[Difference] = &[
             `first` and `longest` need --texts. `first`: the first in the order of --texts. `longest`: the one whose text \
             has the most tokens, as in `dedup`; the first one if several have the same number. Tokens are those of the \
             index or of the files of pairs; of tables without parameters, words. `smallest-key`: the one with the smallest \
-            key. `key-hash`: the one whose key has the smallest hash, as in `dedup` and `groups`. [default: smallest-key]",
+            key. `key-hash`: the one whose key has the smallest hash, as in `dedup` and --as leaders. [default: smallest-key]",
         )
     },
 ];
@@ -115,26 +115,22 @@ const BY_RESEMBLANCE: &[(&str, &str)] = &[
     ("equal", "documents are compared by resemblance; 1 is that of equal shingles"),
 ];
 
-const REPORT: &[Difference] = &[Difference {
+const PAGE: &[Difference] = &[Difference {
     refused: BY_RESEMBLANCE,
     ..Difference::of(
         "near",
-        "Smallest estimated resemblance of documents in a cluster, 0.05 to 1 [default: 0.8]",
+        "On the page, smallest estimated resemblance of documents in a cluster, 0.05 to 1 [default: 0.8]",
     )
 }];
 
 const STUDY: &[Difference] = &[Difference {
-    refused: BY_RESEMBLANCE,
-    ..Difference::of("near", "Smallest exact resemblance of a near pair, 0.05 to 1 [default: 0.8]")
-}];
-
-const URLS: &[Difference] = &[Difference {
     refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
     ..Difference::of(
         "near",
-        "Which documents of an index are near: J or within:K\n\
-        `J`, 0.05 to 1: documents with a resemblance of J or more. `within:K`, 0 to 10: documents whose fingerprints differ in \
-        at most K bits. [default: 0.8, if the index has MinHash bands, otherwise its radius]",
+        "Smallest exact resemblance of a near pair, 0.05 to 1; with --urls also within:K\n\
+        With --truth, only known pairs with at least this resemblance are counted, in every row. With --urls, the \
+        documents of an index are near if their fingerprints differ in at most K bits. [default: 0.8; with --truth, the \
+        threshold of the row, or 0.8 for radii; with --urls, the radius of an index without MinHash bands]",
     )
 }];
 
@@ -167,10 +163,9 @@ const INSIDE: &[Difference] = &[Difference::of(
 
 pick!(NearAlone: "near"; PAIRS);
 pick!(NearOfQuery: "near"; QUERY);
-pick!(NearOfReport: "near"; REPORT);
+pick!(NearOfPage: "near"; PAGE);
 pick!(NearOfStudy: "near"; STUDY);
-pick!(NearOfUrls: "near"; URLS);
-pick!(NearAndKeep: "near", "keep"; CLUSTERS);
+pick!(NearAndKeep: "near", "keep"; GROUPS);
 pick!(ReadingTexts: all but "inputs");
 pick!(InBuild: "near", "weights", "weight_unit"; BUILD);
 pick!(InStream: "near", "weights", "weight_unit"; STREAM);
@@ -197,9 +192,8 @@ mod tests {
     fn picked_names_are_settings() {
         names_are_settings::<Rule, NearAlone>();
         names_are_settings::<Rule, NearOfQuery>();
-        names_are_settings::<Rule, NearOfReport>();
+        names_are_settings::<Rule, NearOfPage>();
         names_are_settings::<Rule, NearOfStudy>();
-        names_are_settings::<Rule, NearOfUrls>();
         names_are_settings::<Rule, NearAndKeep>();
         names_are_settings::<Rule, InBuild>();
         names_are_settings::<Rule, InStream>();

@@ -30,10 +30,11 @@ impl JsonColumns {
     /// Parses column names separated by tabs. `has_numbers_as_keys` is true if keys of documents are numbers.
     pub(crate) fn of(names: &str, has_numbers_as_keys: bool) -> Self {
         let kind = |name: &str| match name {
-            "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
-            "a" | "b" | "key" | "kept" | "query" | "root" | "decision" | "host" | "template" | "example" => {
-                Kind::Text
+            "a" | "b" | "key" | "kept" | "leader" | "near_key" | "query" | "root" if has_numbers_as_keys => {
+                Kind::Digits
             }
+            "a" | "b" | "key" | "kept" | "leader" | "query" | "root" | "decision" | "host" | "template"
+            | "example" => Kind::Text,
             "near_key" | "fingerprint" | "parts" => Kind::Known,
             "features" => Kind::List,
             _ => Kind::Number,

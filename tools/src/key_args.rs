@@ -20,12 +20,16 @@ pub(crate) struct KeyArgs {
     /// Keys of documents
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
-    /// Keys are escaped as `keys` prints them: \t, \n, \r, \\, \xNN
+    /// Keys are escaped as `get` prints them: \t, \n, \r, \\, \xNN
     #[arg(long)]
     escaped: bool,
 }
 
 impl KeyArgs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Parses the keys, as the index's type of keys.
     ///
     /// # Errors
@@ -89,7 +93,7 @@ impl KeyArgs {
     }
 }
 
-/// Parses a key, as the index's type of keys. `escaped` is true if the key is written as `keys` prints it.
+/// Parses a key, as the index's type of keys. `escaped` is true if the key is written as `get` prints it.
 ///
 /// # Errors
 ///

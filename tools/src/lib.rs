@@ -31,7 +31,7 @@ use tracing::Level;
 
 /// Find near-duplicate documents, using an index on disk
 #[derive(Parser)]
-#[command(name = "twindex", version, max_term_width = 100)]
+#[command(name = "twindex", version, max_term_width = 100, help_template = cmd::help_template())]
 struct Command {
     #[command(subcommand)]
     verb: cmd::Verb,

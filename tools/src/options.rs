@@ -25,6 +25,16 @@ pub(crate) enum VerifyChoice {
     Signature,
 }
 
+impl VerifyChoice {
+    /// Returns the value of `--verify`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Signature => "signature",
+        }
+    }
+}
+
 /// Options for what a verb prints.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Output {
@@ -162,16 +172,14 @@ impl<P: Pick> Options<Rule, P> {
 /// The `--repeated-keys` option of verbs that use every document by default.
 pub(crate) type RepeatedArgs = Options<Scope, Repeated>;
 
-impl RepeatedArgs {
+impl<P: Pick> Options<Scope, P> {
     /// Returns the options for sketching documents. The set of seen keys uses `memory` bytes, and unnamed files beyond
     /// that.
     pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
         let budget = self.are_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
         SketchOptions { repeated_keys: self.keys_or(RepeatedKeys::Any), budget, ..SketchOptions::default() }
     }
-}
 
-impl<P: Pick> Options<Scope, P> {
     /// Returns whether `--repeated-keys` was given.
     pub(crate) fn are_given(&self) -> bool {
         self.is_given("repeated_keys")

@@ -1,4 +1,4 @@
-//! Files of pairs and of forests: written by `twindex pairs` and `twindex forest`, read by `forest` and `clusters`.
+//! Files of pairs and of forests: written by `twindex pairs` and `twindex groups`, read by `groups`.
 //!
 //! ```text
 //! # twindex pairs            or: # twindex forest
@@ -33,7 +33,7 @@ const SUFFIXES: [&str; 2] = ["pairs", "forest"];
 /// The kind of result of `pairs`.
 pub(crate) const PAIRS: ResultKind =
     ResultKind { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
-/// The kind of result of `forest`.
+/// The kind of result of `groups --as forest`.
 pub(crate) const FOREST: ResultKind =
     ResultKind { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
 /// The column names of a forest.
@@ -265,11 +265,11 @@ impl PairFiles {
                 }
                 (Some(_), None) => bail!(
                     "{shown}: parameters: expected those of {first}, found none; take files that `twindex pairs` \
-                     and `forest` wrote with --out or --into, or tables alone"
+                     and `groups` wrote with --out or --into, or tables alone"
                 ),
                 (None, Some(_)) => bail!(
                     "{shown}: parameters: expected none, as in {first}, found some; take files that `twindex \
-                     pairs` and `forest` wrote with --out or --into, or tables alone"
+                     pairs` and `groups` wrote with --out or --into, or tables alone"
                 ),
             }
         }

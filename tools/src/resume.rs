@@ -1,7 +1,7 @@
 //! Records which input files are finished, so that a killed run does not have to start again from the first file.
 //!
 //! `build --resume` stores the record in the index, as the payload of the commit that adds the documents, so both are
-//! committed or neither is. `sketch --into` stores it next to the files of sketches: for each input, a small file that
+//! committed or neither is. `build --as folder` stores it next to the files of sketches: for each input, a small file that
 //! is written after the result and contains the result's name.
 //!
 //! A file of sketches is identified by the digest at its end. Any other file is identified by its name as given, its

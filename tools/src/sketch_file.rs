@@ -1,4 +1,4 @@
-//! Reads files of sketches, which `twindex sketch` writes for `twindex build`.
+//! Reads files of sketches, which `twindex build --as sketches` writes for a later `build`.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};

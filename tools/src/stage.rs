@@ -131,10 +131,10 @@ impl StageArgs {
 }
 
 /// Returns an error if `out` exists. With `force`, an existing file of the kind `what` may be replaced.
-fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
+pub(crate) fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
-        return Err(Usage::new(format!("--out {shown}: expected the name of a file to make")).into());
+        return Err(Usage::new(format!("{shown}: expected the name of a file to make")).into());
     }
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     ensure!(force, "{shown}: already exists; choose another name, or --force to replace it");

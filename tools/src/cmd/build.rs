@@ -1,11 +1,13 @@
-//! `twindex build`: creates an index, or adds documents to an existing one.
+//! `twindex build`: creates an index, or adds documents to an existing one, or writes sketches for a later `build`.
+
+mod sketches;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::params::KeyKind;
 use twindex::sys::RealVfs;
@@ -41,18 +43,29 @@ const COMMIT_BYTES: usize = 32 << 20;
 #[command(after_help = "Examples:\n  \
     twindex build pages.twx pages.jsonl\n  \
     twindex build pages.twx --method simhash --near within:3 more.jsonl.zst\n  \
+    twindex build pages.sketches pages.jsonl --as sketches\n  \
     twindex build pages.twx pages.sketches\n  \
+    twindex build - pages.jsonl --as table | head\n  \
     twindex build hashes.twx --fingerprints hashes.u64\n  \
     twindex build images.twx images.csv --fingerprint-field phash --near within:4\n  \
     twindex build shard-2.twx parts/*.sketches --shard 2/4 --resume\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
-    the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
-    parameters with them. Shards of the same parameters are joined by `merge`. With --resume, a run that was killed \
+    the last document counts. Files of sketches are known by their first bytes, and bring their parameters with them. Shards of the same parameters are joined by `merge`. With --resume, a run that was killed \
     goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way. \
-    From an input that has changed on all are read again; documents that it no longer has stay, until they are deleted.")]
+    From an input that has changed on all are read again; documents that it no longer has stay, until they are deleted.\n\n\
+    A file of sketches holds a record for each document, in the order of the input, is the same for the same documents and \
+    parameters however many threads made it, and appears whole or not at all. The names of the files of a folder are \
+    printed in the order of the inputs. As a table: key, fingerprint and features in hexadecimal, - for a document without \
+    words.")]
 pub(crate) struct BuildArgs {
-    /// Directory of the index; created if it does not exist
+    /// Directory of the index, created if it does not exist; with --as, what is written
     index: PathBuf,
+    /// What is written to INDEX
+    #[arg(long = "as", value_enum, value_name = "WHAT", default_value = "index")]
+    kind: BuildKind,
+    /// Replace the file if it is a file of sketches, or with --as table a table of sketches
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
@@ -86,6 +99,20 @@ pub(crate) struct BuildArgs {
     pub(super) output: Output,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BuildKind {
+    /// An index
+    Index,
+    /// A file of sketches, which `build` reads in place of the documents
+    Sketches,
+    /// A folder with a file of sketches for each INPUT, named by its content
+    ///
+    /// Inputs that an earlier run has finished are skipped, unless their length or modification time has changed.
+    Folder,
+    /// A table of text, for - on standard output
+    Table,
+}
+
 /// Options that have no effect in some runs.
 const REFUSALS: &[Refusal<BuildArgs>] = &[
     Refusal {
@@ -101,10 +128,33 @@ const REFUSALS: &[Refusal<BuildArgs>] = &[
     Refusal {
         when: |build| build.fingerprints.is_some(),
         given: |build| {
-            let boilerplate = build.boilerplate.option().map(|option| format!("--{option}"));
-            build.input.first_given().or_else(|| build.fingerprint.first_given()).or(boilerplate)
+            let given = build.input.first_given().or_else(|| build.fingerprint.first_given());
+            given.or_else(|| build.boilerplate.option())
         },
         why: "says how documents are read, and --fingerprints has none; leave it out",
+    },
+    Refusal {
+        when: |build| build.kind != BuildKind::Index,
+        given: |build| {
+            let given = refusals::first(&[
+                ("--fingerprints", build.fingerprints.is_some()),
+                ("--resume", build.resume),
+                ("--shard", build.shard.shard.is_some()),
+            ]);
+            let given = given.or_else(|| build.fingerprint.first_given());
+            given.or_else(|| build.boilerplate.option()).or_else(|| build.attached.first_given())
+        },
+        why: "goes with an index; leave it out, or --as",
+    },
+    Refusal {
+        when: |build| matches!(build.kind, BuildKind::Index | BuildKind::Folder),
+        given: |build| refusals::first(&[("--force", build.force)]),
+        why: "goes with --as sketches and --as table",
+    },
+    Refusal {
+        when: |build| build.kind == BuildKind::Folder,
+        given: |build| refusals::first(&[("--repeated-keys", build.repeated.are_given())]),
+        why: "needs all keys in one file: use --as sketches",
     },
 ];
 
@@ -133,6 +183,10 @@ struct BuildReport {
 impl BuildArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply_threads()?;
+        refusals::check(REFUSALS, &self)?;
+        if self.kind != BuildKind::Index {
+            return self.sketch();
+        }
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
@@ -343,11 +397,9 @@ impl BuildArgs {
                        and --fingerprints";
             return Err(Usage::new(why).into());
         }
-        refusals::check(REFUSALS, self)?;
-        let without = self.boilerplate.option();
         let repeated = (self.repeated_keys() != RepeatedKeys::Last).then(|| "--repeated-keys".to_owned());
         let option = self.input.first_given().or(repeated).or_else(|| self.fingerprint.first_given());
-        let option = option.or_else(|| without.map(|option| format!("--{option}")));
+        let option = option.or_else(|| self.boilerplate.option());
         if let Some(option) = option.filter(|_| sketches) {
             return Err(Usage::new(format!(
                 "{option} says how documents are read, and {} is a file of sketches; leave it out",

@@ -15,9 +15,9 @@ use crate::report::{self, counted};
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  twindex delete pages.twx https://example.org/a https://example.org/b\n  \
-    twindex keys pages.twx | grep ^https://example.org/ | twindex delete pages.twx - --escaped\n\n\
+    twindex get pages.twx | grep ^https://example.org/ | twindex delete pages.twx - --escaped\n\n\
     For `-` alone, keys are read from standard input, one a line. All of them go in one commit. A key that is not there is counted, and no error. Their bytes go when their segment is \
-    merged: `twindex compact`."
+    merged: `twindex merge`."
 )]
 pub(crate) struct DeleteArgs {
     /// Directory of the index

@@ -1,32 +1,45 @@
-//! `twindex get`: prints the data of documents in an index.
+//! `twindex get`: prints documents of an index, or lists its keys.
 
 use std::fmt::Write as _;
+use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use twindex::Index;
+use twindex::params::KeyKind;
+use twindex::{Index, Key, Snapshot};
 use twindex_corpus::tsv;
 
+use crate::json_lines::JsonColumns;
 use crate::key_args::KeyArgs;
-use crate::options::Output;
 use crate::report;
 
 /// Options of `get`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  twindex get pages.twx https://example.org/a\n\n\
-    Prints a line for each key that is there: key, fingerprint (hexadecimal; - where there is none), bytes of signature, \
-    sampled hashes, \
-    value (- for none), age (by the newest stamp in the index; - where documents do not expire). A key that is not there \
-    is an error, after the others; exit code 1. With --json an object a line for each key, and a last one with the figures.")]
+#[command(
+    after_help = "Examples:\n  twindex get pages.twx https://example.org/a\n  twindex get pages.twx | head\n\n\
+    With keys, prints a line for each document: key, fingerprint (hexadecimal; - where there is none), bytes of \
+    signature, sampled hashes, value (- for none), age (by the newest stamp in the index; - where documents do not \
+    expire). A key that is not there is an error, after the others; exit code 1.\n\n\
+    Without keys, lists the keys of the index, one a line, ascending. A tab, newline, carriage return or backslash in a \
+    key is written \\t, \\n, \\r, \\\\, and a byte that is not UTF-8 \\xNN: as `delete` and `get` take it with \
+    --escaped.",
+    mut_arg("keys", |keys| keys.required(false)),
+    mut_arg("escaped", |escaped| escaped.requires("keys"))
+)]
 pub(crate) struct GetArgs {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
     keys: KeyArgs,
-    #[command(flatten)]
-    output: Output,
+    /// Print only the number of keys in the index
+    #[arg(long, conflicts_with = "keys")]
+    count: bool,
+    /// Print a JSON object for each document or key, and one with their number as the last line
+    #[arg(long)]
+    json: bool,
 }
 
 /// Fields of `--json`, of each key.
@@ -66,8 +79,12 @@ fn hex(bytes: &[u8]) -> String {
 
 impl GetArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let index = Index::open(&self.index)?;
-        let snapshot = index.snapshot();
+        let snapshot = Index::open(&self.index)?.snapshot();
+        if self.keys.is_empty() { self.list(&snapshot) } else { self.print(&snapshot) }
+    }
+
+    /// Prints the documents with the given keys.
+    fn print(&self, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
         let (mut all, mut absent) = (Vec::new(), 0_u64);
         for key in self.keys.keys(&self.index, snapshot.params())? {
             let record = snapshot.get(&key)?;
@@ -78,7 +95,7 @@ impl GetArgs {
             let found = record.is_some();
             if !found {
                 absent += 1;
-                if !self.output.json {
+                if !self.json {
                     eprintln!("twindex: {}: no document `{shown}`", self.index.display());
                 }
             }
@@ -100,7 +117,7 @@ impl GetArgs {
                 value_bytes: value,
             });
         }
-        if self.output.json {
+        if self.json {
             // Documents are printed one at a time, because each of them may be large.
             all.iter().try_for_each(report::print_json)?;
             report::print_json(&GetReport { documents: all.len() as u64 - absent, absent })?;
@@ -126,5 +143,48 @@ impl GetArgs {
             report::print_lines(&lines)?;
         }
         Ok(if absent == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Lists the keys of the index.
+    fn list(&self, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let (mut failed, mut count) = (None, 0_u64);
+        let columns = JsonColumns::of("key", snapshot.params().key == KeyKind::U64);
+        let (mut line, mut made) = (Vec::new(), Vec::new());
+        let listed = snapshot.for_each_key(|key| {
+            count += 1;
+            if !self.count && failed.is_none() {
+                let written = if self.json {
+                    line.clear();
+                    made.clear();
+                    let written = match key {
+                        Key::U64(key) => write!(line, "{key}"),
+                        Key::Bytes(key) => tsv::write_field(&mut line, key),
+                    };
+                    written.and_then(|()| columns.push(&line, &mut made)).and_then(|()| out.write_all(&made))
+                } else {
+                    match key {
+                        Key::U64(key) => writeln!(out, "{key}"),
+                        Key::Bytes(key) => tsv::write_field(&mut out, key).and_then(|()| writeln!(out)),
+                    }
+                };
+                if let Err(error) = written {
+                    failed = Some(error);
+                    // The reader has closed the pipe. This error ends the listing.
+                    return Err(twindex::Error::Invalid("standard output is closed".into()));
+                }
+            }
+            Ok(())
+        });
+        let printed = failed.map_or(Ok(()), Err);
+        printed.context("cannot write to standard output")?;
+        listed?;
+        if self.json {
+            writeln!(out, "{{\"keys\":{count}}}").context("cannot write to standard output")?;
+        } else if self.count {
+            writeln!(out, "{count}").context("cannot write to standard output")?;
+        }
+        out.flush().context("cannot write to standard output")?;
+        Ok(ExitCode::SUCCESS)
     }
 }

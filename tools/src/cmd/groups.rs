@@ -1,154 +1,174 @@
-//! `twindex groups`: prints the leader of each document's group, and the group's size.
+//! `twindex groups`: groups near documents, by leaders or by connected components, and reduces pairs to a spanning forest.
 
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+mod clusters;
+mod forest;
+mod leaders;
+mod ranks;
+mod split;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
-use clap::Args;
-use serde::Serialize;
-use twindex::{GROUP_QUESTIONS, GroupRule, Index, Key, KeyBuf, Resources, Snapshot};
-use twindex_corpus::tsv;
-use twindex_join::living_groups;
+use clap::{Args, Parser, ValueEnum};
+use twindex_corpus::Keep;
+use twindex_corpus::settings::{Near, Reading, Rule};
 
-use crate::key_args;
-use crate::options::ResourceArgs;
+use crate::differs::{NearAndKeep, ReadingTexts};
+use crate::options::{Output, ResourceArgs, VerifyChoice};
+use crate::refusals::{self, Refusal};
+use crate::settings_args::Options;
+use crate::stage::StageArgs;
 
 /// Options of `groups`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex groups pages.twx --min-size 2\n  \
-    twindex groups pages.twx --of https://example.org/a\n\n\
-    Prints a header line, and a line for each document, by key: key, leader, size of the group. A document is a leader \
-    if no leader before it is near it; every other document belongs to the first leader near it. The order is that of \
+    twindex groups pages.twx --of https://example.org/a\n  \
+    twindex groups pages.twx --as clusters --near 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
+    twindex groups pairs/*.pairs --as forest --into forests\n  \
+    twindex groups forests --scores pairs -o clusters.tsv\n\n\
+    leaders: a line for each document of an index, by key: key, leader, size of the group. A document is a leader if no \
+    leader before it is near it; every other document belongs to the first leader near it. The order is that of \
     priorities, where the index keeps them, and then of a hash of the key: so groups depend on what is in the index and \
     on nothing else, and are those of `dedup --keep key-hash`. Near is what the index says. Where it keeps no sets, \
-    resemblance is an estimate, and a note on standard error says so.")]
+    resemblance is an estimate, and a note on standard error says so.\n\n\
+    clusters: a line for each document of each connected component: key, cluster (numbered from 1 in the order of their \
+    smallest keys), the key of the document that is kept, and the distance or resemblance of the pair of both: = for \
+    the document itself, - where they are no pair. Documents that are near only by way of others are chained; many of \
+    them in a cluster say that the radius is too wide or the threshold too low.\n\n\
+    forest: of each connected component of files of pairs, a line for the smallest key with each other key: fewer lines \
+    than there are documents, and the same ones however pairs were spread over files. So workers make a forest of their \
+    pairs each, and the forest of those forests is that of all pairs. Files of different parameters are refused, naming \
+    the parameter; a file that was cut off, too. Keys that are more than --memory go to unnamed files in the folder for \
+    temporary files, TMPDIR.")]
 pub(crate) struct GroupsArgs {
-    /// Directory of the index
-    index: PathBuf,
+    /// An index, files of pairs or forests or tables of pairs of keys, or folders of files named *.pairs and *.forest
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+    /// What is made of them [default: leaders of an index, clusters of pairs]
+    #[arg(long = "as", value_enum, value_name = "WHAT")]
+    kind: Option<GroupKind>,
     /// Print only the group of the document with this key; KEY is written as in the output, with \\ for a backslash
     #[arg(long, value_name = "KEY")]
     of: Option<String>,
-    /// Print only groups of at least N documents
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
-    min_size: u32,
-    /// Print one JSON object per line instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Print no notes
-    #[arg(long, short)]
-    quiet: bool,
+    /// List only groups of at least N documents [default: 1; 2 for clusters]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    min_size: Option<u32>,
+    #[command(flatten)]
+    rule: Options<Rule, NearAndKeep>,
+    /// How to verify the resemblance of documents in an index, as in `pairs`
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<VerifyChoice>,
+    /// Files of pairs, or folders of such files, that hold the scores if INPUT has only forests
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    scores: Vec<PathBuf>,
+    /// The documents in the same order as they were given to `build`. If a key is repeated, the last document is used, as
+    /// in an index
+    #[arg(long, value_name = "INPUT", num_args = 1..)]
+    texts: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Options<Reading, ReadingTexts>,
+    /// Split components of more than N documents. Their documents are taken in the order of keys: one that is in no
+    /// cluster yet begins one, with up to N - 1 free documents that it forms pairs with. So one document of each of these
+    /// clusters is near all others. Needs the pairs: forests alone do not have them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_cluster: Option<u32>,
+    #[command(flatten)]
+    stage: StageArgs,
     #[command(flatten)]
     work: ResourceArgs,
+    #[command(flatten)]
+    output: Output,
+    /// Whether another verb runs this one as a step and has already started the threads.
+    #[arg(skip)]
+    is_a_step: bool,
 }
 
-/// A line of `--json`.
-#[derive(Serialize)]
-struct GroupLine<'a> {
-    key: &'a str,
-    leader: &'a str,
-    size: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GroupKind {
+    /// The groups of an index, each of the documents near one leader
+    Leaders,
+    /// Connected components
+    Clusters,
+    /// A spanning forest of the pairs
+    Forest,
 }
 
-/// Writes one line for each document of a group.
-struct GroupLines<W: Write> {
-    out: W,
-    json: bool,
-}
-
-fn shown(key: Key<'_>) -> String {
-    match key {
-        Key::U64(key) => key.to_string(),
-        Key::Bytes(key) => String::from_utf8_lossy(&tsv::escape(key)).into_owned(),
-    }
-}
-
-impl<W: Write> GroupLines<W> {
-    fn head(&mut self) -> io::Result<()> {
-        if self.json { Ok(()) } else { writeln!(self.out, "key\tleader\tsize") }
-    }
-
-    fn add(&mut self, key: Key<'_>, leader: Key<'_>, size: u64) -> io::Result<()> {
-        let (key, leader) = (shown(key), shown(leader));
-        if self.json {
-            serde_json::to_writer(&mut self.out, &GroupLine { key: &key, leader: &leader, size })?;
-            return writeln!(self.out);
-        }
-        writeln!(self.out, "{key}\t{leader}\t{size}")
-    }
-}
+/// Options that have no effect on some kinds of groups.
+const REFUSALS: &[Refusal<GroupsArgs>] = &[
+    Refusal {
+        when: |groups| groups.kind() != GroupKind::Leaders,
+        given: |groups| refusals::first(&[("--of", groups.of.is_some())]),
+        why: "goes with --as leaders, of an index",
+    },
+    Refusal {
+        when: |groups| groups.kind() == GroupKind::Forest,
+        given: |groups| refusals::first(&[("--min-size", groups.min_size.is_some())]),
+        why: "goes with --as leaders and --as clusters",
+    },
+    Refusal {
+        when: |groups| groups.kind() != GroupKind::Clusters,
+        given: |groups| {
+            let given = refusals::first(&[
+                ("--verify", groups.verify.is_some()),
+                ("--scores", !groups.scores.is_empty()),
+                ("--texts", !groups.texts.is_empty()),
+                ("--max-cluster", groups.max_cluster.is_some()),
+            ]);
+            groups.rule.first_given().or(given).or_else(|| groups.reading.first_given())
+        },
+        why: "goes with --as clusters",
+    },
+];
 
 impl GroupsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply_threads()?;
-        let index = Index::open(&self.index)?;
-        let snapshot = index.snapshot();
-        if snapshot.group_rule()? == GroupRule::Estimated && !self.quiet {
-            eprintln!(
-                "twindex: {}: keeps no sets: which documents resemble each other is an estimate from signatures",
-                self.index.display()
-            );
+        refusals::check(REFUSALS, &self)?;
+        match self.kind() {
+            GroupKind::Leaders => self.leaders(),
+            GroupKind::Clusters => self.clusters(),
+            GroupKind::Forest => self.forest(),
         }
-        let mut lines = GroupLines { out: BufWriter::new(io::stdout().lock()), json: self.json };
-        let Some(key) = &self.of else {
-            self.all(&snapshot, &mut lines)?;
-            lines.out.flush().context("cannot write to standard output")?;
-            return Ok(ExitCode::SUCCESS);
-        };
-        let key = key_args::parse(key.as_bytes(), true, &self.index, snapshot.params())?;
-        let Some((leader, members)) = self.group(&snapshot, &key)? else {
-            eprintln!("twindex: {}: no document `{}`", self.index.display(), shown(key.as_key()));
-            return Ok(ExitCode::FAILURE);
-        };
-        let size = members.len() as u64;
-        let mut print = || {
-            lines.head()?;
-            if size >= self.min_size.into() {
-                members.iter().try_for_each(|member| lines.add(member.as_key(), leader.as_key(), size))?;
-            }
-            lines.out.flush()
-        };
-        print().context("cannot write to standard output")?;
-        Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the leader and the members of a document's group; `None` if the key is not in the index. Runs queries for
-    /// the members, or lists all groups if there would be too many queries.
-    fn group(&self, snapshot: &Snapshot, key: &KeyBuf) -> anyhow::Result<Option<(KeyBuf, Vec<KeyBuf>)>> {
-        let Some(found) = snapshot.group(key, GROUP_QUESTIONS)? else { return Ok(None) };
-        if let Some(group) = found.decided() {
-            return Ok(Some((group.leader, group.members)));
-        }
-        let all = living_groups(snapshot, &self.resources())?;
-        let Some((leader, _)) = all.leader(key)? else { return Ok(None) };
-        let mut members = Vec::new();
-        all.for_each(1, |member, of, _| {
-            if of == leader.as_key() {
-                members.push(member.to_buf());
-            }
-            Ok(())
-        })?;
-        Ok(Some((leader, members)))
+    /// Returns the index among the inputs, if there is one.
+    fn index(&self) -> Option<&Path> {
+        self.inputs.iter().find(|input| input.join("CURRENT").is_file()).map(PathBuf::as_path)
     }
 
-    fn resources(&self) -> Resources<'_> {
-        let threads = rayon::current_num_threads();
-        Resources { memory: self.work.memory, threads, ..Resources::in_dir(&self.index) }
+    fn kind(&self) -> GroupKind {
+        let of_inputs = || if self.index().is_some() { GroupKind::Leaders } else { GroupKind::Clusters };
+        self.kind.unwrap_or_else(of_inputs)
     }
 
-    fn all(&self, snapshot: &Snapshot, lines: &mut GroupLines<impl Write>) -> anyhow::Result<()> {
-        let groups = living_groups(snapshot, &self.resources())?;
-        lines.head().context("cannot write to standard output")?;
-        let mut failed = None;
-        let listed = groups.for_each(self.min_size, |key, leader, size| {
-            lines.add(key, leader, size.into()).map_err(|error| {
-                failed = Some(error);
-                // The reader has closed the pipe. This error ends the listing.
-                twindex::Error::Invalid("standard output is closed".into())
-            })
-        });
-        failed.map_or(Ok(()), Err).context("cannot write to standard output")?;
-        Ok(listed?)
+    /// Returns which document of a cluster is kept.
+    fn keep(&self) -> &Keep {
+        if self.rule.is_given("keep") { &self.rule.keep } else { &Keep::SmallestKey }
     }
+}
+
+/// Parser for the command line of this verb, which other verbs run as a step.
+#[derive(Parser)]
+struct GroupsLine {
+    #[command(flatten)]
+    groups: GroupsArgs,
+}
+
+/// Writes the table of clusters of all documents of an index to `out`.
+pub(super) fn clusters_of(
+    index: &Path,
+    out: &Path,
+    near: Option<Near>,
+    verify: Option<VerifyChoice>,
+    work: &ResourceArgs,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut line = vec!["groups".into(), index.as_os_str().to_owned()];
+    line.extend(["--as=clusters", "--min-size=1"].map(Into::into));
+    line.extend(["--out".into(), out.as_os_str().to_owned()]);
+    line.extend(near.map(|near| format!("--near={near}").into()));
+    line.extend(verify.map(|verify| format!("--verify={}", verify.name()).into()));
+    let mut groups = GroupsLine::try_parse_from(line)?.groups;
+    (groups.work, groups.output, groups.is_a_step) = (work.clone(), output.clone(), true);
+    groups.run().map(drop)
 }

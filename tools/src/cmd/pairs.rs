@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, Parser};
 use serde::Serialize;
 use twindex::params::{KeyKind, ParamDifference, Threshold};
 use twindex::store::snapshot::Place;
@@ -48,8 +48,8 @@ const MAX_BUCKET: u32 = 10_000;
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --near J: a, b, resemblance, \
-    and its standard error or, counted, intersection and union. Files (--out, --into) are for `forest` and \
-    `clusters`, and name the parameters that those must agree in.")]
+    and its standard error or, counted, intersection and union. Files (--out, --into) are for \
+    `groups`, and name the parameters that those must agree in.")]
 pub(crate) struct PairsArgs {
     /// Directory of the index
     #[arg(required_unless_present = "fingerprints")]
@@ -89,7 +89,7 @@ pub(crate) struct PairsArgs {
     /// How --near J is verified: by exact counts, with the sets in the index (the default, except with --samples) or
     /// on --texts; or by the signatures in the index, an estimate
     #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) verify: Option<VerifyChoice>,
+    verify: Option<VerifyChoice>,
     /// The texts of an INDEX without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
@@ -114,7 +114,30 @@ pub(crate) struct PairsArgs {
     resembling: Option<f64>,
     /// Whether another verb runs this one as a step; that verb reports the file itself.
     #[arg(skip)]
-    pub(super) is_a_step: bool,
+    is_a_step: bool,
+}
+
+/// Parser for the command line of this verb, which other verbs run as a step.
+#[derive(Parser)]
+struct PairsLine {
+    #[command(flatten)]
+    pairs: PairsArgs,
+}
+
+/// Writes the pairs of an index, found with these options, to the file `out`.
+pub(super) fn pairs_of(
+    index: &Path,
+    out: &Path,
+    options: impl IntoIterator<Item = String>,
+    work: &ResourceArgs,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
+    line.extend(["--out".into(), out.as_os_str().to_owned()]);
+    line.extend(options.into_iter().map(Into::into));
+    let mut pairs = PairsLine::try_parse_from(line)?.pairs;
+    (pairs.work, pairs.output, pairs.is_a_step) = (work.clone(), output.clone(), true);
+    pairs.run().map(drop)
 }
 
 /// Fields of `--json`.
@@ -197,7 +220,7 @@ fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Re
     })
 }
 
-/// The destination of lines: a plain table on standard output, or a file for `forest` and `clusters`.
+/// The destination of lines: a plain table on standard output, or a file for `groups`.
 enum PairLines {
     Plain(StageFile),
     File(Box<PairWriter>),

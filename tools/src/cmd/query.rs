@@ -172,8 +172,7 @@ const REFUSALS: &[Refusal<QueryArgs>] = &[
         given: |query| {
             let repeated = query.repeated.first_given();
             let form = query.fingerprint.first_given();
-            let boilerplate = query.boilerplate.option().map(|option| format!("--{option}"));
-            query.input.first_given().or(repeated).or(form).or(boilerplate)
+            query.input.first_given().or(repeated).or(form).or_else(|| query.boilerplate.option())
         },
         why: "says how documents are read, and --fingerprints has none; leave it out",
     },

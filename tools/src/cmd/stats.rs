@@ -1,15 +1,18 @@
-//! `twindex stats`: prints statistics of an index.
+//! `twindex stats`: prints statistics of an index, or writes a page about it.
+
+mod page;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde::Serialize;
 use twindex::params::Threshold;
 use twindex::{Index, Resources, Snapshot};
 use twindex_corpus::page::{GroupSizes, Space};
 
+use self::page::PageArgs;
 use super::idf::TableFigures;
 use crate::options::{Output, ResourceArgs};
 use crate::report::{self, count};
@@ -17,9 +20,16 @@ use crate::report::{self, count};
 /// Options of `stats`.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  twindex stats pages.twx --json | jq .bytes_per_fingerprint",
-    mut_arg("threads", |threads| threads.requires("groups")),
-    mut_arg("memory", |memory| memory.requires("groups"))
+    after_help = "Examples:\n  twindex stats pages.twx --json | jq .bytes_per_fingerprint\n  \
+    twindex stats pages.twx --html page.html\n\n\
+    The page is one file, without scripts. It shows how near the pairs are that share a block of their \
+    fingerprints or a band, band by band, how likely pairs are to share one beside what is predicted, clusters and \
+    their sizes, hosts where keys are URLs, how full buckets are, and where the bytes go. Resemblance is estimated from \
+    signatures. With --json its figures are printed.",
+    group(ArgGroup::new("computed").args(["groups", "html"]).multiple(true)),
+    mut_arg("near", |near| near.requires("html")),
+    mut_arg("threads", |threads| threads.requires("computed")),
+    mut_arg("memory", |memory| memory.requires("computed"))
 )]
 pub(crate) struct StatsArgs {
     /// Directory of the index
@@ -27,6 +37,8 @@ pub(crate) struct StatsArgs {
     /// Count the groups of near documents by size, which runs queries for each leader (see `groups`)
     #[arg(long)]
     groups: bool,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     work: ResourceArgs,
     #[command(flatten)]
@@ -49,7 +61,7 @@ struct StatsReport {
     /// The largest stamp; `None` if documents do not expire.
     now: Option<u64>,
     /// Bytes of segments and logs, divided by an estimate of the bytes of live documents (in proportion to the number of
-    /// documents). Shows how much space `compact` would save.
+    /// documents). Shows how much space `merge` would save.
     space_amplification: f64,
     uuid: String,
     /// The distinct table designs and codecs of the segments.
@@ -106,6 +118,10 @@ fn designs(snapshot: &Snapshot) -> String {
 
 impl StatsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(html) = &self.page.html {
+            self.page.write(html, &self.index, self.groups, &self.work, &self.output)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, &self.index);

@@ -1,5 +1,7 @@
 //! `twindex verify`: checks an index, or one segment, for damage.
 
+mod salvage;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,12 +18,21 @@ use crate::report::{self, Stopwatch, counted};
 /// Options of `verify`.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  twindex verify pages.twx\n\nReads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
-    section and offset. On a disk that may fail use --access read, which takes memory for all of the index."
+    after_help = "Examples:\n  twindex verify pages.twx\n  twindex verify pages.twx --salvage saved.twx\n\n\
+    Reads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, section and offset. On a \
+    disk that may fail use --access read, which takes memory for all of the index.\n\n\
+    --salvage prints for each file what was saved and what was lost, with the keys as far as they can be read. Exit code \
+    0: nothing was wrong; 1: something was, and NEW has the rest.",
+    mut_arg("access", |access| access.conflicts_with("salvage"))
 )]
 pub(crate) struct VerifyArgs {
     /// Directory of an index, or one segment file
     index: PathBuf,
+    /// Make a new index in this directory, of every document of INDEX whose record is whole
+    ///
+    /// NEW must be empty or not exist.
+    #[arg(long, value_name = "NEW")]
+    salvage: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
@@ -40,6 +51,9 @@ struct VerifyReport {
 
 impl VerifyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(new) = &self.salvage {
+            return salvage::run(&self.index, new, &self.output);
+        }
         let watch = Stopwatch::start();
         let found = self.look(&self.index);
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();

@@ -309,7 +309,7 @@ fn verbs_accept_only_options_that_have_an_effect() {
         says(&String::from_utf8_lossy(&output.stderr), &["required arguments", "--groups"]);
         bench.ok(&format!("stats i.twx --groups {option}"));
     }
-    for line in ["keys i.twx", "verify i.twx"] {
+    for line in ["get i.twx", "verify i.twx"] {
         for option in ["--threads 2", "--memory 1G"] {
             let output = bench.command(&format!("{line} {option}")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);

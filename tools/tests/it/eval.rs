@@ -48,8 +48,8 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
         bench.write(name, format!("{columns}\n{table}"));
     }
     let rows = |line: &str| bench.json(line)["rows"].as_array().unwrap().clone();
-    let exact = rows("eval exact.tsv --truth truth.tsv");
-    assert_eq!(exact, rows("eval exact.tsv --truth truth.tsv.gz"));
+    let exact = rows("study exact.tsv --truth truth.tsv");
+    assert_eq!(exact, rows("study exact.tsv --truth truth.tsv.gz"));
     let all = resemblances(&documents);
     assert_eq!(exact.len(), 10);
     for (row, percent) in exact.iter().zip((50..).step_by(5)) {
@@ -58,15 +58,15 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
         assert_eq!(row["threshold"], serde_json::json!(percent as f64 / 100.0));
         assert_eq!((&row["precision"], &row["recall"], &row["f1"]), (&1.0.into(), &1.0.into(), &1.0.into()));
     }
-    let estimate = rows("eval estimate.tsv --truth truth.tsv --thresholds 0.8");
+    let estimate = rows("study estimate.tsv --truth truth.tsv --thresholds 0.8");
     let (precision, recall) =
         (estimate[0]["precision"].as_f64().unwrap(), estimate[0]["recall"].as_f64().unwrap());
     assert!((0.7..1.0).contains(&precision) && (0.7..1.0).contains(&recall), "{estimate:?}");
     // With a fixed smallest resemblance of known pairs, recall decreases as the threshold rises.
-    let fixed = rows("eval exact.tsv --truth truth.tsv --relevant 0.6");
+    let fixed = rows("study exact.tsv --truth truth.tsv --near 0.6");
     assert!(fixed.iter().all(|row| row["true"] == exact[2]["true"]));
     assert!(fixed[9]["recall"].as_f64().unwrap() < 1.0 && fixed[0]["precision"].as_f64().unwrap() < 1.0);
-    let table = bench.ok("eval exact.tsv --truth truth.tsv --thresholds 0.5,0.75");
+    let table = bench.ok("study exact.tsv --truth truth.tsv --thresholds 0.5,0.75");
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "threshold\tprecision\trecall\tf1\tfound\tright\ttrue");
     assert!(lines[1].starts_with("0.50\t1.00000\t1.00000\t1.00000\t") && lines.len() == 3, "{table}");
@@ -79,7 +79,7 @@ fn eval_counts_pairs_at_radii_0_to_10_and_draws_a_figure() {
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
     bench.ok("build i.twx in.jsonl --method simhash -q");
-    let report = bench.json("eval i.twx --truth truth.tsv --svg figure.svg");
+    let report = bench.json("study i.twx --truth truth.tsv --svg figure.svg");
     let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();
     let fingerprints: Vec<u64> =
         documents.iter().map(|(_, text)| sketcher.sketch(text).unwrap().fingerprint().unwrap().0).collect();
@@ -105,14 +105,14 @@ fn eval_counts_pairs_at_radii_0_to_10_and_draws_a_figure() {
     let figure = bench.read("figure.svg");
     assert!(figure.starts_with("<svg ") && figure.matches("<polyline").count() == 3);
     says(
-        &bench.refused("eval i.twx --truth truth.tsv --svg figure.svg"),
+        &bench.refused("study i.twx --truth truth.tsv --svg figure.svg"),
         &["figure.svg: cannot write", "exists"],
     );
     // The distances in a table of `pairs` give the same counts.
     let table = bench.ok("pairs i.twx --near within:10 -q");
     bench.write("pairs.tsv", format!("a\tb\tdistance\n{table}"));
-    assert_eq!(bench.json("eval pairs.tsv --truth truth.tsv"), report);
-    assert_eq!(bench.ok("eval i.twx --truth truth.tsv --within 3").lines().count(), 5);
+    assert_eq!(bench.json("study pairs.tsv --truth truth.tsv"), report);
+    assert_eq!(bench.ok("study i.twx --truth truth.tsv --within 3").lines().count(), 5);
 }
 
 #[test]
@@ -124,20 +124,20 @@ fn tables_that_cannot_be_compared_are_refused() {
     bench.write("truth.tsv", "a\tb\tresemblance\na\tb\t0.9\n");
     bench.write("near.tsv", "a\tb\tdistance\na\tb\t3\n");
     bench.write("bare.tsv", "a\tb\na\tb\n");
-    says(&bench.refused("eval m.twx --truth truth.tsv"), &["m.twx", "no simhash fingerprints"]);
-    says(&bench.refused("eval truth.tsv --truth near.tsv"), &["near.tsv", "not distances"]);
-    says(&bench.refused("eval truth.tsv --truth none.tsv"), &["none.tsv"]);
+    says(&bench.refused("study m.twx --truth truth.tsv"), &["m.twx", "no simhash fingerprints"]);
+    says(&bench.refused("study truth.tsv --truth near.tsv"), &["near.tsv", "not distances"]);
+    says(&bench.refused("study truth.tsv --truth none.tsv"), &["none.tsv"]);
     for (line, part) in [
-        ("eval truth.tsv --truth bare.tsv --relevant 0.5", "--relevant goes with"),
-        ("eval near.tsv --truth truth.tsv --thresholds 0.5", "--thresholds goes with"),
-        ("eval truth.tsv --truth truth.tsv --within 3", "--within goes with"),
-        ("eval truth.tsv", "--truth"),
+        ("study truth.tsv --truth bare.tsv --near 0.5", "--near goes with"),
+        ("study near.tsv --truth truth.tsv --thresholds 0.5", "--thresholds goes with"),
+        ("study truth.tsv --truth truth.tsv --within 3", "--within goes with"),
+        ("study truth.tsv", "--truth"),
     ] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
         says(&String::from_utf8_lossy(&output.stderr), &[part]);
     }
-    assert_eq!(counts(&bench.json("eval near.tsv --truth bare.tsv --within 3")["rows"][3]), [1, 1, 1]);
+    assert_eq!(counts(&bench.json("study near.tsv --truth bare.tsv --within 3")["rows"][3]), [1, 1, 1]);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn pair_file_is_evaluated_like_a_table() {
         bench.write("table.tsv", head.to_owned() + &bench.ok(&format!("pairs i.twx {options} -q")));
         bench.ok(&format!("pairs i.twx {options} -o found.pairs --force -q"));
         let [table, file] = ["table.tsv", "found.pairs"]
-            .map(|found| bench.json(&format!("eval {found} --truth truth.tsv"))["rows"].clone());
+            .map(|found| bench.json(&format!("study {found} --truth truth.tsv"))["rows"].clone());
         assert!(table[0]["found"].as_u64().unwrap() > 100, "{options}: {table}");
         assert_eq!(file, table, "{options}");
     }
     // A file that was cut off is refused.
     let whole = bench.read("found.pairs");
     bench.write("cut.pairs", &whole[..whole.len() - 30]);
-    says(&bench.refused("eval cut.pairs --truth truth.tsv"), &["cut.pairs, line ", "was cut off"]);
+    says(&bench.refused("study cut.pairs --truth truth.tsv"), &["cut.pairs, line ", "was cut off"]);
 }

@@ -39,7 +39,7 @@ fn feature_weights_may_be_repetitions_pairs_or_objects() {
     let bench = Bench::new();
     let table = |lines: &str| {
         bench.write("in.jsonl", lines);
-        bench.ok("sketch in.jsonl --tsv --features-field f --bands 3 --rows 2")
+        bench.ok("build - in.jsonl --features-field f --bands 3 --rows 2 --as table")
     };
     let of = |value: &str| table(&format!("{{\"id\":1,\"f\":{value}}}"));
     assert_eq!(of(r#"["x","y","x","x","z"]"#), of(r#"{"x":3,"y":1,"z":1}"#));
@@ -54,7 +54,7 @@ fn feature_weights_may_be_repetitions_pairs_or_objects() {
 fn index_built_from_feature_sketches_equals_one_built_from_features() {
     let bench = Bench::new();
     sets(&bench);
-    bench.ok("sketch sets.jsonl --features-field ops -o out -q");
+    bench.ok("build out sets.jsonl --features-field ops -q --as sketches");
     bench.ok("build staged.twx out -q");
     bench.ok("build direct.twx sets.jsonl --features-field ops -q");
     let segment = |index| fs::read(bench.path(&format!("{index}/000001.seg"))).unwrap();
@@ -86,7 +86,7 @@ fn texts_and_features_cannot_be_mixed_in_an_index() {
     bench.write("folder/a.txt", "a text");
     bench.ok("build sets.twx sets.jsonl --features-field ops -q");
     bench.ok("build texts.twx texts.jsonl -q");
-    bench.ok("sketch sets.jsonl --features-field ops -o sets.sketches -q");
+    bench.ok("build sets.sketches sets.jsonl --features-field ops -q --as sketches");
     let before = bench.contents(".");
     for (line, parts) in [
         ("query texts.twx sets.jsonl --features-field ops", &["texts.twx: made of texts"][..]),
@@ -107,7 +107,7 @@ fn texts_and_features_cannot_be_mixed_in_an_index() {
         "build new.twx sets.jsonl --features-field ops --text-field text",
         "build new.twx sets.jsonl --features-field ops --words 3",
         "dedup sets.jsonl --features-field ops --words 3 -o out",
-        "sketch sets.jsonl --features-field ops --words 3 -o out",
+        "build out sets.jsonl --features-field ops --words 3 --as sketches",
     ] {
         let output = bench.command(line).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -131,7 +131,8 @@ fn feature_inputs_refuse_text_options_and_name_them() {
         "stemming none",
         "shingle-hash fast",
     ] {
-        for verb in ["build i.twx", "build new.twx", "sketch -o new", "dedup -o new", "idf -o new"] {
+        for verb in ["build i.twx", "build new.twx", "build new --as sketches", "dedup -o new", "idf -o new"]
+        {
             let line = format!("{verb} sets.jsonl --features-field ops --{option}");
             let output = bench.command(&line).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -156,9 +157,11 @@ fn dedup_weights_features_by_their_idf_table() {
     assert_eq!(bench.json("stats out/index")["params"]["simhash"], "idf");
     bench.ok("build direct.twx sets.jsonl --features-field ops --method simhash --idf sets.idf -q");
     let before = bench.contents(".");
-    for verb in
-        ["dedup -o new --near within:3", "build new.twx --method simhash", "sketch -o new --method simhash"]
-    {
+    for verb in [
+        "dedup -o new --near within:3",
+        "build new.twx --method simhash",
+        "build new --method simhash --as sketches",
+    ] {
         let line = format!("{verb} sets.jsonl --features-field ops --idf texts.idf");
         says(&bench.refused(&line), &["texts.idf: made of texts, and --features-field reads features"]);
         let line = format!("{verb} texts.jsonl --idf sets.idf");
@@ -172,7 +175,7 @@ fn documents_without_features_are_counted_and_reported() {
     let bench = Bench::new();
     sets(&bench);
     assert_eq!(bench.json("build i.twx sets.jsonl --features-field ops")["empty"], 1);
-    bench.ok("sketch sets.jsonl --features-field ops -o sketches -q");
+    bench.ok("build sketches sets.jsonl --features-field ops -q --as sketches");
     let note = "note: 1 document without words or features: it is near nothing";
     says(&bench.ok("build staged.twx sketches"), &[note]);
     says(&bench.ok("build direct.twx sets.jsonl --features-field ops"), &[note]);

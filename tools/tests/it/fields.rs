@@ -131,9 +131,9 @@ fn text_field_that_no_record_has_is_an_error_in_every_verb() {
             "build no in.jsonl --near 0.8",
             "stream no.twx in.jsonl --near 0.8",
             "passages in.jsonl -o no --min-words 3",
-            "sketch in.jsonl -o no",
+            "build no in.jsonl --as sketches",
             "idf in.jsonl -o no",
-            "sketch --into . in.jsonl",
+            "build . in.jsonl --as folder",
             "build resumed.twx in.jsonl --resume",
         ] {
             let output = bench.command(&format!("{line} --text-field {fields}")).output().unwrap();

@@ -417,7 +417,7 @@ fn column_of_an_unsuitable_type_is_refused_as_stamp_or_value() {
     says(&bench.refused("build i.twx no.parquet"), &["no.parquet", "is it a Parquet file?"]);
     // A column of numbers can be used as stamps. A null would be a bad record, but there is none.
     bench.ok("build i.twx in.parquet --stamp-field n --expire-after 100 --value-field text -q");
-    assert_eq!(bench.ok("keys i.twx --count"), "20\n");
+    assert_eq!(bench.ok("get i.twx --count"), "20\n");
     let printed = bench.ok("build few.twx in.parquet --stamp-field n --expire-after 5");
     says(&printed, &["5 documents, 15 replaced or expired"]);
     let stamps: ArrayRef = Arc::new(UInt64Array::from(vec![Some(7), None]));

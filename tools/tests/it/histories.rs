@@ -271,8 +271,8 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
         bench.ok(&format!("dedup day2.jsonl -o day2 --against {history} {way} -q --force"));
         assert_eq!(bench.read("day2/kept.jsonl.keys"), "number\tkey\n1\tu#3\n3\tu#4\n", "{history} {way}");
         if !way.contains("equal") && !way.contains("threshold") {
-            bench.ok("merge all.twx day1/index day2/index");
-            assert_eq!(bench.ok("keys all.twx"), bench.ok("keys both/index"), "{history} {way}");
+            bench.ok("merge day1/index day2/index -o all.twx");
+            assert_eq!(bench.ok("get all.twx"), bench.ok("get both/index"), "{history} {way}");
             fs::remove_dir_all(bench.path("all.twx")).unwrap();
         }
         says(&bench.ok("why day2 u#4"), &["u#4 stays"]);
@@ -303,7 +303,7 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
     // A single document with a key of the history.
     bench.write("one.jsonl", jsonl(&documents([("u", THIRD)])));
     bench.ok("dedup one.jsonl -o one --against day1 -q");
-    assert_eq!(bench.ok("keys one/index"), "u#3\n");
+    assert_eq!(bench.ok("get one/index"), "u#3\n");
     // A key without a history is not affected.
     bench.ok("dedup one.jsonl -o alone -q --repeated-keys error");
 }
@@ -317,14 +317,14 @@ fn removed_document_with_a_key_of_the_history_gets_a_number() {
     for way in ["", "--threshold 0.5"] {
         bench.ok(&format!("dedup day2.jsonl -o day2 --against day1 -q --force {way}"));
         assert!(bench.read("day2/against.tsv").contains("u#2\tu\t"), "{way}");
-        assert_eq!(bench.ok("keys day2/index"), "u#3\n", "{way}");
+        assert_eq!(bench.ok("get day2/index"), "u#3\n", "{way}");
         says(&bench.ok("why day2 u#2"), &["goes for u"]);
     }
     // Keys that consist of a file name and a row are the same on both days, too.
     bench.ok("dedup day1.jsonl -o by-row -q --id-field FILE:ROW");
     bench.write("day1.jsonl", jsonl(&documents([("u", THIRD)])));
     bench.ok("dedup day1.jsonl -o next --id-field FILE:ROW --against by-row -q");
-    assert_eq!(bench.ok("keys next/index"), "day1.jsonl:1#2\n");
+    assert_eq!(bench.ok("get next/index"), "day1.jsonl:1#2\n");
 }
 
 #[test]

@@ -125,8 +125,8 @@ fn dedup_weights_shingles_by_an_idf_table() {
 fn sketches_made_with_an_idf_table_require_it_in_build() {
     let bench = with_table();
     bench.ok("idf in.jsonl -o other.idf --words 1 --min-df 1 -q");
-    bench.ok("sketch in.jsonl -o s.sk --method simhash --idf t.idf -q");
-    bench.ok("sketch in.jsonl -o plain.sk -q");
+    bench.ok("build s.sk in.jsonl --method simhash --idf t.idf -q --as sketches");
+    bench.ok("build plain.sk in.jsonl -q --as sketches");
     let before = bench.contents(".");
     for (line, parts) in [
         ("build n.twx s.sk", &["s.sk: made with an idf table; name it with --idf FILE"][..]),

@@ -168,16 +168,16 @@ fn invalid_utf8_is_replaced_on_request_in_every_input_format() {
     bench.write("in/good.txt", text(replaced.as_bytes()));
     bench.write("in/binary", b"\xfc\0");
     says(
-        &bench.refused("sketch bad.jsonl -o out"),
+        &bench.refused("build out bad.jsonl --as sketches"),
         &["bad.jsonl:1: not UTF-8: byte 0xfc at offset 38 of the line"],
     );
     says(
-        &bench.refused("sketch bad.txt -o out"),
+        &bench.refused("build out bad.txt --as sketches"),
         &["bad.txt: not UTF-8: a bad byte at offset 20", "--invalid-utf8"],
     );
-    assert_eq!(bench.json("sketch in -o out")["skipped_not_utf8"], 1);
+    assert_eq!(bench.json("build out in --as sketches")["skipped_not_utf8"], 1);
     for (input, documents, counted) in [("bad.jsonl", 2, 1), ("bad.txt", 1, 1), ("in", 2, 1)] {
-        let report = bench.json(&format!("sketch {input} -o out --force --invalid-utf8 replace"));
+        let report = bench.json(&format!("build out {input} --force --invalid-utf8 replace --as sketches"));
         let found = (&report["documents"], &report["replaced_utf8"], &report["skipped_not_utf8"]);
         assert_eq!(found, (&documents.into(), &counted.into(), &0.into()), "{input}");
     }
@@ -198,7 +198,7 @@ fn invalid_utf8_is_replaced_on_request_in_every_input_format() {
         [line(replaced, b"\xfc"), b"{\"id\":\"\xfc\",\"text\":\"\"}\n".to_vec()].concat(),
     );
     says(
-        &bench.refused("sketch keys.jsonl -o no --invalid-utf8 replace"),
+        &bench.refused("build no keys.jsonl --invalid-utf8 replace --as sketches"),
         &["keys.jsonl:2: field \"id\": not UTF-8"],
     );
     says(&bench.ok("build i.twx bad.jsonl --invalid-utf8 replace"), &["note: 1 document not UTF-8"]);
@@ -221,8 +221,8 @@ fn document_order_does_not_depend_on_the_number_of_threads() {
         }
     }
     bench.write("in.jsonl", &lines);
-    let one = bench.ok("sketch in.jsonl --tsv --threads 1 --method simhash");
-    assert_eq!(one, bench.ok("sketch in.jsonl --tsv --threads 4 --method simhash"));
+    let one = bench.ok("build - in.jsonl --threads 1 --method simhash --as table");
+    assert_eq!(one, bench.ok("build - in.jsonl --threads 4 --method simhash --as table"));
     let keys: Vec<&str> = one.lines().skip(1).map(|row| row.split('\t').next().unwrap()).collect();
     assert!(keys.iter().enumerate().all(|(i, key)| *key == i.to_string()) && keys.len() == 6000);
     // The same texts, written without escapes.
@@ -234,13 +234,13 @@ fn document_order_does_not_depend_on_the_number_of_threads() {
         .map(|(i, line)| (i.to_string(), line["text"].as_str().unwrap().replace('\n', " ").replace('"', "'")))
         .collect();
     bench.write("plain.jsonl", jsonl(&plain));
-    assert_eq!(one, bench.ok("sketch plain.jsonl --tsv --method simhash"));
+    assert_eq!(one, bench.ok("build - plain.jsonl --method simhash --as table"));
     // The first bad line is reported, regardless of the thread that parsed it.
     let bad =
         lines.replacen("\"id\":\"2602\"", "\"id\":\"\"", 1).replacen("\"id\":\"5608\"", "\"id\":2.5", 1);
     bench.write("bad.jsonl", &bad);
     for threads in [1, 4] {
-        let message = bench.refused(&format!("sketch bad.jsonl -o out --threads {threads}"));
+        let message = bench.refused(&format!("build out bad.jsonl --threads {threads} --as sketches"));
         says(&message, &["bad.jsonl:3124: field \"id\": the key is empty"]);
     }
 }

@@ -70,7 +70,7 @@ fn url_captured_twice_gets_a_numbered_key() {
     );
     assert_eq!(bench.read("out/kept.wet"), [record("http://a/", ONE), record("http://a/", TWO)].concat());
     assert_eq!(bench.read("out/kept.wet.keys"), "number\tkey\n2\thttp://a/#2\n");
-    assert_eq!(bench.ok("keys out/index"), "http://a/\nhttp://a/#2\n");
+    assert_eq!(bench.ok("get out/index"), "http://a/\nhttp://a/#2\n");
     let report = bench.json("dedup in.wet -o out --force");
     assert_eq!((&report["numbered_keys"], &report["kept"]), (&2.into(), &2.into()));
 
@@ -140,7 +140,7 @@ fn repeated_keys_option_takes_first_or_last_or_refuses() {
         let index = how.replace([' ', '-'], "_");
         let report = bench.json(&format!("build {index}.twx in.jsonl {how}"));
         assert_eq!(report["replaced"], replaced, "{how}");
-        assert_eq!(bench.ok(&format!("keys {index}.twx")), keys, "{how}");
+        assert_eq!(bench.ok(&format!("get {index}.twx")), keys, "{how}");
     }
     says(
         &bench.refused("build e.twx in.jsonl --repeated-keys error"),
@@ -194,10 +194,10 @@ fn records_without_keys_are_keyed_by_line() {
     // A field that is named must exist. An index accepts `FILE:ROW` keys as well.
     says(&bench.refused("dedup in.jsonl -o no --id-field id"), &["in.jsonl:1: no field \"id\""]);
     bench.ok("build i.twx in.jsonl -q");
-    assert_eq!(bench.ok("keys i.twx"), "in.jsonl:1\nin.jsonl:2\nin.jsonl:3\n");
+    assert_eq!(bench.ok("get i.twx"), "in.jsonl:1\nin.jsonl:2\nin.jsonl:3\n");
     bench.write("keyed.jsonl", jsonl(&documents([("a", ONE), ("a", ONE)])));
     bench.ok("build k.twx keyed.jsonl --id-field FILE:ROW -q");
-    assert_eq!(bench.ok("keys k.twx"), "keyed.jsonl:1\nkeyed.jsonl:2\n");
+    assert_eq!(bench.ok("get k.twx"), "keyed.jsonl:1\nkeyed.jsonl:2\n");
     assert_eq!(bench.ok("query k.twx in.jsonl --id-field FILE:ROW --first -q").lines().count(), 2);
 }
 
@@ -311,7 +311,7 @@ fn parquet_keys_may_be_decimals_uuids_times_or_nested() {
 
     write_uuids(&bench.path("uuid.parquet"));
     bench.ok("dedup uuid.parquet -o uuid -q");
-    assert_eq!(bench.ok("keys uuid/index"), "00112233-4455-6677-8899-aabbccddeeff\n");
+    assert_eq!(bench.ok("get uuid/index"), "00112233-4455-6677-8899-aabbccddeeff\n");
 
     let meta = StructArray::try_new(
         vec![Field::new("url", DataType::Utf8, true), Field::new("text", DataType::Utf8, true)].into(),

@@ -99,7 +99,9 @@ fn folder_mixing_record_files_and_other_files_is_refused() {
     assert_eq!(documents(&bench, "sources"), 2);
     bench.write("several/a.csv", "id,text\n1,x\n");
     bench.write("several/b.jsonl.gz", gzip(ONE.as_bytes()));
-    for verb in ["dedup several -o no", "build no several", "sketch several -o no", "query none several"] {
+    for verb in
+        ["dedup several -o no", "build no several", "build no several --as sketches", "query none several"]
+    {
         if verb.starts_with("query") {
             bench.write("one.jsonl", ONE);
             bench.ok("build none one.jsonl -q");
@@ -160,11 +162,11 @@ fn folder_of_one_record_format_is_read_as_records_without_an_option() {
         assert!(clusters.lines().skip(1).any(|line| line.starts_with("3\t")), "{folder}: {clusters}");
         assert_eq!(bench.json(&format!("why of-{folder} 1"))["agrees"], true, "{folder}");
         bench.ok(&format!("build {folder}.twx {folder} -q"));
-        assert_eq!(bench.ok(&format!("keys {folder}.twx")), "1\n3\n9\n", "{folder}");
+        assert_eq!(bench.ok(&format!("get {folder}.twx")), "1\n3\n9\n", "{folder}");
         // The other verbs that read documents.
         let found = bench.ok(&format!("query {folder}.twx {folder} -q --near 0.8"));
         assert_eq!(found.lines().count(), 5, "{folder}: {found}");
-        assert_eq!(bench.ok(&format!("sketch {folder} --tsv -q")).lines().count(), 4, "{folder}");
+        assert_eq!(bench.ok(&format!("build - {folder} -q --as table")).lines().count(), 4, "{folder}");
         let said = bench.json(&format!("passages {folder} -o spans-{folder} --min-words 4"));
         assert_eq!(said["documents"], 3, "{folder}");
         let said = bench.json(&format!("stream {folder}-stream.twx {folder}"));

@@ -1,4 +1,4 @@
-//! The verbs for an index that changes over time: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. They
+//! The verbs for an index that changes over time: `stream`, `delete`, `get`, `merge`. They
 //! must print the content of the index, and a refused command must leave every file unchanged.
 
 use crate::support::{Bench, documents, jsonl, refused, says, succeeded};
@@ -28,8 +28,8 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
         ]
     );
     assert_eq!((rows[1][3], rows[1][4]), ("0", "1.000"));
-    assert_eq!(bench.ok("keys i.twx"), "a\nb\nc\nd\n");
-    assert_eq!(bench.ok("keys i.twx --count"), "4\n");
+    assert_eq!(bench.ok("get i.twx"), "a\nb\nc\nd\n");
+    assert_eq!(bench.ok("get i.twx --count"), "4\n");
     // A second run over the same input: all documents are known, and `--drop-duplicates` drops none that is already
     // indexed.
     let again = bench.json("stream i.twx in.jsonl --drop-duplicates");
@@ -40,7 +40,7 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
     );
     let more = bench.json("stream i.twx more.jsonl --drop-duplicates");
     assert_eq!((more["duplicates"].as_u64(), more["new"].as_u64()), (Some(1), Some(1)));
-    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+    assert_eq!(bench.ok("get i.twx --count"), "5\n");
     let stats = bench.json("stats i.twx");
     assert_eq!((stats["documents"].as_u64(), stats["logged_documents"].as_u64()), (Some(5), Some(5)));
     assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
@@ -52,17 +52,17 @@ fn get_and_delete_find_documents_by_key() {
     let keys = ["a", "b\tc", "d"];
     bench.write("in.jsonl", jsonl(&documents(keys.map(|key| (key, "one two three four five six seven")))));
     bench.ok("build i.twx in.jsonl -q");
-    assert_eq!(bench.ok("keys i.twx"), "a\nb\\tc\nd\n");
+    assert_eq!(bench.ok("get i.twx"), "a\nb\\tc\nd\n");
     let got = bench.ok("get i.twx a b\\tc --escaped");
     assert!(got.starts_with("a\t") && got.contains("\nb\\tc\t"), "{got}");
     let deleted = bench.json("delete i.twx b\\tc absent --escaped");
     assert_eq!((deleted["deleted"].as_u64(), deleted["absent"].as_u64()), (Some(1), Some(1)));
-    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
+    assert_eq!(bench.ok("get i.twx"), "a\nd\n");
     let message = bench.refused("get i.twx b\\tc --escaped");
     says(&message, &["no document `b\\tc`"]);
-    bench.ok("compact i.twx -q");
-    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
-    assert_eq!(bench.json("gc i.twx")["bytes_removed"].as_u64(), Some(0));
+    bench.ok("merge i.twx -q");
+    assert_eq!(bench.ok("get i.twx"), "a\nd\n");
+    assert_eq!(bench.json("merge i.twx --gc")["bytes_removed"].as_u64(), Some(0));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn keys_from_standard_input_are_deleted_in_one_commit() {
     let texts = keys.each_ref().map(|key| (key.as_str(), "one two three four five six seven"));
     bench.write("in.jsonl", jsonl(&documents(texts)));
     bench.ok("build i.twx in.jsonl -q");
-    let all = bench.ok("keys i.twx");
+    let all = bench.ok("get i.twx");
     assert_eq!(all.lines().count(), 30);
     let bad = format!("0\\t00\n{}\n", "x".repeat(300_000));
     let message = refused("a long line", bench.command("delete i.twx - --escaped").write_stdin(bad));
@@ -80,11 +80,11 @@ fn keys_from_standard_input_are_deleted_in_one_commit() {
     let message =
         refused("an empty line", bench.command("delete i.twx - --escaped").write_stdin("0\\t00\n\nx"));
     says(&message, &["<stdin>:2", "empty"]);
-    assert_eq!(bench.ok("keys i.twx"), all);
+    assert_eq!(bench.ok("get i.twx"), all);
     let some: String = all.lines().filter(|key| key.starts_with('1')).flat_map(|key| [key, "\r\n"]).collect();
     let said = succeeded("delete", bench.command("delete i.twx - --escaped").write_stdin(some + "absent"));
     assert_eq!(said, "i.twx: 10 documents deleted, 1 key not there, 20 documents left\n");
-    assert!(!bench.ok("keys i.twx").lines().any(|key| key.starts_with('1')));
+    assert!(!bench.ok("get i.twx").lines().any(|key| key.starts_with('1')));
     // If there are several arguments, `-` is a key.
     says(&succeeded("-", &mut bench.command("delete i.twx - x")), &["2 keys not there"]);
 }
@@ -110,13 +110,13 @@ fn refused_commands_leave_every_file_unchanged() {
         ("delete absent.twx a", &["absent.twx", "not a twindex index"]),
         ("delete numbers.twx seven", &["`seven`", "keys from 0"]),
         ("get i.twx a\\q --escaped", &["a\\\\q"]),
-        ("snapshot i.twx other.twx", &["other.twx", "already exists"]),
-        ("snapshot i.twx new.twx --generation 77", &["MANIFEST-000077"]),
-        ("merge other.twx i.twx", &["other.twx", "already exists"]),
-        ("merge new.twx i.twx narrow.twx", &["width"]),
-        ("merge new.twx i.twx other.twx", &["`a`", "i.twx", "other.twx"]),
-        ("gc in.jsonl", &["in.jsonl"]),
-        ("keys absent.twx", &["absent.twx"]),
+        ("merge i.twx --snapshot other.twx", &["other.twx", "already exists"]),
+        ("merge i.twx --snapshot new.twx --generation 77", &["MANIFEST-000077"]),
+        ("merge i.twx -o other.twx", &["other.twx", "already exists"]),
+        ("merge i.twx narrow.twx -o new.twx", &["width"]),
+        ("merge i.twx other.twx -o new.twx", &["`a`", "i.twx", "other.twx"]),
+        ("merge in.jsonl --gc", &["in.jsonl"]),
+        ("get absent.twx", &["absent.twx"]),
     ] {
         let before = bench.contents(".");
         let message = bench.refused(line);
@@ -137,15 +137,15 @@ fn snapshots_and_merged_indexes_have_the_documents_of_their_sources() {
     bench.ok("stream a.twx a.jsonl -q");
     bench.ok("build b.twx b.jsonl -q");
     bench.ok("build all.twx all.jsonl -q");
-    let merged = bench.json("merge ab.twx a.twx b.twx");
+    let merged = bench.json("merge a.twx b.twx -o ab.twx");
     assert_eq!((merged["documents"].as_u64(), merged["repeated"].as_u64()), (Some(40), Some(5)));
-    assert_eq!(bench.ok("keys ab.twx"), bench.ok("keys all.twx"));
+    assert_eq!(bench.ok("get ab.twx"), bench.ok("get all.twx"));
     let segment = |index: &str| std::fs::read(bench.path(&format!("{index}/000001.seg"))).unwrap();
     assert!(segment("ab.twx") == segment("all.twx"), "the same documents give the same segment");
-    bench.ok("snapshot a.twx copy.twx -q");
+    bench.ok("merge a.twx --snapshot copy.twx -q");
     bench.ok("delete a.twx k00 -q");
-    assert_eq!(bench.ok("keys copy.twx --count"), "25\n");
-    assert_eq!(bench.ok("keys a.twx --count"), "24\n");
+    assert_eq!(bench.ok("get copy.twx --count"), "25\n");
+    assert_eq!(bench.ok("get a.twx --count"), "24\n");
     for index in ["ab.twx", "copy.twx", "a.twx"] {
         assert_eq!(bench.json(&format!("verify {index}"))["sound"].as_bool(), Some(true), "{index}");
     }
@@ -174,14 +174,14 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
 
     bench.write("more.jsonl", line("d", ",\"t\":186400,\"v\":null"));
     bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
-    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    assert_eq!(bench.ok("get i.twx"), "b\nc\nd\n");
     let got = bench.json_lines("get i.twx b");
     assert_eq!(got[1], serde_json::json!({ "documents": 1, "absent": 0 }));
     let fields = (got[0]["value"].as_str(), got[0]["stamp"].as_u64(), got[0]["age"].as_u64());
     assert_eq!(fields, (Some("{\"n\": [1]}"), Some(150_000), Some(36_400)));
     assert!(bench.refused("get i.twx a").contains("no document `a`"));
-    bench.ok("compact i.twx -q");
-    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    bench.ok("merge i.twx -q");
+    assert_eq!(bench.ok("get i.twx"), "b\nc\nd\n");
     assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
 
     let before = bench.contents("i.twx");
@@ -193,7 +193,7 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
     says(&bench.refused(&format!("build i.twx more.jsonl {made} --expire-after 2d")), &["86400", "172800"]);
     assert_eq!(bench.contents("i.twx"), before);
     bench.ok(&format!("build i.twx far.jsonl -q {made} --max-jump 9999w"));
-    assert_eq!(bench.ok("keys i.twx"), "e\n");
+    assert_eq!(bench.ok("get i.twx"), "e\n");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn document_with_an_invalid_stamp_or_value_is_a_bad_record() {
         says(&bench.refused(&format!("{line} --skip-bad 1")), &["in.jsonl:3", "yesterday"]);
         says(&bench.refused(&format!("{line} --skip-bad 2")), &["in.jsonl:4", "65537", "65536"]);
         bench.ok(&format!("{line} --skip-bad 3 -q"));
-        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+        assert_eq!(bench.ok(&format!("get {verb}.twx")), "a\nb\n", "{verb}");
     }
 }
 
@@ -252,14 +252,14 @@ fn stamp_too_far_ahead_makes_its_record_a_bad_record() {
         says(printed["first_bad"][0].as_str().unwrap(), &["in.jsonl:2", "100000"]);
         let read = if verb == "build" { "added" } else { "admitted" };
         assert_eq!(printed[read].as_u64(), Some(2), "{printed}");
-        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+        assert_eq!(bench.ok(&format!("get {verb}.twx")), "a\nb\n", "{verb}");
         assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
     }
     // Documents from a pipe are added as they arrive.
     let mut piped =
         bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
     crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
-    assert_eq!(bench.ok("keys piped.twx"), "a\nb\n");
+    assert_eq!(bench.ok("get piped.twx"), "a\nb\n");
 }
 
 /// The pipe stays open: documents that have arrived are answered without waiting for more.
@@ -294,7 +294,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
         let line = lines.recv_timeout(wait).expect("an answer while the pipe is open");
         assert!(line.starts_with(&format!("{key}\t{expected}\t")), "{line}");
         // Printed documents are durable: another process can read them.
-        assert_eq!(bench.ok("keys i.twx --count"), format!("{}\n", number + 1));
+        assert_eq!(bench.ok("get i.twx --count"), format!("{}\n", number + 1));
     }
     // Writes several documents at once, and closes the pipe.
     let more = [("x", "seven eight nine ten"), ("y", "eleven twelve thirteen")];
@@ -303,7 +303,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
     assert!(lines.recv_timeout(wait).unwrap().starts_with("x\tnew"));
     assert!(lines.recv_timeout(wait).unwrap().starts_with("y\tnew"));
     assert!(child.wait().unwrap().success());
-    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+    assert_eq!(bench.ok("get i.twx --count"), "5\n");
 }
 
 #[test]
@@ -313,9 +313,9 @@ fn salvage_writes_readable_documents_and_reports_the_rest() {
         (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();
     bench.write("in.jsonl", jsonl(&texts));
     bench.ok("build i.twx in.jsonl -q");
-    let whole = bench.json("salvage i.twx whole.twx");
+    let whole = bench.json("verify i.twx --salvage whole.twx");
     assert_eq!((whole["whole"].as_bool(), whole["documents"].as_u64()), (Some(true), Some(300)));
-    assert_eq!(bench.ok("keys whole.twx"), bench.ok("keys i.twx"));
+    assert_eq!(bench.ok("get whole.twx"), bench.ok("get i.twx"));
 
     let path = bench.path("i.twx/000001.seg");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -324,7 +324,7 @@ fn salvage_writes_readable_documents_and_reports_the_rest() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
     let before = bench.contents("i.twx");
-    let out = bench.command("salvage i.twx saved.twx --json").output().unwrap();
+    let out = bench.command("verify i.twx --salvage saved.twx --json").output().unwrap();
     assert_eq!(out.status.code(), Some(1), "something was wrong");
     let printed: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let (saved, lost) = (printed["documents"].as_u64().unwrap(), printed["lost"].as_u64().unwrap());
@@ -332,6 +332,6 @@ fn salvage_writes_readable_documents_and_reports_the_rest() {
     assert!(printed["files"][0]["problems"][0].as_str().unwrap().contains("000001.seg"), "{printed}");
     assert_eq!(bench.contents("i.twx"), before);
     assert_eq!(bench.json("verify saved.twx")["sound"].as_bool(), Some(true));
-    assert_eq!(bench.ok("keys saved.twx --count"), format!("{saved}\n"));
-    says(&bench.refused("salvage i.twx saved.twx"), &["already exists"]);
+    assert_eq!(bench.ok("get saved.twx --count"), format!("{saved}\n"));
+    says(&bench.refused("verify i.twx --salvage saved.twx"), &["already exists"]);
 }

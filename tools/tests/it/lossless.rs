@@ -383,7 +383,7 @@ fn json_prints_every_hit_decision_pair_and_key() {
     assert_eq!((decisions.len(), &decisions[2]["duplicates"]), (3, &1.into()));
     let pair = one("pairs j.twx", "pairs");
     assert_eq!((&pair["a"], &pair["b"]), (&"a".into(), &"b".into()));
-    let keys = bench.json_lines("keys j.twx");
+    let keys = bench.json_lines("get j.twx");
     assert_eq!((&keys[0]["key"], &keys[1]["key"], &keys[2]["keys"]), (&"a".into(), &"b".into(), &2.into()));
 }
 
@@ -396,14 +396,14 @@ fn json_prints_one_line_per_result_and_statistics_last() {
         bench.ok(line).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     };
     bench.ok("build i.twx in.jsonl -q");
-    let keys = lines("keys i.twx --json");
+    let keys = lines("get i.twx --json");
     assert_eq!((keys.len(), &keys[40]), (41, &serde_json::json!({"keys": 40})));
     for (line, counted, columns) in [
         ("query i.twx in.jsonl", "hits", &["query", "key", "distance", "resemblance"][..]),
         ("pairs i.twx --near 0.5", "pairs", &["a", "b", "resemblance", "intersection", "union"]),
         ("pairs i.twx --near within:5", "pairs", &["a", "b", "distance"]),
         ("stream j.twx in.jsonl", "admitted", &["key", "decision", "near_key", "distance", "resemblance"]),
-        ("sketch in.jsonl -o -", "documents", &["key", "fingerprint", "features"]),
+        ("build - in.jsonl --as table", "documents", &["key", "fingerprint", "features"]),
     ] {
         let all = lines(&format!("{line} --json"));
         let (report, results) = all.split_last().unwrap();
@@ -425,9 +425,11 @@ fn json_prints_one_line_per_result_and_statistics_last() {
     let counted = lines("query i.twx in.jsonl --json --count");
     assert_eq!(counted.len(), 1, "--count prints no results");
     bench.ok("pairs i.twx --near 0.5 -o a.pairs -q");
-    let forest = lines("forest a.pairs --json");
+    let forest = lines("groups --as forest a.pairs --json");
     assert_eq!(forest.last().unwrap()["edges"], forest.len() - 1);
-    let clusters = lines("clusters a.pairs --json");
+    let groups = lines("groups i.twx --json");
+    assert_eq!(groups.last().unwrap()["documents"], groups.len() - 1);
+    let clusters = lines("groups --as clusters a.pairs --json");
     assert_eq!(clusters.last().unwrap()["documents"], clusters.len() - 1);
     assert!(clusters.len() > 1 && clusters[0]["kept"].is_string(), "{clusters:?}");
 }
@@ -444,17 +446,17 @@ fn every_verb_numbers_or_skips_repeated_keys_on_request() {
     bench.ok("build i.twx in.jsonl --repeated-keys number -q");
     for (how, wanted) in [("number", &["k", "k#2", "k#3"][..]), ("first", &["k"]), ("last", &["k"])] {
         let how = format!("--repeated-keys {how} -q");
-        assert_eq!(keys(&bench.ok(&format!("sketch in.jsonl -o - {how}"))), wanted, "sketch {how}");
+        assert_eq!(keys(&bench.ok(&format!("build - in.jsonl {how} --as table"))), wanted, "sketch {how}");
         assert_eq!(keys(&bench.ok(&format!("stream s.twx in.jsonl {how}"))), wanted, "stream {how}");
-        assert_eq!(keys(&bench.ok("keys s.twx")), wanted, "stream {how}");
+        assert_eq!(keys(&bench.ok("get s.twx")), wanted, "stream {how}");
         assert_eq!(keys(&bench.ok(&format!("query i.twx in.jsonl {how}"))), wanted, "query {how}");
         std::fs::remove_dir_all(bench.path("s.twx")).unwrap();
-        bench.ok(&format!("sketch in.jsonl -o s.sketches --force {how}"));
+        bench.ok(&format!("build s.sketches in.jsonl --force {how} --as sketches"));
         bench.ok("build s.twx s.sketches -q");
-        assert_eq!(keys(&bench.ok("keys s.twx")), wanted, "sketch -o {how}");
+        assert_eq!(keys(&bench.ok("get s.twx")), wanted, "build {how} --as sketches");
         std::fs::remove_dir_all(bench.path("s.twx")).unwrap();
     }
-    for verb in ["sketch in.jsonl -o -", "stream s.twx in.jsonl", "query i.twx in.jsonl"] {
+    for verb in ["build - in.jsonl --as table", "stream s.twx in.jsonl", "query i.twx in.jsonl"] {
         says(
             &bench.failed(&format!("{verb} --repeated-keys error")),
             &["in.jsonl:2", "the key `k` came before"],

@@ -21,14 +21,14 @@ fn chain_is_reported_and_split_by_max_cluster() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&chain()));
     bench.ok("build i.twx in.jsonl -q");
-    let whole = bench.json("clusters i.twx --near 0.8 -o whole.tsv -q");
+    let whole = bench.json("groups --as clusters i.twx --near 0.8 -o whole.tsv -q");
     assert_eq!(
         (&whole["clusters"], &whole["largest"], &whole["chained"]),
         (&1.into(), &30.into(), &28.into())
     );
     assert!(whole.get("cut_components").is_none(), "{whole}");
 
-    let line = "clusters i.twx --near 0.8 --max-cluster";
+    let line = "groups --as clusters i.twx --near 0.8 --max-cluster";
     let cut = bench.json(&format!("{line} 29 -o cut.tsv -q"));
     assert_eq!(
         (&cut["cut_components"], &cut["chained"], &cut["documents"]),
@@ -52,7 +52,7 @@ fn chain_is_reported_and_split_by_max_cluster() {
     let rows = bench.rows("first.tsv", HEAD);
     assert_eq!(rows[..3], ["k00\t1\tk01\t0.846154", "k01\t1\tk01\t=", "k02\t2\tk03\t0.846154"]);
     // Documents that are in no cluster of two are listed with --all.
-    let all = bench.ok("clusters i.twx --near 0.8 --max-cluster 2 --all -q");
+    let all = bench.ok("groups --as clusters i.twx --near 0.8 --max-cluster 2 --min-size 1 -q");
     assert_eq!(all.lines().count(), 31);
 }
 
@@ -126,7 +126,7 @@ fn split_clusters_equal_a_plain_search_for_any_files_and_memory() {
     for (number, table) in tables.iter().enumerate() {
         bench.write(&format!("{number}.tsv"), table);
     }
-    bench.ok("forest all.tsv -o all.forest -q");
+    bench.ok("groups --as forest all.tsv -o all.forest -q");
     for max in [2, 3, 10, 100] {
         let (wanted, cut) = split(&pairs, max);
         assert!(cut > 0 && wanted.len() > 1000, "a test of something: {cut}, {}", wanted.len());
@@ -136,7 +136,8 @@ fn split_clusters_equal_a_plain_search_for_any_files_and_memory() {
             ("all.tsv", "--memory 64K"),
             ("1.tsv", "--scores all.tsv"),
         ] {
-            let line = format!("clusters {input} {options} --max-cluster {max} -o c.tsv --force -q");
+            let line =
+                format!("groups --as clusters {input} {options} --max-cluster {max} -o c.tsv --force -q");
             let report = bench.command(&format!("{line} --json")).output().unwrap();
             let said = String::from_utf8(report.stderr).unwrap();
             if input == "1.tsv" {
@@ -165,18 +166,18 @@ fn forest_with_max_cluster_needs_the_pairs() {
     for part in 1..=2 {
         bench.ok(&format!("pairs i.twx --near 0.8 --shard {part}/2 --into parts -q"));
     }
-    bench.ok("forest parts -o all.forest -q");
-    let output = bench.command("clusters all.forest --max-cluster 29").output().unwrap();
+    bench.ok("groups --as forest parts -o all.forest -q");
+    let output = bench.command("groups --as clusters all.forest --max-cluster 29").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(
         &String::from_utf8(output.stderr).unwrap(),
         &["--max-cluster needs all pairs", "all.forest, a forest, does not have", "--scores"],
     );
-    let wanted = bench.ok("clusters parts --max-cluster 29 -q");
+    let wanted = bench.ok("groups --as clusters parts --max-cluster 29 -q");
     assert_eq!(wanted.lines().count(), 31);
-    assert_eq!(bench.ok("clusters all.forest --scores parts --max-cluster 29 -q"), wanted);
+    assert_eq!(bench.ok("groups --as clusters all.forest --scores parts --max-cluster 29 -q"), wanted);
     // The edges of a forest are not taken for pairs, beside pairs either.
-    assert_eq!(bench.ok("clusters all.forest parts --scores parts --max-cluster 29 -q"), wanted);
-    let output = bench.command("clusters parts --max-cluster 1").output().unwrap();
+    assert_eq!(bench.ok("groups --as clusters all.forest parts --scores parts --max-cluster 29 -q"), wanted);
+    let output = bench.command("groups --as clusters parts --max-cluster 1").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }

@@ -110,7 +110,7 @@ fn query_and_pairs_use_the_stored_threshold_by_default() {
         assert_eq!(hits(&format!("query {index} below.jsonl")), 80 + 2 * found, "{threshold}");
         assert_eq!(hits(&format!("pairs {index}")), found, "{threshold}");
         // The output is one line for each document of a cluster, and the header.
-        assert_eq!(hits(&format!("clusters {index} -q")), 1 + 2 * found, "{threshold}");
+        assert_eq!(hits(&format!("groups --as clusters {index} -q")), 1 + 2 * found, "{threshold}");
         // Options override the stored threshold for one run.
         assert_eq!(hits(&format!("query {index} below.jsonl --near 0.98")), 80);
         assert_eq!(hits(&format!("query {index} below.jsonl --near within:0")), 80);
@@ -135,7 +135,7 @@ fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
         "pairs x.twx --near 0.99",
         "stream x.twx far.jsonl",
         "stream new.twx far.jsonl --words 1 --signature-bits 0 --sets none",
-        "clusters x.twx --near 0.99",
+        "groups --as clusters x.twx --near 0.99",
         "stream new.twx far.jsonl --words 1 --sets none --drop-duplicates",
     ] {
         says(&bench.refused(line), &["no sets", "--verify signature"]);
@@ -212,7 +212,7 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
     assert_eq!(near(&bench, "high.twx"), Near::resembling(0.95).unwrap().or_within(2));
     says(&bench.refused("build high.twx below.jsonl --words 1 --near 0.952"), &["0.95", "--near 0.952"]);
     // The same holds for a file of sketches.
-    bench.ok("sketch close.jsonl -o close.sketches --words 1 --near 0.95 -q");
+    bench.ok("build close.sketches close.jsonl --words 1 --near 0.95 -q --as sketches");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());
 }
@@ -249,14 +249,14 @@ fn documents_that_only_repeat_the_same_are_near_in_no_verb_unless_a_distance_was
         let streamed = bench.ok(&format!("stream {name}-s.twx {input} --drop-duplicates"));
         assert_eq!(streamed.lines().filter(|line| line.contains("\tnew\t")).count(), 3, "{streamed}");
         bench.ok(&format!("build {name}-b.twx {input}"));
-        bench.ok(&format!("sketch {input} -o {name}.sketches"));
+        bench.ok(&format!("build {name}.sketches {input} --as sketches"));
         bench.ok(&format!("build {name}-k.twx {name}.sketches -q"));
         for index in ["b", "k", "s"].map(|index| format!("{name}-{index}.twx")) {
             assert_eq!(near(&bench, &index), Near::resembling(0.8).unwrap());
             assert_eq!(rows(&bench.ok(&format!("groups {index}")), "key\tleader\tsize"), single, "{index}");
             assert_eq!(bench.ok(&format!("query {index} {name}.jsonl")).lines().count(), 3, "{index}");
             assert_eq!(bench.ok(&format!("pairs {index} --count")), "0\n");
-            assert_eq!(bench.ok(&format!("clusters {index} -q")).lines().count(), 1);
+            assert_eq!(bench.ok(&format!("groups --as clusters {index} -q")).lines().count(), 1);
             // Fingerprints are stored, and decide where they are asked for.
             assert_eq!(bench.ok(&format!("query {index} {name}.jsonl --near within:3")).lines().count(), 9);
             assert_eq!(bench.ok(&format!("pairs {index} --near within:3 --count")), "3\n");
@@ -352,7 +352,7 @@ fn forms_of_near_and_keep_that_a_verb_does_not_take_are_refused_with_the_reason(
     let twice = "give one resemblance, one distance, or one of each";
     for (line, why) in [
         ("build n.twx close.jsonl --near 0.8 --near 0.9", twice),
-        ("sketch close.jsonl -o n --near within:3 --near within:4", twice),
+        ("build n close.jsonl --near within:3 --near within:4 --as sketches", twice),
         ("stream n.twx close.jsonl --near 0.8 --near containment:0.8", twice),
         ("stream n.twx close.jsonl --near within:3 --near containment:0.8", "containment:J goes alone"),
         (
@@ -372,14 +372,17 @@ fn forms_of_near_and_keep_that_a_verb_does_not_take_are_refused_with_the_reason(
         ("query i.twx --fingerprints f --near 0.8", "give --near within:K"),
         ("pairs i.twx --near containment:0.8", "`dedup` and `query` measure containment"),
         ("pairs --fingerprints f", "--fingerprints needs a distance: give --near within:K"),
-        ("clusters i.twx --near equal", "an index keeps no texts"),
-        ("clusters i.twx --keep max:score", "max:score is not taken here: clusters reads keys and texts"),
-        ("report i.twx --near within:3", "documents are compared by resemblance"),
+        ("groups --as clusters i.twx --near equal", "an index keeps no texts"),
+        (
+            "groups --as clusters i.twx --keep max:score",
+            "max:score is not taken here: groups reads keys and texts",
+        ),
+        ("stats i.twx --html - --near within:3", "documents are compared by resemblance"),
         (
             "study close.jsonl --method simhash --near containment:0.8",
-            "documents are compared by resemblance",
+            "pairs are found by resemblance or by distance",
         ),
-        ("urls --apply rules --near 0.8", "not for --apply"),
+        ("study --apply rules --near 0.8", "--near goes without --apply"),
     ] {
         let output = bench.command(line).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();

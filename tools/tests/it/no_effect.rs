@@ -129,8 +129,8 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
         "query i.twx in.jsonl",
         "query i.twx in.jsonl --near containment:0.8",
         "query plain.twx in.jsonl --near 0.8 --texts more/in.jsonl",
-        "sketch in.jsonl -o new",
-        "sketch in.jsonl --into more",
+        "build new in.jsonl --as sketches",
+        "build more in.jsonl --as folder",
         "idf in.jsonl -o new.idf",
         "passages in.jsonl -o new",
         "passages query p.twp in.jsonl --documents more/in.jsonl --html new.html",
@@ -148,10 +148,13 @@ fn option_without_effect_is_refused_by_every_verb_that_reads_documents() {
         &["--text-field has no effect", "the inputs are WET files"],
     );
     says(
-        &usage(&bench, "clusters plain.twx --near 0.8 --keep longest --texts in.wet --text-field body"),
+        &usage(
+            &bench,
+            "groups --as clusters plain.twx --near 0.8 --keep longest --texts in.wet --text-field body",
+        ),
         &["--text-field has no effect"],
     );
-    let mut piped = bench.command("sketch - --tsv --dialect delimiter=;");
+    let mut piped = bench.command("build - - --dialect delimiter=; --as table");
     let output = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(
@@ -177,13 +180,14 @@ fn option_with_an_effect_on_one_input_is_accepted_for_all() {
         "passages query p.twp in.txt --documents semi.csv --html page.html",
         "query i.twx in.txt --near 0.8 --texts semi.csv body.jsonl in.txt",
         "pairs i.twx --near 0.8 --texts semi.csv body.jsonl in.txt",
-        "clusters i.twx --near 0.5 --verify signature --keep longest --texts semi.csv body.jsonl in.txt",
+        "groups --as clusters i.twx --near 0.5 --verify signature --keep longest --texts semi.csv body.jsonl in.txt",
     ] {
         bench.ok(&format!("{line} {options}"));
     }
     std::fs::create_dir(bench.path("parts")).unwrap();
-    bench
-        .ok("sketch semi.csv body.jsonl --into parts --dialect delimiter=; --id-field key --text-field body");
+    bench.ok(
+        "build parts semi.csv body.jsonl --dialect delimiter=; --id-field key --text-field body --as folder",
+    );
     bench.ok("dedup in.warc in.jsonl -o revisits --also revisits --compress gzip -q");
     // An empty folder has no kind.
     std::fs::create_dir(bench.path("empty")).unwrap();

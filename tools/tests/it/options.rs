@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
+use crate::verbs::verbs;
 
 #[test]
 fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
@@ -99,17 +100,17 @@ fn merge_of_conflicting_shards_requires_option_on_conflict() {
     bench.write("b.jsonl", jsonl(&of("seven eight nine ten eleven twelve")));
     bench.ok("build a.twx a.jsonl -q");
     bench.ok("build b.twx b.jsonl -q");
-    let said = bench.refused("merge m.twx a.twx b.twx");
+    let said = bench.refused("merge a.twx b.twx -o m.twx");
     says(&said, &["`k`", "a.twx", "b.twx", "--on-conflict first or last"]);
     assert!(!bench.path("m.twx").exists());
     for (what, wanted) in [("first", "a"), ("last", "b")] {
-        bench.ok(&format!("merge {what}.twx a.twx b.twx -q --on-conflict {what}"));
+        bench.ok(&format!("merge a.twx b.twx -o {what}.twx -q --on-conflict {what}"));
         assert_eq!(
             bench.ok(&format!("get {what}.twx k same")),
             bench.ok(&format!("get {wanted}.twx k same"))
         );
     }
-    says(&bench.refused("merge m.twx a.twx b.twx --on-conflict refuse"), &["`k`"]);
+    says(&bench.refused("merge a.twx b.twx -o m.twx --on-conflict refuse"), &["`k`"]);
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn merge_of_different_indexes_names_what_differs_with_both_values() {
         ("--design blocks-4", "tables is auto in usual.twx, and blocks-4 in o.twx"),
     ] {
         bench.ok(&format!("build o.twx in.jsonl -q {options}"));
-        let said = bench.refused("merge m.twx usual.twx o.twx");
+        let said = bench.refused("merge usual.twx o.twx -o m.twx");
         says(&said, &["usual.twx and ", "o.twx have different parameters: ", words, "with the same options"]);
         assert!(!bench.path("m.twx").exists(), "{options}");
         std::fs::remove_dir_all(bench.path("o.twx")).unwrap();
@@ -155,11 +156,8 @@ fn options(help: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_option_name_occurs_in_some_test() {
     let bench = Bench::new();
-    let help = bench.ok("--help");
-    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let verbs = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let mut all = BTreeSet::new();
-    for verb in verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help") {
+    for verb in verbs(&bench) {
         let help = bench.ok(&format!("{verb} --help"));
         all.extend(options(&help).map(str::to_owned));
     }

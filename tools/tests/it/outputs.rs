@@ -146,25 +146,27 @@ fn output_file_that_is_read_or_inside_an_index_is_refused() {
     bench.ok("build day1.twx day1.jsonl -q --method minhash");
     bench.ok("build simhash.twx day1.jsonl -q");
     bench.ok("pairs simhash.twx --near within:10 -o a.pairs -q");
-    bench.ok("clusters a.pairs -o a.clusters -q");
+    bench.ok("groups --as clusters a.pairs -o a.clusters -q");
     bench.ok("idf day1.jsonl -o table.idf -q");
-    bench.ok("sketch day1.jsonl -o a.sketches -q");
+    bench.ok("build a.sketches day1.jsonl -q --as sketches");
     bench.write("queries.jsonl", bench.read("day2.jsonl"));
     for (line, read) in [
         ("pairs simhash.twx --near within:3", "simhash.twx/CURRENT"),
         ("pairs day1.twx --near 0.9 --texts day1.jsonl", "day1.jsonl"),
-        ("clusters a.pairs", "a.pairs"),
-        ("forest a.pairs", "a.pairs"),
-        ("sketch day1.jsonl", "day1.jsonl"),
-        ("sketch day1.jsonl --tsv", "day1.jsonl"),
+        ("groups --as clusters a.pairs", "a.pairs"),
+        ("groups --as forest a.pairs", "a.pairs"),
+        ("build OUT day1.jsonl --as sketches", "day1.jsonl"),
+        ("build OUT day1.jsonl --as table", "day1.jsonl"),
         ("idf day1.jsonl", "day1.jsonl"),
         ("query simhash.twx queries.jsonl", "queries.jsonl"),
-        ("urls simhash.twx", "simhash.twx/CURRENT"),
-        ("report simhash.twx", "simhash.twx/CURRENT"),
+        ("study simhash.twx --urls", "simhash.twx/CURRENT"),
+        ("stats simhash.twx --html OUT", "simhash.twx/CURRENT"),
         ("study day1.jsonl --method simhash", "day1.jsonl"),
     ] {
         for out in [read, "simhash.twx/new", "out/index/CURRENT", "./day1.twx/../day1.twx/new"] {
-            let message = refused_unchanged(&bench, &format!("{line} -o {out} --force"));
+            let line =
+                if line.contains("OUT") { line.replace("OUT", out) } else { format!("{line} -o {out}") };
+            let message = refused_unchanged(&bench, &format!("{line} --force"));
             let why =
                 if out == read && !out.contains(".twx/") { "the run reads" } else { "is inside the index" };
             says(&message, &[out, why, "choose another name"]);
@@ -177,14 +179,17 @@ fn report_force_replaces_only_reports() {
     let bench = two_days("");
     bench.write("mine.html", "<!doctype html>\n<html lang=\"en\">\n<p>mine");
     says(
-        &refused_unchanged(&bench, "report out/index -o mine.html --force"),
+        &refused_unchanged(&bench, "stats out/index --html mine.html --force"),
         &["mine.html: is not a page of twindex", "another name"],
     );
-    says(&refused_unchanged(&bench, "report out/index -o day1.jsonl --force"), &["is not a page of twindex"]);
-    bench.ok("report out/index -o new.html -q");
-    says(&refused_unchanged(&bench, "report out/index -o new.html"), &["--force to replace it"]);
-    bench.ok("report out/index -o new.html -q --force");
-    bench.ok("report out/index -o out/report.html -q --force");
+    says(
+        &refused_unchanged(&bench, "stats out/index --html day1.jsonl --force"),
+        &["is not a page of twindex"],
+    );
+    bench.ok("stats out/index --html new.html -q");
+    says(&refused_unchanged(&bench, "stats out/index --html new.html"), &["--force to replace it"]);
+    bench.ok("stats out/index --html new.html -q --force");
+    bench.ok("stats out/index --html out/report.html -q --force");
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn index_of_8_bit_features_answers_like_8_bit_queries() {
     bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8");
 
     // Sketches store all bits of each feature, so they can be added to any index with these bands.
-    bench.ok("sketch in.jsonl -o in.sketches -q --method minhash --preset small-8");
+    bench.ok("build in.sketches in.jsonl -q --method minhash --preset small-8 --as sketches");
     bench.ok("build sketched.twx in.sketches -q");
     let segment = |name: &str| {
         let mut files = bench.contents(name).into_iter();

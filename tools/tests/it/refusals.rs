@@ -386,12 +386,12 @@ fn common_first_mistakes_are_answered_with_advice() {
         &["mixed", "1 file beside 1 other is records", "--format text"],
     );
     bench.ok("build mixed.twx mixed --format text -q");
-    assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
+    assert_eq!(bench.ok("get mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
 
     // Names the result folder of `dedup` instead of the index in it.
     bench.ok("dedup mixed -o out --format text -q");
-    for line in ["stats out", "query out in.wet", "keys out"] {
+    for line in ["stats out", "query out in.wet", "get out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }
     // Gives options that do not apply to archives.
@@ -427,7 +427,7 @@ fn option_that_applies_to_only_some_inputs_is_accepted() {
         let printed = bench.ok(&format!("{line} --method minhash --text-field body"));
         assert!(printed.contains("2 documents"), "{printed}");
     }
-    bench.ok("sketch --into sketches a.jsonl b.wet --text-field body");
+    bench.ok("build sketches a.jsonl b.wet --text-field body --as folder");
     let found = bench
         .ok("query i.twx b.wet -q --near 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body");
     assert_eq!(found.lines().count(), 2, "{found}");
@@ -448,7 +448,7 @@ fn notes_are_printed_only_if_they_apply() {
     };
     let printed = said("build raw.twx --fingerprints in.u64");
     assert!(printed.contains("3 documents") && !printed.contains("note:"), "{printed}");
-    for line in ["build r.twx in.jsonl --resume", "sketch --into sketches in.jsonl"] {
+    for line in ["build r.twx in.jsonl --resume", "build sketches in.jsonl --as folder"] {
         for _ in 0..2 {
             let printed = said(line);
             assert!(!printed.contains(none), "{printed}");
@@ -457,7 +457,7 @@ fn notes_are_printed_only_if_they_apply() {
     let wanted = [
         "build e.twx empty.jsonl",
         "build er.twx empty.jsonl --resume",
-        "sketch --into sketches empty.jsonl",
+        "build sketches empty.jsonl --as folder",
     ];
     for line in wanted {
         says(&said(line), &[none]);

@@ -16,7 +16,7 @@ fn report_page_is_self_contained_and_shows_the_figures() {
         documents.push((key.to_owned(), long.clone()));
     }
     index(&bench, "", &documents);
-    let figures = bench.json("report i.twx");
+    let figures = bench.json("stats i.twx --html figures.html");
     assert_eq!(figures["documents"], 303);
     let bands = &figures["bands"];
     // Equal documents share every band and every block.
@@ -35,10 +35,10 @@ fn report_page_is_self_contained_and_shows_the_figures() {
         sizes.iter().map(|(size, clusters)| size.parse::<u64>().unwrap() * clusters.as_u64().unwrap()).sum();
     assert_eq!(in_clusters, 303);
 
-    let said = bench.ok("report i.twx -o page.html");
-    assert_eq!(said, "page.html: the report on i.twx\n");
+    let said = bench.ok("stats i.twx --html page.html");
+    assert_eq!(said, "page.html: the page about i.twx\n");
     let page = bench.read("page.html");
-    assert_eq!(bench.ok("report i.twx"), page, "on standard output, the same");
+    assert_eq!(bench.ok("stats i.twx --html -"), page, "on standard output, the same");
     for wanted in [
         "<!doctype html>",
         "name=\"viewport\"",
@@ -68,15 +68,15 @@ fn report_page_works_without_signatures_fingerprints_or_documents() {
     for options in ["--method simhash", "--method minhash", "--signature-bits 0"] {
         let bench = Bench::new();
         index(&bench, options, &corpus(2, 50));
-        let figures = bench.json("report i.twx");
+        let figures = bench.json("stats i.twx --html page.html --force");
         assert_eq!(figures["blocks"].is_null(), options.contains("minhash"), "{options}");
         assert_eq!(figures["bands"].is_null(), !options.contains("minhash"), "{options}");
-        assert!(bench.ok("report i.twx").ends_with("</html>\n"), "{options}");
+        assert!(bench.ok("stats i.twx --html -").ends_with("</html>\n"), "{options}");
         index(&Bench::new(), options, &[]);
     }
     let bench = Bench::new();
     index(&bench, "", &[]);
-    assert!(bench.ok("report i.twx").contains("<dd>0</dd>"));
+    assert!(bench.ok("stats i.twx --html -").contains("<dd>0</dd>"));
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn report_replaces_files_only_with_force_and_lists_uncompared_buckets() {
         .collect();
     index(&bench, "--words 1", &documents);
     bench.write("page.html", "mine");
-    says(&bench.refused("report i.twx -o page.html"), &["page.html: already exists", "--force"]);
-    says(&bench.refused("report i.twx -o page.html --force"), &["page.html: is not a page of twindex"]);
+    says(&bench.refused("stats i.twx --html page.html"), &["page.html: already exists", "--force"]);
+    says(&bench.refused("stats i.twx --html page.html --force"), &["page.html: is not a page of twindex"]);
     assert_eq!(bench.read("page.html"), "mine");
-    bench.ok("report i.twx -o own.html -q");
-    bench.ok("report i.twx -o own.html --force --max-bucket 5 -q");
+    bench.ok("stats i.twx --html own.html -q");
+    bench.ok("stats i.twx --html own.html --force --max-bucket 5 -q");
     assert!(bench.read("own.html").contains("only neighbours were compared"));
-    says(&bench.refused("report i.twx -o no/page.html"), &["no/page.html", "make it first"]);
-    says(&bench.refused("report missing.twx"), &["missing.twx"]);
+    says(&bench.refused("stats i.twx --html no/page.html"), &["no/page.html", "make it first"]);
+    says(&bench.refused("stats missing.twx --html -"), &["missing.twx"]);
 }

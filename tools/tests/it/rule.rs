@@ -196,7 +196,7 @@ fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
         assert_eq!(new, kept, "{seed} {drops}");
         if !drops.is_empty() {
             let mut stored: Vec<String> =
-                bench.ok(&format!("keys {index}")).lines().map(str::to_owned).collect();
+                bench.ok(&format!("get {index}")).lines().map(str::to_owned).collect();
             let mut kept = kept.to_vec();
             stored.sort();
             kept.sort();

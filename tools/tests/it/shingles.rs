@@ -255,7 +255,7 @@ fn capped_frequent_shingles_are_listed_and_keep_documents_connected() {
         assert_eq!((&one["documents"], &one["first"]), (&60.into(), &"d00".into()));
         assert!(u64::from_str_radix(one["hash"].as_str().unwrap(), 16).is_ok(), "{one}");
     }
-    let clusters = bench.json("clusters capped.pairs");
+    let clusters = bench.json("groups --as clusters capped.pairs");
     assert_eq!((&clusters["clusters"], &clusters["largest"]), (&1.into(), &60.into()));
     // The capped shingles give a star and a chain of pairs.
     let pairs = bench.ok("pairs i.twx --samples --max-bucket 20 -q");
@@ -299,17 +299,17 @@ fn forest_and_clusters_of_sampled_pairs_equal_those_of_the_table() {
         bench.ok(&format!("pairs i.twx --samples --shard {part}/2 --into parts -q"));
     }
     bench.write("table.tsv", bench.ok("pairs i.twx --samples -q"));
-    bench.ok("forest parts -o all.forest -q");
-    let line = "clusters all.forest --scores parts -q";
+    bench.ok("groups --as forest parts -o all.forest -q");
+    let line = "groups --as clusters all.forest --scores parts -q";
     let clusters = bench.ok(line);
     assert!(clusters.lines().count() > 100, "a test of something");
-    assert_eq!(clusters, bench.ok("clusters table.tsv -q"));
+    assert_eq!(clusters, bench.ok("groups --as clusters table.tsv -q"));
     // Pairs of another kind are refused.
     bench.ok("pairs i.twx --samples --verify exact -o counted.pairs -q");
     bench.ok("pairs i.twx --near 0.8 -o sets.pairs -q");
     for other in ["counted.pairs", "sets.pairs"] {
         says(
-            &bench.refused(&format!("forest parts {other}")),
+            &bench.refused(&format!("groups --as forest parts {other}")),
             &[other, "pairs: expected", "sampled by modulus, estimated"],
         );
     }
@@ -383,7 +383,7 @@ fn contradicting_options_of_sampled_pairs_are_refused() {
 
 /// Returns precision and recall of a table of pairs at a threshold of 0.8, computed by `eval`.
 fn quality(bench: &Bench, found: &str, truth: &Path) -> (f64, f64) {
-    let table = bench.json(&format!("eval {found} --truth {} --thresholds 0.8", truth.display()));
+    let table = bench.json(&format!("study {found} --truth {} --thresholds 0.8", truth.display()));
     let rate = |name: &str| table["rows"][0][name].as_f64().unwrap();
     (rate("precision"), rate("recall"))
 }

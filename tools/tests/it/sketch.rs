@@ -23,8 +23,8 @@ fn index_built_from_sketches_equals_one_built_from_documents() {
         ("minhash", "--method minhash --bands 7 --rows 3 --signature-bits 4 --seed 9"),
         ("bands", "--method minhash --bands 7 --rows 3 --signature-bits 0"),
     ] {
-        bench.ok(&format!("sketch a.jsonl -o {name}-a {options} -q"));
-        bench.ok(&format!("sketch b.jsonl -o {name}-b {options} -q"));
+        bench.ok(&format!("build {name}-a a.jsonl {options} -q --as sketches"));
+        bench.ok(&format!("build {name}-b b.jsonl {options} -q --as sketches"));
         bench.ok(&format!("build {name}-direct.twx a.jsonl b.jsonl {options} -q"));
         bench.ok(&format!("build {name}-staged.twx {name}-a {name}-b -q"));
         let direct = segments(&bench, &format!("{name}-direct.twx"));
@@ -49,14 +49,14 @@ fn sketch_file_does_not_depend_on_threads_or_pipes() {
     all.extend(corpus(4, 30).into_iter().map(|(key, text)| (format!("e{key}"), text)));
     let lines = jsonl(&all);
     bench.write("in.jsonl", &lines);
-    bench.ok("sketch in.jsonl -o one --threads 1 -q");
-    bench.ok("sketch in.jsonl -o four --threads 4 -q");
-    succeeded("stdin", bench.command("sketch - -o piped -q").write_stdin(lines));
+    bench.ok("build one in.jsonl --threads 1 -q --as sketches");
+    bench.ok("build four in.jsonl --threads 4 -q --as sketches");
+    succeeded("stdin", bench.command("build piped - -q --as sketches").write_stdin(lines));
     let one = fs::read(bench.path("one")).unwrap();
     assert!(one.len() > 100_000, "more than one block");
     assert!(one == fs::read(bench.path("four")).unwrap() && one == fs::read(bench.path("piped")).unwrap());
-    let table = bench.ok("sketch in.jsonl --tsv --threads 1");
-    assert_eq!(table, bench.ok("sketch in.jsonl -o - --threads 3"));
+    let table = bench.ok("build - in.jsonl --threads 1 --as table");
+    assert_eq!(table, bench.ok("build - in.jsonl --threads 3 --as table"));
     assert_eq!(table.lines().count(), 532);
 }
 
@@ -69,18 +69,18 @@ fn sketch_table_has_one_row_per_document_in_input_order() {
         ("c", "One, two, three; four. FIVE six"),
     ]);
     bench.write("in.jsonl", jsonl(&all));
-    let table = bench.ok("sketch in.jsonl --tsv --bands 2 --rows 2");
+    let table = bench.ok("build - in.jsonl --bands 2 --rows 2 --as table");
     let rows = crate::support::rows(&table, "key\tfingerprint\tfeatures");
     let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.split('\t').collect()).collect();
     assert_eq!(cells.iter().map(|row| row[0]).collect::<Vec<_>>(), ["z", "a\\tb", "c"]);
     assert_eq!(cells[1][1..], ["-", "-"]);
     assert_eq!(cells[0][1..], cells[2][1..]);
     assert_eq!((cells[0][1].len(), cells[0][2].len()), (16, 33));
-    let simhash = bench.ok("sketch in.jsonl --tsv --method simhash");
+    let simhash = bench.ok("build - in.jsonl --method simhash --as table");
     assert_eq!(simhash.lines().nth(1).unwrap(), format!("z\t{}\t-", cells[0][1]));
-    bench.ok("sketch in.jsonl --tsv -o table --bands 2 --rows 2 -q");
+    bench.ok("build table in.jsonl --bands 2 --rows 2 -q --as table");
     assert_eq!(bench.read("table"), table);
-    bench.ok("sketch in.jsonl --tsv -o table --force -q");
+    bench.ok("build table in.jsonl --force -q --as table");
     // `build` does not recognize the table by its name or first bytes, so it reads the table as one text.
     assert_eq!(bench.json("build i.twx table")["documents"], 1);
 }
@@ -89,7 +89,7 @@ fn sketch_table_has_one_row_per_document_in_input_order() {
 fn sketch_summary_has_the_documented_fields() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", ""), ("c", "...")])));
-    let report = bench.json("sketch in.jsonl -o out");
+    let report = bench.json("build out in.jsonl --as sketches");
     has_fields(
         &report,
         &[
@@ -106,14 +106,14 @@ fn sketch_summary_has_the_documented_fields() {
     assert_eq!((&report["documents"], &report["empty"]), (&3.into(), &2.into()));
     assert_eq!(report["text_bytes"], 16);
     assert_eq!(report["bytes_on_disk"], fs::metadata(bench.path("out")).unwrap().len());
-    says(&bench.ok("sketch in.jsonl -o out --force"), &["out: 3 documents, 16 bytes of text"]);
+    says(&bench.ok("build out in.jsonl --force --as sketches"), &["out: 3 documents, 16 bytes of text"]);
 }
 
 #[test]
 fn damaged_or_truncated_sketch_file_is_refused_with_its_offset() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(5, 900)));
-    bench.ok("sketch in.jsonl -o good -q");
+    bench.ok("build good in.jsonl -q --as sketches");
     bench.ok("build i.twx in.jsonl -q");
     let good = fs::read(bench.path("good")).unwrap();
     let mut state = crate::support::Random(7);
@@ -144,8 +144,8 @@ fn damaged_or_truncated_sketch_file_is_refused_with_its_offset() {
 fn differing_sketch_parameters_are_refused_and_named() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
-    bench.ok("sketch in.jsonl -o five -q");
-    bench.ok("sketch in.jsonl -o three --words 3 -q");
+    bench.ok("build five in.jsonl -q --as sketches");
+    bench.ok("build three in.jsonl --words 3 -q --as sketches");
     bench.ok("build i.twx in.jsonl -q");
     let before = bench.contents(".");
     says(&bench.refused("build i.twx three"), &["three: ", "width is 3 in three, and 5 in i.twx"]);
@@ -165,10 +165,10 @@ fn differing_sketch_parameters_are_refused_and_named() {
 fn only_build_reads_sketch_files_and_only_regular_files() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
-    bench.ok("sketch in.jsonl -o s -q");
+    bench.ok("build s in.jsonl -q --as sketches");
     bench.ok("build i.twx s -q");
     let before = bench.contents(".");
-    for line in ["query i.twx s", "dedup s -o out", "idf s -o out", "sketch s -o out"] {
+    for line in ["query i.twx s", "dedup s -o out", "idf s -o out", "build out s --as sketches"] {
         says(&bench.refused(line), &["s: a file of sketches; `twindex build` reads it, from a regular file"]);
     }
     let mut piped = bench.command("build i.twx -");
@@ -192,11 +192,12 @@ fn only_build_reads_sketch_files_and_only_regular_files() {
         );
     }
     for (option, value) in [("bands", "0"), ("bands", "1025"), ("rows", "4097"), ("bottom", "4097")] {
-        let output = bench.command(&format!("sketch in.jsonl -o new --{option} {value}")).output().unwrap();
+        let output =
+            bench.command(&format!("build new in.jsonl --{option} {value} --as sketches")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{option}");
     }
     for options in ["--signature-bits 3", "--bands 1024 --rows 5"] {
-        let output = bench.command(&format!("sketch in.jsonl -o new {options}")).output().unwrap();
+        let output = bench.command(&format!("build new in.jsonl {options} --as sketches")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");
     }
     assert!(bench.contents(".") == before);
@@ -207,17 +208,20 @@ fn force_replaces_only_existing_sketch_files() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(7, 20)));
     bench.write("mine", "mine");
-    bench.ok("sketch in.jsonl -o out -q");
+    bench.ok("build out in.jsonl -q --as sketches");
     bench.ok("build i.twx in.jsonl -q");
     let before = bench.contents(".");
-    says(&bench.refused("sketch none.jsonl -o out"), &["out: already exists", "--force"]);
+    says(&bench.refused("build out none.jsonl --as sketches"), &["out: already exists", "--force"]);
     for out in ["mine", "i.twx"] {
-        says(&bench.refused(&format!("sketch in.jsonl -o {out} --force")), &["no file of sketches"]);
+        says(
+            &bench.refused(&format!("build {out} in.jsonl --force --as sketches")),
+            &["is not a file of sketches"],
+        );
     }
-    says(&bench.refused("sketch in.jsonl -o out --force --tsv"), &["no table of sketches"]);
-    says(&bench.refused("sketch in.jsonl -o nowhere/out"), &["cannot create a file in nowhere"]);
+    says(&bench.refused("build out in.jsonl --force --as table"), &["is not a table of sketches"]);
+    says(&bench.refused("build nowhere/out in.jsonl --as sketches"), &["cannot create a file in nowhere"]);
     assert!(bench.contents(".") == before);
-    bench.ok("sketch in.jsonl -o out --force --words 3 -q");
+    bench.ok("build out in.jsonl --force --words 3 -q --as sketches");
     assert!(bench.contents(".") != before);
 }
 
@@ -227,9 +231,9 @@ fn sketch_refuses_a_bad_line_with_its_position() {
     let mut lines = jsonl(&corpus(8, 200)).into_bytes();
     lines.extend(b"{\"id\":\"x\"}\n");
     bench.write("in.jsonl", lines);
-    let message = refused("sketch", &mut bench.command("sketch in.jsonl -o out"));
+    let message = refused("sketch", &mut bench.command("build out in.jsonl --as sketches"));
     says(&message, &["in.jsonl:201: no field \"text\""]);
     assert_eq!(bench.names("."), ["in.jsonl"]);
-    let report = bench.json("sketch in.jsonl -o out --skip-bad 1");
+    let report = bench.json("build out in.jsonl --skip-bad 1 --as sketches");
     assert_eq!((&report["documents"], &report["skipped_bad"]), (&200.into(), &1.into()));
 }

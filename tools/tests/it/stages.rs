@@ -194,13 +194,18 @@ fn killed_stage_leaves_no_partial_file_and_reruns_identically() {
         bench.ok(&format!("build shard-{part}.twx {all} --shard {}/3 -q", part + 1));
     }
     bench.ok("pairs whole.twx --near within:10 --into pairs");
-    survives_kills(&bench, "sketch parts/0.jsonl -o out/0.sketches --force", "out", 8);
+    survives_kills(&bench, "build out/0.sketches parts/0.jsonl --force --as sketches", "out", 8);
     survives_kills(&bench, &format!("build out/i.twx {all} --shard 2/3 --resume {small}"), "out", 12);
-    survives_kills(&bench, "merge out/merged.twx shard-0.twx shard-1.twx shard-2.twx", "out", 12);
+    survives_kills(&bench, "merge shard-0.twx shard-1.twx shard-2.twx -o out/merged.twx", "out", 12);
     survives_kills(&bench, "pairs whole.twx --near within:10 --into out", "out", 8);
     survives_kills(&bench, "query whole.twx parts/1.jsonl --near within:10 --into out", "out", 8);
-    survives_kills(&bench, "forest pairs --into out", "out", 6);
-    survives_kills(&bench, "clusters whole.twx --near within:10 -o out/clusters.tsv --force", "out", 6);
+    survives_kills(&bench, "groups --as forest pairs --into out", "out", 6);
+    survives_kills(
+        &bench,
+        "groups --as clusters whole.twx --near within:10 -o out/clusters.tsv --force",
+        "out",
+        6,
+    );
 }
 
 #[test]
@@ -208,21 +213,21 @@ fn sketching_into_a_folder_resumes_after_a_kill_and_skips_finished_files() {
     let bench = Bench::new();
     parts(&bench, 33, 1500, 4);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl parts/3.jsonl";
-    survives_kills(&bench, &format!("sketch {all} --into out"), "out", 12);
-    let names = bench.ok(&format!("sketch {all} --into out -q"));
+    survives_kills(&bench, &format!("build out {all} --as folder"), "out", 12);
+    let names = bench.ok(&format!("build out {all} -q --as folder"));
     assert_eq!(names.lines().count(), 4);
-    let again = bench.json(&format!("sketch {all} --into out"));
+    let again = bench.json(&format!("build out {all} --as folder"));
     assert_eq!((&again["resumed"], &again["documents"]), (&4.into(), &0.into()), "{again}");
     assert_eq!(again["files"].as_array().unwrap().len(), 4);
     // A changed file, and one whose result is missing, are processed again; the others are not.
     bench.write("parts/1.jsonl", jsonl(&corpus(99, 10)));
     fs::remove_file(bench.path(names.lines().nth(2).unwrap())).unwrap();
-    let mended = bench.json(&format!("sketch {all} --into out"));
+    let mended = bench.json(&format!("build out {all} --as folder"));
     assert_eq!(mended["resumed"], 2, "{mended}");
     assert_ne!(mended["files"][1], names.lines().nth(1).unwrap());
     assert_eq!(mended["files"][2], names.lines().nth(2).unwrap(), "by its content it has the name it had");
     // Other parameters give other results.
-    assert_eq!(bench.json(&format!("sketch {all} --into out --words 3"))["resumed"], 0);
+    assert_eq!(bench.json(&format!("build out {all} --words 3 --as folder"))["resumed"], 0);
 }
 
 #[test]
@@ -267,7 +272,7 @@ fn resumed_build_skips_committed_inputs() {
     assert_eq!(more["resumed"], 5, "{more}");
     assert_eq!(segments(&bench.path("i.twx")), wanted);
     // Files of sketches are identified by content, regardless of their names and times.
-    let sketch = |to: &str| bench.ok(&format!("sketch parts/0.jsonl -o {to} --force -q"));
+    let sketch = |to: &str| bench.ok(&format!("build {to} parts/0.jsonl --force -q --as sketches"));
     sketch("a.sketches");
     assert_eq!(bench.json("build s.twx a.sketches --resume")["resumed"], 0);
     sketch("a.sketches");
@@ -284,7 +289,7 @@ fn merged_shards_equal_the_index_of_all_documents() {
     let bench = Bench::new();
     let documents = parts(&bench, 35, 600, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
-    let sketches = bench.ok(&format!("sketch {all} --into sketches -q")).replace('\n', " ");
+    let sketches = bench.ok(&format!("build sketches {all} -q --as folder")).replace('\n', " ");
     let mut random = crate::support::Random(7);
     let fingerprints: Vec<u64> = (0..5000).map(|_| random.next()).collect();
     bench.write("f.u64", raw(&fingerprints));
@@ -298,7 +303,7 @@ fn merged_shards_equal_the_index_of_all_documents() {
         let whole = if name == "raw" { fingerprints.len() } else { documents.len() };
         assert_eq!(added, whole as u64, "{name}");
         let shards: Vec<String> = (1..=4).map(|part| format!("{name}-{part}.twx")).collect();
-        bench.ok(&format!("merge {name}-merged.twx {} -q", shards.join(" ")));
+        bench.ok(&format!("merge {} -o {name}-merged.twx -q", shards.join(" ")));
         let (merged, wanted) = (format!("{name}-merged.twx"), format!("{name}.twx"));
         assert_eq!(segments(&bench.path(&merged)), segments(&bench.path(&wanted)), "{name}");
     }
@@ -372,33 +377,36 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     let table = bench.ok("pairs a.twx --near within:3");
     bench.write("a.tsv", &table);
     says(
-        &bench.refused("forest a.pairs wide.pairs"),
+        &bench.refused("groups --as forest a.pairs wide.pairs"),
         &["wide.pairs", "a.pairs", "pairs: expected within 3, found within 4", "the same options"],
     );
-    says(&bench.refused("forest a.pairs narrow.pairs"), &["narrow.pairs", "width: expected 5, found 3"]);
     says(
-        &bench.refused("forest a.pairs a.tsv"),
+        &bench.refused("groups --as forest a.pairs narrow.pairs"),
+        &["narrow.pairs", "width: expected 5, found 3"],
+    );
+    says(
+        &bench.refused("groups --as forest a.pairs a.tsv"),
         &["a.tsv", "parameters: expected those of a.pairs, found none"],
     );
-    says(&bench.refused("merge m.twx a.twx narrow.twx"), &["width", "5", "3"]);
-    bench.ok("forest a.pairs -o a.forest -q");
+    says(&bench.refused("merge a.twx narrow.twx -o m.twx"), &["width", "5", "3"]);
+    bench.ok("groups --as forest a.pairs -o a.forest -q");
     says(
-        &bench.refused("clusters a.forest --scores wide.pairs"),
+        &bench.refused("groups --as clusters a.forest --scores wide.pairs"),
         &["wide.pairs", "pairs: expected within 3, found within 4"],
     );
     let whole = fs::read(bench.path("a.pairs")).unwrap();
     bench.write("cut.pairs", &whole[..whole.len() - 30]);
-    says(&bench.refused("forest cut.pairs"), &["cut.pairs, line ", "was cut off"]);
+    says(&bench.refused("groups --as forest cut.pairs"), &["cut.pairs, line ", "was cut off"]);
     // A table without a header gives the same forest, except for the header.
     let edges =
         |text: String| text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
-    assert_eq!(edges(bench.ok("forest a.tsv")), edges(bench.read("a.forest")));
+    assert_eq!(edges(bench.ok("groups --as forest a.tsv")), edges(bench.read("a.forest")));
     for (line, parts) in [
-        ("forest missing.pairs", &["missing.pairs", "cannot open"][..]),
-        ("clusters missing.twx", &["missing.twx", "cannot open"]),
-        ("clusters missing.twx --near within:3", &["missing.twx"]),
-        ("forest a.pairs -o a.forest", &["a.forest", "already exists", "--force"]),
-        ("forest a.pairs -o all.jsonl --force", &["all.jsonl", "is not a file of a forest"]),
+        ("groups --as forest missing.pairs", &["missing.pairs", "cannot open"][..]),
+        ("groups --as clusters missing.twx", &["missing.twx", "cannot open"]),
+        ("groups --as clusters missing.twx --near within:3", &["missing.twx"]),
+        ("groups --as forest a.pairs -o a.forest", &["a.forest", "already exists", "--force"]),
+        ("groups --as forest a.pairs -o all.jsonl --force", &["all.jsonl", "is not a file of a forest"]),
     ] {
         says(&bench.refused(line), parts);
     }
@@ -407,10 +415,10 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
     bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
     says(
-        &bench.refused("clusters f.tsv --scores more.tsv"),
+        &bench.refused("groups --as clusters f.tsv --scores more.tsv"),
         &["more.tsv, line ", "make the forest of all pairs"],
     );
-    for line in ["clusters a.forest --keep first", "clusters a.forest --all"] {
+    for line in ["groups --as clusters a.forest --keep first", "groups --as clusters a.forest --min-size 1"] {
         assert_eq!(bench.command(line).output().unwrap().status.code(), Some(2), "{line}");
     }
 }
@@ -473,7 +481,7 @@ fn clusters_equal_a_graph_search_for_every_keep_rule() {
         for keep in ["smallest-key", "key-hash", "first", "longest"] {
             let texts = if keep.contains("key") { "" } else { " --texts all.jsonl" };
             let wanted = clusters_of(&documents, &found, keep);
-            let line = format!("clusters a.twx {radius} --keep {keep}{texts} -o c.tsv --force");
+            let line = format!("groups --as clusters a.twx {radius} --keep {keep}{texts} -o c.tsv --force");
             let report = bench.json(&line);
             assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep}");
             let chained = wanted.iter().filter(|line| line.ends_with("\t-")).count();
@@ -486,10 +494,10 @@ fn clusters_equal_a_graph_search_for_every_keep_rule() {
     }
     let some = clusters_of(&documents, &bench.ok("pairs a.twx --near within:8"), "first");
     assert!(some.iter().any(|line| line.ends_with("\t-")), "the corpus has chains");
-    let all = bench.ok("clusters a.twx --near within:8 --all -q");
+    let all = bench.ok("groups --as clusters a.twx --near within:8 --min-size 1 -q");
     assert_eq!(all.lines().count(), 1 + documents.len());
     bench.write("few.jsonl", jsonl(&documents[..450]));
-    let missing = bench.refused("clusters a.twx --near within:8 --keep first --texts few.jsonl");
+    let missing = bench.refused("groups --as clusters a.twx --near within:8 --keep first --texts few.jsonl");
     says(&missing, &["--texts", "expected every document of the clusters"]);
 }
 
@@ -505,7 +513,7 @@ fn clusters_use_the_last_document_of_a_repeated_key() {
     let found = "a\tb\t0\na\tc\t0\nb\tc\t0\n";
     for (keep, kept) in [("first", "b"), ("longest", "c"), ("smallest-key", "a")] {
         let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
-        let line = format!("clusters a.twx --near 0.3 --keep {keep}{texts} -o c.tsv --force -q");
+        let line = format!("groups --as clusters a.twx --near 0.3 --keep {keep}{texts} -o c.tsv --force -q");
         bench.ok(&line);
         let rows = bench.rows("c.tsv", "key\tcluster\tkept\tscore");
         let kept_of: Vec<&str> = rows.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
@@ -537,7 +545,8 @@ fn clusters_and_dedup_keep_the_same_longest_document() {
         bench.ok(&format!("build i.twx all.jsonl -q --near 0.3 {options}"));
         bench.ok("pairs i.twx --near 0.3 -o found.pairs -q");
         for input in ["i.twx --near 0.3", "found.pairs"] {
-            let found = bench.ok(&format!("clusters {input} --keep longest --texts all.jsonl -q"));
+            let found =
+                bench.ok(&format!("groups --as clusters {input} --keep longest --texts all.jsonl -q"));
             assert_eq!(found.lines().count(), 4, "{options}: {found}");
             assert!(
                 found.lines().skip(1).all(|line| line.split('\t').nth(2) == Some(key)),
@@ -551,7 +560,7 @@ fn clusters_and_dedup_keep_the_same_longest_document() {
     }
     // A table without parameters has no tokens of its own: they are words.
     bench.write("table.tsv", "bytes\ttokens\ntokens\tcharacters\n");
-    let found = bench.ok("clusters table.tsv --keep longest --texts all.jsonl -q");
+    let found = bench.ok("groups --as clusters table.tsv --keep longest --texts all.jsonl -q");
     assert!(found.lines().skip(1).all(|line| line.split('\t').nth(2) == Some("tokens")), "{found}");
 }
 
@@ -568,8 +577,8 @@ fn forest_larger_than_memory_is_unchanged_and_uses_little_memory() {
         writeln!(table, "{}\t{}\t1", name(number), name(other)).unwrap();
     }
     bench.write("p.tsv", &table);
-    let roomy = bench.json("forest p.tsv -o roomy.forest --memory 1G");
-    let tight = bench.json("forest p.tsv -o tight.forest --memory 8M");
+    let roomy = bench.json("groups --as forest p.tsv -o roomy.forest --memory 1G");
+    let tight = bench.json("groups --as forest p.tsv -o tight.forest --memory 8M");
     assert_eq!((&roomy["spilled"], &tight["spilled"]), (&false.into(), &true.into()));
     assert_eq!(bench.read("roomy.forest"), bench.read("tight.forest"));
     let edges = tight["edges"].as_u64().unwrap();
@@ -586,7 +595,8 @@ fn interrupted_stage_removes_its_temporary_file() {
     fs::create_dir(bench.path("out")).unwrap();
     let fifo = bench.path("slow.tsv");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let mut child = stage(&bench, "sketch slow.tsv --format jsonl -o out/s.sketches").spawn().unwrap();
+    let mut child =
+        stage(&bench, "build out/s.sketches slow.tsv --format jsonl --as sketches").spawn().unwrap();
     let began = Instant::now();
     let held = fs::File::options().write(true).open(&fifo).unwrap(); // it has opened the file and waits for data
     while half_done(&bench.path("out")) == 0 {

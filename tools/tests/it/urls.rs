@@ -26,7 +26,7 @@ const NORMAL: &str = "https://shop.example/S-*/item77\n\
                       https://shop.example/S-Zz91kkQ2mmP0/docs/about\nno URL\nhttp://other.example/\n";
 
 fn applied(bench: &Bench, rules: &str) -> String {
-    let mut command = bench.command(&format!("urls --apply {rules}"));
+    let mut command = bench.command(&format!("study --apply {rules}"));
     let output = command.write_stdin(SAID).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -37,7 +37,7 @@ fn rules_learned_from_dedup_results_remove_only_session_ids() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&shop()));
     bench.ok("dedup pages.jsonl -o out -q");
-    let report = bench.json("urls out -o rules.tsv -q");
+    let report = bench.json("study out --urls -o rules.tsv -q");
     assert_eq!((report["rules"].as_u64(), report["pages"].as_u64()), (Some(1), Some(48)), "{report}");
     assert_eq!(report["other_keys"].as_u64(), Some(12));
     let rule = bench.read("rules.tsv").lines().nth(1).unwrap().to_owned();
@@ -50,14 +50,18 @@ fn rules_learned_from_dedup_results_remove_only_session_ids() {
 
     // The same rules are learned from an index of all pages, with little memory, and from a table of clusters.
     bench.ok("build pages.twx pages.jsonl -q");
-    says(&bench.refused("urls pages.twx -o none.tsv --memory 64K -q"), &["shop.example", "--memory 128K"]);
-    bench.ok("urls pages.twx -o again.tsv --memory 256K -q");
+    says(
+        &bench.refused("study pages.twx --urls -o none.tsv --memory 64K -q"),
+        &["shop.example", "--memory 128K"],
+    );
+    bench.ok("study pages.twx --urls -o again.tsv --memory 256K -q");
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
-    bench.ok("clusters pages.twx --all --near 0.8 -o table.tsv -q");
-    assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
+    bench.ok("groups --as clusters pages.twx --min-size 1 --near 0.8 -o table.tsv -q");
+    assert_eq!(bench.ok("study table.tsv --urls -q"), bench.read("rules.tsv"));
     // `--min-forms` is the minimum support of a rule for all pages, `--min-urls` the minimum support of a rule for one page.
-    let rules =
-        |options: &str| bench.json(&format!("urls out -o few.tsv --force -q {options}"))["rules"].as_u64();
+    let rules = |options: &str| {
+        bench.json(&format!("study out --urls -o few.tsv --force -q {options}"))["rules"].as_u64()
+    };
     assert_eq!(rules("--min-forms 12"), Some(1));
     assert_eq!(rules("--min-forms 13"), Some(12));
     assert_eq!(rules("--min-forms 13 --min-urls 4"), Some(0));
@@ -72,13 +76,13 @@ fn unusable_inputs_are_refused_with_a_reason() {
     bench.write("table.tsv", "key\tcluster\tkept\tscore\nhttp://a.example/\tx\n");
     bench.write("rules.tsv", "host\ttemplate\n");
     for (line, wanted) in [
-        ("urls out -q", "no key is a URL"),
-        ("urls missing -q", "missing: cannot be opened"),
-        ("urls . -q", "expected a folder of results of `dedup`"),
-        ("urls empty.tsv -q", "empty.tsv: is empty"),
-        ("urls table.tsv -q", "table.tsv:2: expected the number of a cluster, found \"x\""),
-        ("urls --apply rules.tsv", "rules.tsv: line 1: expected the columns host, template"),
-        ("urls --apply none.tsv", "none.tsv: cannot be read"),
+        ("study out --urls -q", "no key is a URL"),
+        ("study missing --urls -q", "missing: cannot be opened"),
+        ("study . --urls -q", "expected a folder of results of `dedup`"),
+        ("study empty.tsv --urls -q", "empty.tsv: is empty"),
+        ("study table.tsv --urls -q", "table.tsv:2: expected the number of a cluster, found \"x\""),
+        ("study --apply rules.tsv", "rules.tsv: line 1: expected the columns host, template"),
+        ("study --apply none.tsv", "none.tsv: cannot be read"),
     ] {
         let said = bench.refused(line);
         assert!(said.contains(wanted), "{line}: {said}");
@@ -160,7 +164,7 @@ fn hosts_and_mirrors_are_counted_by_key_or_url_field() {
             );
         }
         assert_eq!(bench.rows("of-field/urls.tsv", "key\turl").len(), 31);
-        let report = bench.json("urls of-field -o rules.tsv --force -q");
+        let report = bench.json("study of-field --urls -o rules.tsv --force -q");
         assert_eq!((report["pages"].as_u64(), report["hosts"].as_u64()), (Some(31), Some(4)));
         let without = bench.json(&format!("dedup {input} -o without --force -q"));
         assert!(without["hosts"].is_null() && !bench.path("without/hosts.tsv").exists());
@@ -191,14 +195,14 @@ fn report_page_lists_the_hosts_of_url_keys() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&mirrored()));
     bench.ok("build pages.twx pages.jsonl -q");
-    let report = bench.json("report pages.twx");
+    let report = bench.json("stats pages.twx --html page.html --force");
     let hosts = &report["hosts"];
     assert_eq!((hosts["hosts"].as_u64(), hosts["duplicates"].as_u64()), (Some(4), Some(11)), "{hosts}");
     assert_eq!(hosts["duplicates_within_hosts"].as_u64(), Some(3));
-    assert!(bench.ok("report pages.twx").contains("Where duplicates come from"));
+    assert!(bench.ok("stats pages.twx --html -").contains("Where duplicates come from"));
     bench.write("plain.jsonl", jsonl(&[("a".to_owned(), "some words of a text".to_owned())]));
     bench.ok("build plain.twx plain.jsonl -q");
-    assert!(bench.json("report plain.twx")["hosts"].is_null());
+    assert!(bench.json("stats plain.twx --html page.html --force")["hosts"].is_null());
 }
 
 #[test]
@@ -206,8 +210,8 @@ fn urls_json_prints_one_object_per_line_and_statistics_last() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&shop()));
     bench.ok("dedup pages.jsonl -o out -q");
-    let figures = bench.json("urls out -o rules.tsv -q");
-    let lines = bench.json_lines("urls out -q");
+    let figures = bench.json("study out --urls -o rules.tsv -q");
+    let lines = bench.json_lines("study out --urls -q");
     let (last, rules) = lines.split_last().unwrap();
     assert_eq!((rules.len() as u64, &last["pages"]), (figures["rules"].as_u64().unwrap(), &figures["pages"]));
     let table = bench.read("rules.tsv");
@@ -217,7 +221,7 @@ fn urls_json_prints_one_object_per_line_and_statistics_last() {
         assert!(rule["pages"].is_u64() && rule["confidence"].is_number(), "{rule}");
     }
     let plain = applied(&bench, "rules.tsv");
-    let output = bench.command("urls --apply rules.tsv --json").write_stdin(SAID).output().unwrap();
+    let output = bench.command("study --apply rules.tsv --json").write_stdin(SAID).output().unwrap();
     let lines: Vec<serde_json::Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()

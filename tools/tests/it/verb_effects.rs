@@ -12,7 +12,7 @@ use crate::effects::write_inputs;
 use crate::support::{Bench, raw};
 
 /// The jobs of each verb. `{}` is a path of each run; the option is added to the last command.
-const JOBS: [(&str, &[&str]); 6] = [
+const JOBS: [(&str, &[&str]); 7] = [
     (
         "build",
         &[
@@ -58,14 +58,16 @@ const JOBS: [(&str, &[&str]); 6] = [
         ],
     ),
     (
-        "clusters",
+        "groups",
         &[
-            "clusters i.twx",
-            "clusters i.twx --near within:6",
-            "clusters all.pairs",
-            "clusters i.twx --near 0.3 --keep longest --texts texts.jsonl folder",
+            "groups i.twx",
+            "groups i.twx --as clusters",
+            "groups i.twx --as clusters --near within:6",
+            "groups all.pairs",
+            "groups i.twx --as clusters --near 0.3 --keep longest --texts texts.jsonl folder",
         ],
     ),
+    ("stats", &["stats i.twx", "stats i.twx --groups", "stats i.twx --html -"]),
     (
         "passages",
         &[
@@ -76,12 +78,14 @@ const JOBS: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// A value for each option; `true` for a flag.
-const VALUES: [(&str, &str); 90] = [
+/// A value for each option, or for the option of a verb; `true` for a flag.
+const VALUES: [(&str, &str); 94] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
     ("all", "true"),
+    ("build as", "folder"),
+    ("groups as", "forest"),
     ("annotation-prefix", "x_"),
     ("bands", "10"),
     ("boilerplate", "list"),
@@ -128,10 +132,12 @@ const VALUES: [(&str, &str); 90] = [
     ("max-jump", "60"),
     ("memory", "64M"),
     ("method", "minhash"),
+    ("min-size", "9"),
     ("min-words", "9"),
     ("modulus", "4"),
     ("near", "0.9"),
     ("normal-form", "nfkc"),
+    ("of", "alone"),
     ("out", "{}.out"),
     ("preset", "broder-84"),
     ("priority-field", "max:points"),
@@ -191,7 +197,7 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 20] = [
     ("query", "feature-bits", "features of so few documents differ in their first bits, too"),
     ("pairs", "feature-bits", "features of so few documents differ in their first bits, too"),
     ("passages", "force", "there are no earlier results"),
-    ("clusters", "scores", "the scores are those of the pairs"),
+    ("groups", "scores", "the scores are those of the pairs"),
 ];
 
 /// Options that say what holds anyway in one of the jobs.
@@ -218,7 +224,7 @@ fn write_all_inputs(bench: &Bench) {
     bench.ok("build other.twx before.jsonl -q --near 0.3 --words 2 --bottom 16");
     bench.ok("build none.twx folder -q --near 0.3 --words 2 --sets none");
     bench.ok("build h.twx --fingerprints raw.u64 -q");
-    bench.ok("sketch texts.jsonl -o made.sketches -q");
+    bench.ok("build made.sketches texts.jsonl -q --as sketches");
     bench.ok("pairs i.twx -o all.pairs -q");
     bench.ok("dedup texts.jsonl -o spans --without-boilerplate 1:3 -q");
     fs::rename(bench.path("spans/boilerplate"), bench.path("list")).unwrap();
@@ -280,14 +286,14 @@ fn results(bench: &Bench, job: &str, out: &str, option: &[&str]) -> Option<BTree
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         !["run.json", "CURRENT"].contains(&name.as_str()) && !name.starts_with("MANIFEST")
     });
-    if is_index {
+    if is_index && bench.path(out).join("CURRENT").exists() {
         let stats = bench.json(&format!("stats {out}"));
         let mut text = String::new();
         write!(text, "{} {} {}", stats["params"], stats["near"], stats["documents"]).unwrap();
         all.insert("stats".into(), text.into_bytes());
     }
     // The others print a summary, with times.
-    if ["stream", "query", "pairs", "clusters"].iter().any(|verb| last(job).starts_with(verb)) {
+    if ["stream", "query", "pairs", "groups", "stats"].iter().any(|verb| last(job).starts_with(verb)) {
         all.insert("printed".into(), without_times(&printed));
     }
     Some(all)
@@ -313,7 +319,8 @@ fn each_option_of_a_verb_changes_a_result_or_is_refused() {
     let mut runs = Vec::new();
     for ((verb, jobs), help) in JOBS.iter().zip(&help) {
         for (option, takes_value) in options(help) {
-            let value = VALUES.iter().find(|(name, _)| *name == option);
+            let of_verb = format!("{verb} {option}");
+            let value = VALUES.iter().find(|(name, _)| [option, &of_verb].contains(name));
             let (_, value) = value.unwrap_or_else(|| panic!("the option --{option} of {verb} has no value"));
             assert_eq!(takes_value, *value != "true", "--{option} of {verb}");
             for (number, job) in jobs.iter().enumerate() {

@@ -47,7 +47,7 @@ pub struct Learned {
 }
 
 /// Learns rules from a results folder of `dedup`, or from a table of clusters that lists all documents, the output of
-/// `twindex clusters INDEX --all`. The URLs are the keys or, if the folder has `urls.tsv`, those in this file. Uses at
+/// `twindex groups INDEX --as clusters --min-size 1`. The URLs are the keys or, if the folder has `urls.tsv`, those in this file. Uses at
 /// most `memory` bytes of memory; scratch files are in `scratch`.
 ///
 /// # Errors

@@ -214,7 +214,7 @@ fn read_rule(line: &str) -> Result<Rule, String> {
 }
 
 fn read_template(template: &str, parts: &str) -> Result<(String, RuleBody), String> {
-    let bad = || format!("expected a template as `twindex urls` writes it, found {template:?}");
+    let bad = || format!("expected a template as `twindex study --urls` writes it, found {template:?}");
     let mut shapes = Vec::new();
     for part in parts.split("; ") {
         shapes.push(Shape::parse(part).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `twindex eval`: computes the precision and recall of found pairs, given the known pairs.
+//! `twindex study --truth`: computes the precision and recall of found pairs, given the known pairs.
 
 mod known;
 mod plot;
@@ -12,45 +12,30 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
+use twindex_corpus::settings::THRESHOLD;
 use twindex_join::{JoinResources, pairs_within};
 
 use self::known::{KeyNumbers, KnownPairs, PairMeasure, ScoreScale};
-use super::query::write_key;
-use crate::options::{Output, Usage, parse_resemblance};
+use super::StudyArgs;
+use crate::cmd::query::write_key;
+use crate::options::{Usage, parse_resemblance};
 use crate::report;
 
-/// Options of `eval`.
+/// Options of a comparison with known pairs.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    twindex pairs pages.twx --near 0.5 -o pairs.tsv && twindex eval pairs.tsv --truth known.tsv\n  \
-    twindex eval pages.twx --truth known.tsv --relevant 0.9 --svg figure.svg\n\n\
-    Tables have a header and tab-separated columns: two keys; and resemblance or jaccard, or intersection and union, \
-    or distance. They may be compressed. A pair is the same whichever key comes first.\n\n\
-    Prints a line for each threshold, or each radius: precision, recall, F1, pairs found, pairs found that are \
-    known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
-    --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
-pub(crate) struct EvalArgs {
-    /// The found pairs: a table of pairs, a file that `pairs` wrote with --out, or an index
-    /// with fingerprints, which is searched for all pairs
-    found: PathBuf,
-    /// Table of the known pairs
+pub(super) struct TruthArgs {
+    /// Compute the precision and recall of the found pairs in INPUT, given this table of the known pairs
     #[arg(long, value_name = "TABLE")]
-    truth: PathBuf,
-    /// Count only known pairs with at least this resemblance, in every row [default: the row's threshold, or 0.8 if the
-    /// rows are radii]
-    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
-    relevant: Option<f64>,
+    pub(super) truth: Option<PathBuf>,
     /// Thresholds of the rows, if found pairs have resemblances [default: 0.5 to 0.95 by 0.05]
-    #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance)]
+    #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance, requires = "truth")]
     thresholds: Vec<f64>,
     /// Largest radius of the rows, if found pairs have distances, 0 to 10 [default: 10]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10), requires = "truth")]
     within: Option<u32>,
     /// Also draw the rows as a figure in this file, which must not exist
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "truth")]
     svg: Option<PathBuf>,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// The statistics for one threshold or radius.
@@ -77,35 +62,39 @@ struct EvalReport {
     rows: Vec<RecallRow>,
 }
 
-impl EvalArgs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+impl StudyArgs {
+    /// Compares the pairs in `input` with those of the table `path`.
+    pub(super) fn found(&self, path: &Path, input: &Path) -> anyhow::Result<ExitCode> {
+        self.work.apply_threads()?;
+        let args = &self.truth;
         let mut keys = KeyNumbers::default();
-        let truth = KnownPairs::read(&self.truth, &mut keys)?;
+        let truth = KnownPairs::read(path, &mut keys)?;
         if truth.scale == ScoreScale::Distance {
-            bail!("{}: known pairs have resemblances, not distances", self.truth.display());
+            bail!("{}: known pairs have resemblances, not distances", path.display());
         }
-        if truth.scale == ScoreScale::None && self.relevant.is_some() {
-            return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
+        let relevant = self.rule.resemblance();
+        if truth.scale == ScoreScale::None && relevant.is_some() {
+            return Err(Usage::new("--near goes with known pairs whose resemblance is known").into());
         }
-        if let Some(path) = self.svg.as_ref().filter(|path| path.exists()) {
+        if let Some(path) = args.svg.as_ref().filter(|path| path.exists()) {
             // Checks this before the work, which may take long.
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(exists).with_context(|| cannot_draw(path));
         }
-        let found = self.found(&mut keys)?;
-        let rows = match found.scale {
-            ScoreScale::Distance if self.thresholds.is_empty() => {
-                (0..=self.within.unwrap_or(10)).map(|k| self.row_of_radius(&truth, &found, k)).collect()
+        let found = args.found(input, self.work.memory, &mut keys)?;
+        let rows: Vec<RecallRow> = match found.scale {
+            ScoreScale::Distance if args.thresholds.is_empty() => {
+                let radii = 0..=args.within.unwrap_or(10);
+                radii.map(|k| row_of_radius(&truth, &found, k, relevant)).collect()
             }
             ScoreScale::Distance => return Err(Usage::new("--thresholds goes with resemblances").into()),
-            _ if self.within.is_some() => return Err(Usage::new("--within goes with distances").into()),
-            _ => self
-                .thresholds()
-                .iter()
-                .map(|&t| self.row_of_threshold(&truth, &found, t))
-                .collect::<Vec<_>>(),
+            _ if args.within.is_some() => return Err(Usage::new("--within goes with distances").into()),
+            _ => {
+                let thresholds = args.thresholds();
+                thresholds.iter().map(|&j| row_of_threshold(&truth, &found, j, relevant)).collect()
+            }
         };
-        if let Some(path) = &self.svg {
+        if let Some(path) = &args.svg {
             draw(path, &rows)?;
         }
         if self.output.json {
@@ -115,7 +104,9 @@ impl EvalArgs {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
+impl TruthArgs {
     fn thresholds(&self) -> Vec<f64> {
         if self.thresholds.is_empty() {
             (10..=19).map(|twentieth| f64::from(twentieth) * 5.0 / 100.0).collect()
@@ -128,26 +119,24 @@ impl EvalArgs {
     }
 
     /// Returns the found pairs.
-    fn found(&self, keys: &mut KeyNumbers) -> anyhow::Result<KnownPairs> {
-        if !self.found.is_dir() {
-            return KnownPairs::read(&self.found, keys);
+    fn found(&self, input: &Path, memory: usize, keys: &mut KeyNumbers) -> anyhow::Result<KnownPairs> {
+        if !input.is_dir() {
+            return KnownPairs::read(input, keys);
         }
-        let pairs = self.found.join("pairs.tsv");
+        let pairs = input.join("pairs.tsv");
         if pairs.exists() {
             return KnownPairs::read(&pairs, keys);
         }
-        let index = Index::open(&self.found)?;
+        let index = Index::open(input)?;
         let snapshot = index.snapshot();
         if snapshot.params().simhash.is_none() {
-            bail!(
-                "{}: this index keeps no simhash fingerprints; name a table of pairs",
-                self.found.display()
-            );
+            bail!("{}: this index keeps no simhash fingerprints; name a table of pairs", input.display());
         }
         let mut found = KnownPairs::new(ScoreScale::Distance);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let resources = JoinResources::in_dir(scratch.path());
+        let threads = rayon::current_num_threads();
+        let resources = JoinResources { dir: scratch.path(), memory, threads };
         pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
@@ -161,20 +150,25 @@ impl EvalArgs {
         found.finish();
         Ok(found)
     }
+}
 
-    fn row_of_radius(&self, truth: &KnownPairs, found: &KnownPairs, k: u32) -> RecallRow {
-        let relevant = self.relevant.unwrap_or(0.8);
-        let is_known = |measured: PairMeasure| measured.resembles(relevant);
-        let (found, right, known) = truth.compare(found, is_known, |measured| measured.is_within(k));
-        RecallRow { k: Some(k), ..RecallRow::of(found, right, known) }
-    }
+fn row_of_radius(truth: &KnownPairs, found: &KnownPairs, k: u32, relevant: Option<f64>) -> RecallRow {
+    let relevant = relevant.unwrap_or(THRESHOLD);
+    let is_known = |measured: PairMeasure| measured.resembles(relevant);
+    let (found, right, known) = truth.compare(found, is_known, |measured| measured.is_within(k));
+    RecallRow { k: Some(k), ..RecallRow::of(found, right, known) }
+}
 
-    fn row_of_threshold(&self, truth: &KnownPairs, found: &KnownPairs, threshold: f64) -> RecallRow {
-        let relevant = self.relevant.unwrap_or(threshold);
-        let is_known = |measured: PairMeasure| measured.resembles(relevant);
-        let (found, right, known) = truth.compare(found, is_known, |measured| measured.resembles(threshold));
-        RecallRow { threshold: Some(threshold), ..RecallRow::of(found, right, known) }
-    }
+fn row_of_threshold(
+    truth: &KnownPairs,
+    found: &KnownPairs,
+    threshold: f64,
+    relevant: Option<f64>,
+) -> RecallRow {
+    let relevant = relevant.unwrap_or(threshold);
+    let is_known = |measured: PairMeasure| measured.resembles(relevant);
+    let (found, right, known) = truth.compare(found, is_known, |measured| measured.resembles(threshold));
+    RecallRow { threshold: Some(threshold), ..RecallRow::of(found, right, known) }
 }
 
 impl RecallRow {

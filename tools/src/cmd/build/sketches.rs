@@ -1,12 +1,11 @@
-//! `twindex sketch`: writes sketches of documents to a file, for later stages.
+//! `twindex build --as sketches`: writes sketches of documents to files, for later stages, or to a table.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
-use clap::Args;
+use anyhow::{Context, ensure};
 use serde::Serialize;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::MAGIC;
@@ -18,68 +17,31 @@ use twindex_corpus::sketching::{Job, SketchOptions, Sketching, for_each_chunk, f
 use twindex_corpus::tsv;
 use twindex_corpus::{RepeatedKeys, output_path};
 
+use super::{BuildArgs, BuildKind};
 use crate::json_lines::JsonColumns;
-use crate::options::{InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
-use crate::param_args::{DocumentKind, ParamArgs};
+use crate::options::Usage;
+use crate::param_args::DocumentKind;
 use crate::progress::Progress;
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Costs, Stopwatch, counted};
 use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
-use crate::stage::{ResultKind, StageFile};
+use crate::stage::{ResultKind, StageFile, check_out};
 
-/// The header line of a table of sketches.
-const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
 /// Number of rows held in memory at a time if keys are checked for repetitions.
 const ROWS_TOGETHER: usize = 1024;
 /// The column names of a table of sketches, separated by tabs.
 const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
-/// The kind of file that this verb writes.
 const SKETCHES: ResultKind = ResultKind { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
+const TABLE: ResultKind =
+    ResultKind { noun: "a table of sketches", suffix: "tsv", magic: b"key\tfingerprint\tfeatures\n" };
 /// The suffix of the files in a folder of sketches that record which inputs are finished.
 const DONE: &str = "done";
-
-/// Options of `sketch`.
-#[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    twindex sketch pages.jsonl -o pages.sketches\n  \
-    twindex sketch part-1.jsonl.zst -o part-1.sketches --method minhash --bands 20 --rows 6\n  \
-    twindex sketch programs.jsonl --features-field ops -o programs.sketches\n  \
-    twindex sketch pages.jsonl --tsv | head\n  \
-    twindex sketch parts/*.jsonl --into sketches\n\n\
-    OUT is read by `twindex build`. It holds a record for each document, in the order of the input, is the same for \
-    the same documents and parameters however many threads made it, and appears whole or not at all. As a table \
-    (--tsv, or -o -): key, fingerprint and features in hexadecimal, - for a document without words.")]
-pub(crate) struct SketchArgs {
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    repeated: RepeatedArgs,
-    /// File to create, or - for a table on standard output
-    #[arg(long, short, value_name = "OUT", required_unless_present_any = ["tsv", "into"])]
-    out: Option<PathBuf>,
-    /// Write a file of sketches for each INPUT into this folder, named by its content, and print the names. Inputs that
-    /// an earlier run has finished are skipped, unless their length or modification time has changed
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "tsv", "force"])]
-    into: Option<PathBuf>,
-    /// Write a table of text instead of a file for `build`; to standard output, if OUT is not given
-    #[arg(long)]
-    tsv: bool,
-    /// Replace OUT if it is a file of sketches, or with --tsv a table of sketches
-    #[arg(long)]
-    force: bool,
-    #[command(flatten)]
-    params: ParamArgs,
-    #[command(flatten)]
-    work: ResourceArgs,
-    #[command(flatten)]
-    output: Output,
-}
 
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct SketchReport {
-    /// The files of sketches in the order of the inputs. Absent without --into.
+    /// The files of sketches in the order of the inputs. Absent without `--as folder`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
     /// Number of inputs skipped because an earlier run had finished them.
@@ -89,20 +51,17 @@ struct SketchReport {
     /// Number of documents that have no words, or no features.
     empty: u64,
     bytes_on_disk: u64,
-    cpu_seconds: f64,
-    seconds: f64,
     /// Megabytes of text (10^6 bytes) per CPU second.
     mb_per_cpu_second: f64,
-    peak_rss_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
-impl SketchArgs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.work.apply_threads()?;
+impl BuildArgs {
+    pub(super) fn sketch(&self) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
-        if self.into.as_ref().is_some_and(|dir| dir.symlink_metadata().is_ok() && !dir.is_dir()) {
-            bail!("--into {}: is not a folder", self.into.unwrap_or_default().display());
-        }
+        let is_table = self.kind == BuildKind::Table;
+        let out = Some(self.index.as_path()).filter(|out| out.as_os_str() != "-");
         if self.input.inputs.is_empty() {
             return Err(Usage::new(
                 "nothing to sketch: name INPUT files or folders, or - for standard input",
@@ -116,21 +75,25 @@ impl SketchArgs {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
         };
-        let out = self.out.as_deref().filter(|out| out.as_os_str() != "-");
         let wanted = self.repeated.wanted(self.work.memory / 4);
-        if self.into.is_some() && self.repeated.are_given() {
-            let why =
-                "--repeated-keys needs all keys in one file: leave out --into, and name one with --out OUT";
-            return Err(Usage::new(why).into());
-        }
-        let tsv = self.tsv || out.is_none() && self.into.is_none();
-        if let Some(out) = out {
-            output_path::check_file(out, self.input.inputs.iter().chain(&self.params.files()))?;
-            check_out(out, tsv, self.force)?;
-        }
-        if let Some(dir) = &self.into {
-            output_path::check_file(&dir.join(DONE), &self.input.inputs)?;
-            return self.sketch_into(dir, &sketcher, &params, watch);
+        match out {
+            Some(dir) if self.kind == BuildKind::Folder => {
+                ensure!(
+                    dir.is_dir() || dir.symlink_metadata().is_err(),
+                    "{}: is not a folder",
+                    dir.display()
+                );
+                output_path::check_file(&dir.join(DONE), &self.input.inputs)?;
+                return self.sketch_into(dir, &sketcher, &params, watch);
+            }
+            Some(out) => {
+                output_path::check_file(out, self.input.inputs.iter().chain(&self.params.files()))?;
+                check_out(out, if is_table { TABLE } else { SKETCHES }, self.force)?;
+                let is_other = !is_table && out.exists() && !is_sketch_file(out);
+                ensure!(!is_other, "{}: is not {}; choose another name", out.display(), SKETCHES.noun);
+            }
+            None if is_table => {}
+            None => return Err(Usage::new("only --as table goes to standard output").into()),
         }
         let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let quiet = self.output.quiet || out.is_none();
@@ -142,7 +105,7 @@ impl SketchArgs {
             }
             None => StageFile::stdout(),
         };
-        let empty = if tsv {
+        let empty = if is_table {
             write_table(&mut documents, &sketcher, &wanted, &progress, &mut sink)?
         } else {
             write_sketches(&mut documents, &sketcher, &params, &wanted, &progress, &mut sink)?
@@ -163,7 +126,7 @@ impl SketchArgs {
                     counted(report.counts.documents, "document"),
                     report::bytes(report.counts.text_bytes),
                     report::bytes(report.bytes_on_disk),
-                    report.seconds
+                    report.costs.seconds
                 )];
                 lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
                 report::print_lines(&lines)?;
@@ -244,16 +207,14 @@ impl SketchArgs {
 
 impl SketchReport {
     fn new(counts: Counts, empty: u64, bytes_on_disk: u64, watch: Stopwatch) -> Self {
-        let cpu_seconds = watch.cpu_seconds();
+        let costs = Costs::since(watch);
         Self {
             files: Vec::new(),
             resumed: 0,
             empty,
             bytes_on_disk,
-            cpu_seconds,
-            seconds: watch.seconds(),
-            mb_per_cpu_second: counts.text_bytes as f64 / 1e6 / cpu_seconds.max(1e-9),
-            peak_rss_bytes: report::peak_rss_bytes(),
+            mb_per_cpu_second: counts.text_bytes as f64 / 1e6 / costs.cpu_seconds.max(1e-9),
+            costs,
             counts,
         }
     }
@@ -268,30 +229,6 @@ fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     let (name, bytes) = (Path::new(fields.next()?), fields.next()?.parse::<u64>().ok()?);
     let file = dir.join(name.file_name()?);
     (file.metadata().ok()?.len() == bytes).then_some(file)
-}
-
-/// Returns an error if `out` must not be replaced, before any work is done. With `force`, only files of this verb may be
-/// replaced.
-fn check_out(out: &Path, tsv: bool, force: bool) -> anyhow::Result<()> {
-    let shown = out.display();
-    if out.file_name().is_none() {
-        return Err(Usage::new(format!("--out {shown}: expected the name of a file to make")).into());
-    }
-    if out.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    ensure!(force, "{shown}: already exists; choose another name, or --force to replace it");
-    let ours = out.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
-        && if tsv { is_table(out) } else { is_sketch_file(out) };
-    let what = if tsv { "no table of sketches" } else { "no file of sketches" };
-    ensure!(ours, "{shown}: {what}, so --force does not replace it; choose another name");
-    Ok(())
-}
-
-fn is_table(path: &Path) -> bool {
-    let mut line = String::new();
-    let file = std::fs::File::open(path).map(|file| BufReader::new(io::Read::take(file, 1 << 10)));
-    file.is_ok_and(|mut file| file.read_line(&mut line).is_ok()) && line == TSV_HEAD
 }
 
 /// Buffers that are reused for each chunk.
@@ -418,7 +355,7 @@ fn write_table(
     sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
     let mut empty = 0;
-    sink.write_all(TSV_HEAD.as_bytes()).context(CANNOT_WRITE)?;
+    sink.write_all(TABLE.magic).context(CANNOT_WRITE)?;
     if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
         let mut line = Vec::new();
         for_each_sketched(documents, sketcher, wanted, progress, |one| {

@@ -2,7 +2,7 @@
 
 use twindex_join::{Sorter, Stars};
 
-use super::{NumberSpill, RankNumbers, place};
+use super::ranks::{NumberSpill, RankNumbers, place};
 
 /// A set of ranks, one bit each.
 struct RankSet(Vec<u64>);

@@ -1,43 +1,18 @@
-//! `twindex forest`: reduces pairs to a spanning forest. Workers run it on their own pairs, and a last run combines
-//! their forests.
+//! `twindex groups --as forest`: reduces pairs to a spanning forest. Workers run it on their own pairs, and a last run
+//! combines their forests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
 use serde::Serialize;
 use twindex_join::{SpanningForest, Stars};
 
-use crate::options::{Output, ResourceArgs};
+use super::GroupsArgs;
+use crate::options::Usage;
 use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};
 use crate::report::{self, Costs, Stopwatch, counted};
-use crate::stage::StageArgs;
-
-/// Options of `forest`.
-#[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    twindex forest pairs/*.pairs -o part.forest\n  \
-    twindex forest pairs --into forests\n  \
-    twindex forest forests -o all.forest\n  \
-    sort -u found.tsv | twindex forest /dev/stdin | head\n\n\
-    Reads what `pairs` and `forest` wrote, in any order, and tables of pairs of keys. Of each connected component, the \
-    smallest key with each other key is a line: fewer lines than there are documents, and the same ones however pairs \
-    were spread over files. So workers make a forest of their pairs each, and the forest of those forests is that of \
-    all pairs. Files of different parameters are refused, naming the parameter; a file that was cut off, too. Keys that \
-    are more than --memory go to unnamed files in the folder for temporary files, TMPDIR.")]
-pub(crate) struct ForestArgs {
-    /// Files of pairs or forests, or folders of files named *.pairs and *.forest
-    #[arg(value_name = "INPUT", required = true)]
-    inputs: Vec<PathBuf>,
-    #[command(flatten)]
-    stage: StageArgs,
-    #[command(flatten)]
-    work: ResourceArgs,
-    #[command(flatten)]
-    output: Output,
-}
 
 /// Fields of `--json`.
 #[derive(Serialize)]
@@ -60,8 +35,12 @@ struct ForestReport {
     costs: Costs,
 }
 
-impl ForestArgs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+impl GroupsArgs {
+    pub(super) fn forest(&self) -> anyhow::Result<ExitCode> {
+        if let Some(index) = self.index() {
+            let why = format!("{}: is an index; --as forest goes with files of pairs", index.display());
+            return Err(Usage::new(why).into());
+        }
         self.work.apply_threads()?;
         self.stage.check(FOREST, &self.inputs)?;
         let watch = Stopwatch::start();

@@ -1,33 +1,28 @@
-//! `twindex clusters`: finds the connected components of pairs, and the document to keep in each.
-
-mod split;
+//! `twindex groups --as clusters`: finds the connected components of pairs, and the document to keep in each.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use clap::{Args, Parser};
 use serde::Serialize;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, Units};
-use twindex::sys::Spill;
 use twindex::{Index, Key};
 use twindex_corpus::Keep;
 use twindex_corpus::input::{Content, Documents, Record};
-use twindex_corpus::settings::{Reading, Rule};
 use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
-use super::pairs::PairsArgs;
-use crate::differs::{NearAndKeep, ReadingTexts};
-use crate::options::{Output, ResourceArgs, Usage, VerifyChoice};
+use super::ranks::{NumberSpill, RankNumbers, place};
+use super::{GroupsArgs, split};
+use crate::cmd::pairs::pairs_of;
+use crate::options::Usage;
 use crate::pair_file::{KeyText, PairFiles, PairLine};
 use crate::progress::Progress;
 use crate::report::{self, Costs, Stages, Stopwatch, counted};
-use crate::settings_args::Options;
-use crate::stage::{ResultKind, StageArgs};
+use crate::stage::ResultKind;
 
 /// The header line of the table.
 const HEAD: &str = "key\tcluster\tkept\tscore";
@@ -38,53 +33,6 @@ const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
 /// Maximum number of bytes of a score.
 const SCORE_BYTES: usize = 8;
-
-/// Options of `clusters`.
-#[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    twindex clusters pages.twx --near within:3\n  \
-    twindex clusters pages.twx --near 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
-    twindex clusters all.forest --scores pairs -o clusters.tsv\n\n\
-    Prints a line for each document of each cluster of two or more: key, cluster (numbered from 1 in the order of their \
-    smallest keys), the key of the document that is kept, and the distance or resemblance of the pair of both: = for \
-    the document itself, - where they are no pair. Documents that are near only by way of others are chained; many of \
-    them in a cluster say that the radius is too wide or the threshold too low.")]
-pub(crate) struct ClustersArgs {
-    /// An index, files of pairs or forests, or folders of files named *.pairs and *.forest
-    #[arg(value_name = "INPUT", required = true)]
-    inputs: Vec<PathBuf>,
-    #[command(flatten)]
-    rule: Options<Rule, NearAndKeep>,
-    /// How to verify the resemblance of documents in an index, as in `pairs`
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) verify: Option<VerifyChoice>,
-    /// Files of pairs, or folders of such files, that hold the scores if INPUT has only forests
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    scores: Vec<PathBuf>,
-    /// The documents in the same order as they were given to `build` or `sketch`. If a key is repeated, the last
-    /// document is used, as in an index
-    #[arg(long, value_name = "INPUT", num_args = 1..)]
-    texts: Vec<PathBuf>,
-    #[command(flatten)]
-    reading: Options<Reading, ReadingTexts>,
-    /// Split components of more than N documents. Their documents are taken in the order of keys: one that is in no
-    /// cluster yet begins one, with up to N - 1 free documents that it forms pairs with. So one document of each of these
-    /// clusters is near all others. Needs the pairs: forests alone do not have them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
-    max_cluster: Option<u32>,
-    /// Also list documents of an index that are in no pair, each as a cluster of one
-    #[arg(long)]
-    all: bool,
-    #[command(flatten)]
-    stage: StageArgs,
-    #[command(flatten)]
-    pub(super) work: ResourceArgs,
-    #[command(flatten)]
-    pub(super) output: Output,
-    /// Whether another verb runs this one as a step and has already started the threads.
-    #[arg(skip)]
-    pub(super) is_a_step: bool,
-}
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
@@ -116,23 +64,15 @@ struct ClustersReport {
     stages: Stages,
 }
 
-/// Parser for the command line of `pairs`, which this verb runs as a step.
-#[derive(Parser)]
-struct PairsLine {
-    #[command(flatten)]
-    pairs: PairsArgs,
-}
-
-impl ClustersArgs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+impl GroupsArgs {
+    pub(super) fn clusters(&self) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
         self.check()?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let (folder, memory) = (scratch.path(), self.work.memory);
         let mut stages = Stages::default();
 
-        let index = self.inputs.iter().find(|input| input.join("CURRENT").is_file());
-        let (mut files, index) = match index {
+        let (mut files, index) = match self.index() {
             None => {
                 self.check_files()?;
                 self.work.apply_threads()?;
@@ -141,7 +81,9 @@ impl ClustersArgs {
             Some(index) if self.inputs.len() == 1 => {
                 let made = folder.join("index.pairs");
                 let find = Stopwatch::start();
-                self.pairs_line(index, &made)?.run()?;
+                let near = self.rule.near.map(|near| format!("--near={near}"));
+                let verify = self.verify.map(|verify| format!("--verify={}", verify.name()));
+                pairs_of(index, &made, near.into_iter().chain(verify), &self.work, &self.output)?;
                 stages.add("pairs", find);
                 (PairFiles::open(&[made])?, Some(Index::open(index)?))
             }
@@ -158,7 +100,7 @@ impl ClustersArgs {
         let step = Stopwatch::start();
         let mut forest = SpanningForest::new(folder, memory / 2);
         let pairs = files.for_each(|pair| Ok(forest.join(pair.a, pair.b)?))?;
-        if let Some(index) = index.as_ref().filter(|_| self.all) {
+        if let Some(index) = index.as_ref().filter(|_| self.min_size == Some(1)) {
             index.snapshot().for_each_key(|key| match key {
                 Key::Bytes(key) => forest.join(key, key),
                 Key::U64(key) => forest.join(&key.to_be_bytes(), &key.to_be_bytes()),
@@ -207,11 +149,6 @@ impl ClustersArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns which document of a cluster is kept.
-    fn keep(&self) -> &Keep {
-        if self.rule.is_given("keep") { &self.rule.keep } else { &Keep::SmallestKey }
-    }
-
     /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS, self.inputs.iter().chain(&self.scores).chain(&self.texts))?;
@@ -244,8 +181,11 @@ impl ClustersArgs {
 
     /// Returns an error if options for an index are given but the input is not an index.
     fn check_files(&self) -> anyhow::Result<()> {
-        let given =
-            [("near", self.rule.near.is_some()), ("all", self.all), ("verify", self.verify.is_some())];
+        let given = [
+            ("near", self.rule.near.is_some()),
+            ("min-size 1", self.min_size == Some(1)),
+            ("verify", self.verify.is_some()),
+        ];
         match given.into_iter().find(|(_, given)| *given) {
             // The input should be an index: if it cannot be opened, returns that error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
@@ -258,17 +198,6 @@ impl ClustersArgs {
             }
             None => Ok(()),
         }
-    }
-
-    /// Returns the arguments of the `pairs` run on an index that writes its pairs to a file.
-    fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<PairsArgs> {
-        let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
-        line.extend(["--out".into(), out.as_os_str().to_owned()]);
-        line.extend(self.rule.near.map(|near| format!("--near={near}").into()));
-        let mut pairs = PairsLine::try_parse_from(line)?.pairs;
-        pairs.verify = self.verify;
-        (pairs.work, pairs.output, pairs.is_a_step) = (self.work.clone(), self.output.clone(), true);
-        Ok(pairs)
     }
 
     /// Returns the rank of the kept document of each cluster, indexed by the rank of the cluster's root.
@@ -393,9 +322,6 @@ impl ClustersArgs {
         let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
         let mut kept_rank = 0;
         writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
-        // A root without other members is listed only with `--all`, so its line is held back until another member is
-        // found.
-        let mut lone: Option<u32> = None;
         let mut line = |rank: u32, number: u64, kept_rank: u32, kept_key: &[u8], score: &[u8]| {
             stars.key(rank, &mut key)?;
             let mut write = || -> io::Result<()> {
@@ -408,48 +334,39 @@ impl ClustersArgs {
             };
             write().context(CANNOT_WRITE)
         };
-        let mut waiting = [0; SCORE_BYTES];
-        let mut waiting_known = false;
+        let min_size = self.min_size.unwrap_or(2).into();
+        // The members of a cluster that may be too small to be listed, with their scores.
+        let mut held: Vec<(u32, Option<[u8; SCORE_BYTES]>)> = Vec::new();
         members.for_each(|one| -> anyhow::Result<()> {
             let (root, rank) = ((one >> 96) as u32, (one >> 64) as u32);
             if last.replace(rank) == Some(rank) {
                 return Ok(()); // only the first entry of a rank can have a score
             }
-            let bytes = (one as u64).to_be_bytes();
-            let known = one as u64 != u64::MAX;
-            if cluster != Some(root) {
-                cluster = Some(root);
-                chained_clusters += u64::from(chained_here > 0);
+            if cluster.replace(root) != Some(root) {
+                (chained, chained_clusters) =
+                    (chained + chained_here, chained_clusters + u64::from(chained_here > 0));
                 (size, chained_here) = (0, 0);
+                held.clear();
                 kept_rank = kept.get(root)?;
                 stars.key(kept_rank, &mut kept_key)?;
-                (lone, waiting, waiting_known) = (Some(root), bytes, known);
-                if !self.all {
-                    return Ok(());
-                }
             }
-            if let Some(first) = lone.take() {
-                report.clusters += 1;
-                let score = if waiting_known { score_text(&waiting) } else { NONE };
-                line(first, report.clusters, kept_rank, &kept_key, score)?;
-                report.documents += 1;
-                size += 1;
-                let is_chained = u64::from(first != kept_rank && !waiting_known);
-                (chained, chained_here) = (chained + is_chained, chained_here + is_chained);
-                report.largest = report.largest.max(size);
-                if first == rank {
-                    return Ok(());
-                }
-            }
-            line(rank, report.clusters, kept_rank, &kept_key, if known { score_text(&bytes) } else { NONE })?;
-            report.documents += 1;
             size += 1;
+            held.push((rank, Some(one as u64).filter(|score| *score != u64::MAX).map(u64::to_be_bytes)));
+            if size < min_size {
+                return Ok(());
+            }
+            report.clusters += u64::from(size == min_size);
+            report.documents += held.len() as u64;
             report.largest = report.largest.max(size);
-            let is_chained = u64::from(rank != kept_rank && !known);
-            (chained, chained_here) = (chained + is_chained, chained_here + is_chained);
+            for (rank, score) in held.drain(..) {
+                let shown = score.as_ref().map_or(NONE, score_text);
+                line(rank, report.clusters, kept_rank, &kept_key, shown)?;
+                chained_here += u64::from(rank != kept_rank && score.is_none());
+            }
             Ok(())
         })?;
-        chained_clusters += u64::from(chained_here > 0);
+        (chained, chained_clusters) =
+            (chained + chained_here, chained_clusters + u64::from(chained_here > 0));
         report.removed = report.documents - report.clusters;
         if has_scores {
             (report.chained, report.chained_clusters) = (Some(chained), Some(chained_clusters));
@@ -536,11 +453,6 @@ fn member(root: u32, rank: u32, score: u64) -> u128 {
     u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
 }
 
-/// Packs an index and the number to store at this index.
-fn place(at: u32, number: u32) -> u64 {
-    u64::from(at) << 32 | u64::from(number)
-}
-
 /// Returns the bytes of a score, without the trailing zero bytes.
 fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(SCORE_BYTES);
@@ -606,91 +518,4 @@ fn take_scores(
         Ok(())
     })?;
     Ok(has_scores)
-}
-
-/// The storage for numbers: memory up to this number of bytes, otherwise a scratch file in this folder.
-#[derive(Clone, Copy)]
-struct NumberSpill<'a> {
-    folder: &'a Path,
-    memory: usize,
-}
-
-/// One number for each rank from 0 on, in memory or in a scratch file.
-enum RankNumbers {
-    Held(Vec<u32>),
-    Spilled(Spill),
-}
-
-impl RankNumbers {
-    /// Returns the numbers that `fill` pushes, as [`place`] packs them, indexed by rank. A rank without a number maps to
-    /// itself.
-    fn of(
-        count: u32,
-        destination: NumberSpill<'_>,
-        fill: impl FnOnce(&mut Sorter<u64>) -> twindex::Result<()>,
-    ) -> anyhow::Result<Self> {
-        let mut sorter = Sorter::new(destination.folder, destination.memory);
-        fill(&mut sorter)?;
-        let sorted = sorter.finish()?;
-        if count as usize <= destination.memory / size_of::<u32>() {
-            let mut numbers: Vec<u32> = (0..count).collect();
-            sorted.for_each(|one| {
-                numbers[(one >> 32) as usize] = one as u32;
-                Ok::<_, anyhow::Error>(())
-            })?;
-            return Ok(Self::Held(numbers));
-        }
-        let mut spill = Spill::create(destination.folder).context(CANNOT_SPILL)?;
-        let mut next = 0;
-        let mut fill_up = |spill: &mut Spill, to: u32, number: Option<u32>| -> anyhow::Result<()> {
-            for number in (next..to).chain(number) {
-                spill.append(&number.to_le_bytes()).context(CANNOT_SPILL)?;
-            }
-            next = to + u32::from(number.is_some());
-            Ok(())
-        };
-        sorted.for_each(|one| fill_up(&mut spill, (one >> 32) as u32, Some(one as u32)))?;
-        fill_up(&mut spill, count, None)?;
-        Ok(Self::Spilled(spill))
-    }
-
-    /// Returns the root of each rank's component.
-    fn roots(stars: &Stars, destination: NumberSpill<'_>) -> anyhow::Result<Self> {
-        Self::of(stars.keys(), destination, |sorter| {
-            stars.for_each_rank(|root, rank| sorter.push(place(rank, root)))
-        })
-    }
-
-    fn get(&self, rank: u32) -> anyhow::Result<u32> {
-        match self {
-            Self::Held(numbers) => Ok(numbers[rank as usize]),
-            Self::Spilled(spill) => {
-                let mut bytes = [0; 4];
-                spill.read_exact_at(&mut bytes, u64::from(rank) * 4).context(CANNOT_SPILL)?;
-                Ok(u32::from_le_bytes(bytes))
-            }
-        }
-    }
-}
-
-const CANNOT_SPILL: &str = "cannot use a scratch file in the folder for temporary files";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rank_numbers_are_equal_in_memory_and_in_a_scratch_file() {
-        let folder = tempfile::tempdir().unwrap();
-        for memory in [0, 1 << 20] {
-            let destination = NumberSpill { folder: folder.path(), memory };
-            let numbers = RankNumbers::of(10, destination, |sorter| {
-                [(7, 1), (2, 0), (9, 9), (3, 2)].iter().try_for_each(|&(at, one)| sorter.push(place(at, one)))
-            })
-            .unwrap();
-            assert_eq!(matches!(numbers, RankNumbers::Spilled(_)), memory == 0);
-            let all: Vec<u32> = (0..10).map(|rank| numbers.get(rank).unwrap()).collect();
-            assert_eq!(all, [0, 1, 0, 2, 4, 5, 6, 1, 8, 9]);
-        }
-    }
 }

@@ -1,74 +1,48 @@
-//! `twindex urls`: learns rules for URLs from near pages, and prints the normal forms of URLs.
+//! `twindex study --urls`: learns rules for URLs from near pages, and prints the normal forms of URLs.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use clap::{Args, Parser};
+use clap::Args;
 use serde::Serialize;
 use twindex::Index;
-use twindex_corpus::settings::{Near, Rule};
+use twindex_corpus::settings::Near;
 use twindex_corpus::urls::{self, Learned, Rules};
 
-use super::clusters::ClustersArgs;
-use crate::differs::NearOfUrls;
+use super::StudyArgs;
+use crate::cmd::groups::clusters_of;
 use crate::interrupt::RemovedOnSignal;
-use crate::options::{Output, ResourceArgs, Usage, VerifyChoice};
+use crate::options::Usage;
 use crate::progress::Watching;
 use crate::report::{self, Costs, Stopwatch, count, counted};
-use crate::settings_args::Options;
-use crate::stage::{ResultKind, StageArgs};
+use crate::stage::ResultKind;
 
 const RULES: ResultKind =
     ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
 /// Maximum length in bytes of a line on standard input. A longer line is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Options of `urls`.
+/// Options for URLs.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    twindex dedup crawl.wet.gz -o deduped\n  \
-    twindex urls deduped -o rules.tsv\n  \
-    twindex urls pages.twx --near 0.9 -o rules.tsv\n  \
-    twindex urls --apply rules.tsv < urls.txt > normal.txt\n\n\
-    The keys of the documents are URLs; with `dedup --url-field` they are those of the field. rules.tsv has a line for \
-    each rule: host, template, parts (the values of each *), example, pages (URLs that it matches), forms (their normal \
-    forms), near_forms (those of several URLs, all near), duplicate_rate (the share of pages with another page as their leader) \
-    and confidence (the lower end of the 95 % interval of the share of near forms). In a template * is a part that does \
-    not change the page, {} any run of letters and digits, {_} any segment, {...} any further ones.\n\n\
-    A rule is given only if no two pages that are not near get the same normal form by the rules. The normal form of a URL \
-    has * in the place of a part of the path, and no parameters that a rule leaves out: it is a name of the page, and may \
-    be no address that answers.")]
-pub(crate) struct UrlsArgs {
-    /// The folder that `dedup` made, an index whose keys are URLs, or a table written by `clusters --all`
-    #[arg(value_name = "OUT|INDEX", required_unless_present = "apply", conflicts_with = "apply")]
-    input: Option<PathBuf>,
+pub(super) struct UrlArgs {
+    /// Learn which parts of URLs do not change the page, and write rules that remove them
+    ///
+    /// INPUT is the folder that `dedup` made, an index whose keys are URLs, or a table of `groups --as clusters
+    /// --min-size 1`.
+    #[arg(long)]
+    pub(super) urls: bool,
     /// Print the normal form of each URL on standard input according to these rules, one line for each input line; lines
     /// that are not URLs are printed unchanged
     #[arg(long, value_name = "RULES")]
-    apply: Option<PathBuf>,
-    #[command(flatten)]
-    rule: Options<Rule, NearOfUrls>,
+    pub(super) apply: Option<PathBuf>,
     /// Minimum number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..), requires = "urls")]
     min_forms: u16,
     /// Minimum number of URLs of one page that support a rule for this page alone; 2 or more
-    #[arg(long = "min-urls", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
-    min_of_a_page: u16,
-    #[command(flatten)]
-    stage: StageArgs,
-    #[command(flatten)]
-    work: ResourceArgs,
-    #[command(flatten)]
-    output: Output,
-}
-
-/// Parser for the command line of `clusters`, which this verb runs as a step.
-#[derive(Parser)]
-struct ClustersLine {
-    #[command(flatten)]
-    clusters: ClustersArgs,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..), requires = "urls")]
+    min_urls: u16,
 }
 
 /// Fields of `--json`.
@@ -100,20 +74,8 @@ struct AppliedFigures {
     changed: u64,
 }
 
-impl UrlsArgs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match (&self.apply, &self.input) {
-            (Some(_), _) if self.rule.near.is_some() => {
-                Err(Usage::new("--near is for learning rules from an index, not for --apply; leave it out")
-                    .into())
-            }
-            (Some(rules), _) => self.apply_to_stdin(rules),
-            (None, Some(input)) => self.learn(input),
-            (None, None) => Err(Usage::new("name a folder of results, or an index").into()),
-        }
-    }
-
-    fn learn(&self, input: &Path) -> anyhow::Result<ExitCode> {
+impl StudyArgs {
+    pub(super) fn learn_rules(&self, input: &Path) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
         self.stage.check(RULES, [input])?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
@@ -121,7 +83,7 @@ impl UrlsArgs {
         let is_index = input.join("CURRENT").is_file();
         let table = if is_index {
             let table = scratch.path().join("clusters.tsv");
-            let near = match self.rule.near {
+            let near = match self.near() {
                 None => by_resemblance(input)?,
                 near => near,
             };
@@ -129,14 +91,16 @@ impl UrlsArgs {
             table
         } else {
             self.work.apply_threads()?;
-            if self.rule.near.is_some() {
+            if self.near().is_some() {
                 let why = format!("--near goes with an index, and {} is none; leave it out", input.display());
                 return Err(Usage::new(why).into());
             }
             input.to_owned()
         };
-        let options =
-            urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
+        let options = urls::Options {
+            min_forms: self.urls.min_forms.into(),
+            min_urls: self.urls.min_urls.into(),
+        };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(
@@ -178,11 +142,7 @@ impl UrlsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn apply_to_stdin(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        if self.stage.is_file() {
-            let why = "--apply prints URLs on standard output; leave out --out and --into";
-            return Err(Usage::new(why).into());
-        }
+    pub(super) fn apply_rules(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let shown = path.display();
         let table = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
         let rules = Rules::read(&table).with_context(|| shown.to_string())?;
@@ -232,22 +192,4 @@ impl UrlsArgs {
 fn by_resemblance(index: &Path) -> anyhow::Result<Option<Near>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
     Ok(has_bands.then(Near::default))
-}
-
-/// Runs `clusters` on all documents of an index, and writes its table to `out`.
-pub(super) fn clusters_of(
-    index: &Path,
-    out: &Path,
-    near: Option<Near>,
-    verify: Option<VerifyChoice>,
-    work: &ResourceArgs,
-    output: &Output,
-) -> anyhow::Result<()> {
-    let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];
-    line.extend(["--out".into(), out.as_os_str().to_owned()]);
-    line.extend(near.map(|near| format!("--near={near}").into()));
-    let mut clusters = ClustersLine::try_parse_from(line)?.clusters;
-    clusters.verify = verify;
-    (clusters.work, clusters.output, clusters.is_a_step) = (work.clone(), output.clone(), true);
-    clusters.run().map(drop)
 }

@@ -1,0 +1,151 @@
+//! `twindex groups --as leaders`: prints the leader of each document's group, and the group's size.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use twindex::params::KeyKind;
+use twindex::{GROUP_QUESTIONS, GroupRule, Index, Key, KeyBuf, Resources, Snapshot};
+use twindex_corpus::tsv;
+use twindex_join::living_groups;
+
+use super::GroupsArgs;
+use crate::key_args;
+use crate::options::Usage;
+use crate::report::{self, counted};
+use crate::stage::{ResultKind, StageFile};
+
+const HEAD: &str = "key\tleader\tsize";
+const GROUPS: ResultKind =
+    ResultKind { noun: "a table of groups", suffix: "groups", magic: b"key\tleader\tsize\n" };
+
+/// Fields of `--json`.
+#[derive(Default, Serialize)]
+struct LeadersReport {
+    /// The path of the table. Absent without --out and --into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    /// Number of documents in the table.
+    documents: u64,
+    /// Number of groups in the table.
+    groups: u64,
+}
+
+/// The table of groups.
+struct Table {
+    out: StageFile,
+    report: LeadersReport,
+}
+
+impl Table {
+    fn add(&mut self, key: Key<'_>, leader: Key<'_>, size: u64) -> io::Result<()> {
+        self.report.documents += 1;
+        self.report.groups += u64::from(key == leader);
+        write_key(&mut self.out, key)?;
+        self.out.write_all(b"\t")?;
+        write_key(&mut self.out, leader)?;
+        writeln!(self.out, "\t{size}")
+    }
+}
+
+fn write_key(out: &mut impl Write, key: Key<'_>) -> io::Result<()> {
+    match key {
+        Key::U64(key) => write!(out, "{key}"),
+        Key::Bytes(key) => tsv::write_field(out, key),
+    }
+}
+
+impl GroupsArgs {
+    pub(super) fn leaders(&self) -> anyhow::Result<ExitCode> {
+        let [path] = &self.inputs[..] else {
+            return Err(Usage::new("--as leaders goes with one index").into());
+        };
+        self.work.apply_threads()?;
+        self.stage.check(GROUPS, [path])?;
+        let snapshot = Index::open(path)?.snapshot();
+        if snapshot.group_rule()? == GroupRule::Estimated && !self.output.quiet {
+            eprintln!(
+                "twindex: {}: keeps no sets: which documents resemble each other is an estimate from signatures",
+                path.display()
+            );
+        }
+        let min_size = self.min_size.unwrap_or(1);
+        let threads = rayon::current_num_threads();
+        let resources = Resources { memory: self.work.memory, threads, ..Resources::in_dir(path) };
+        let numbers = snapshot.params().key == KeyKind::U64;
+        let begin = || -> anyhow::Result<Table> {
+            let mut out = self.stage.create_table(GROUPS, HEAD, (true, numbers), &self.output)?;
+            writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
+            Ok(Table { out, report: LeadersReport::default() })
+        };
+        let mut table = match &self.of {
+            Some(text) => {
+                let key = key_args::parse(text.as_bytes(), true, path, snapshot.params())?;
+                let Some((leader, members)) = group(&snapshot, &key, &resources)? else {
+                    bail!("{}: no document `{text}`", path.display());
+                };
+                let mut table = begin()?;
+                let size = members.len() as u64;
+                if size >= min_size.into() {
+                    let mut add = |member: &KeyBuf| table.add(member.as_key(), leader.as_key(), size);
+                    members.iter().try_for_each(&mut add).context(CANNOT_WRITE)?;
+                }
+                table
+            }
+            None => {
+                let groups = living_groups(&snapshot, &resources)?;
+                let mut table = begin()?;
+                let mut failed = None;
+                let listed = groups.for_each(min_size, |key, leader, size| {
+                    table.add(key, leader, size.into()).map_err(|error| {
+                        failed = Some(error);
+                        // The reader has closed the pipe. This error ends the listing.
+                        twindex::Error::Invalid("standard output is closed".into())
+                    })
+                });
+                failed.map_or(Ok(()), Err).context(CANNOT_WRITE)?;
+                listed?;
+                table
+            }
+        };
+        let written = table.out.finish()?;
+        if self.output.json {
+            table.report.file = written.path;
+            report::print_json(&table.report)?;
+        } else {
+            let groups = counted(table.report.groups, "group");
+            written.print_summary(
+                &format!("{}, {groups}", counted(table.report.documents, "document")),
+                &self.output,
+            )?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const CANNOT_WRITE: &str = "cannot write the results";
+
+/// Returns the leader and the members of a document's group; `None` if the key is not in the index. Runs queries for the
+/// members, or lists all groups if there would be too many queries.
+fn group(
+    snapshot: &Snapshot,
+    key: &KeyBuf,
+    resources: &Resources<'_>,
+) -> anyhow::Result<Option<(KeyBuf, Vec<KeyBuf>)>> {
+    let Some(found) = snapshot.group(key, GROUP_QUESTIONS)? else { return Ok(None) };
+    if let Some(group) = found.decided() {
+        return Ok(Some((group.leader, group.members)));
+    }
+    let all = living_groups(snapshot, resources)?;
+    let Some((leader, _)) = all.leader(key)? else { return Ok(None) };
+    let mut members = Vec::new();
+    all.for_each(1, |member, of, _| {
+        if of == leader.as_key() {
+            members.push(member.to_buf());
+        }
+        Ok(())
+    })?;
+    Ok(Some((leader, members)))
+}

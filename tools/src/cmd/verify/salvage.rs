@@ -1,0 +1,90 @@
+//! `twindex verify --salvage`: copies the undamaged documents of a damaged index into a new one.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::Serialize;
+use twindex::store::salvage::salvage;
+use twindex::sys::{RealVfs, Vfs};
+use twindex_corpus::tsv;
+
+use crate::options::Output;
+use crate::report::{self, count, counted};
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct SalvageReport {
+    whole: bool,
+    /// Number of documents in the new index.
+    documents: u64,
+    lost: u64,
+    generation: Option<u64>,
+    files: Vec<FileReport>,
+    problems: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FileReport {
+    path: String,
+    saved: u64,
+    lost: u64,
+    lost_keys: Vec<String>,
+    problems: Vec<String>,
+}
+
+/// Writes what can be read of `index` to a new index `out`. Exit code 0 if nothing was lost.
+pub(super) fn run(index: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    let salvaged = salvage(&vfs, index, out)?;
+    let strings = |problems: &[twindex::Error]| problems.iter().map(ToString::to_string).collect();
+    let report = SalvageReport {
+        whole: salvaged.is_whole(),
+        documents: salvaged.documents,
+        lost: salvaged.lost(),
+        generation: salvaged.generation,
+        files: salvaged
+            .files
+            .iter()
+            .map(|file| FileReport {
+                path: file.path.display().to_string(),
+                saved: file.saved,
+                lost: file.lost,
+                lost_keys: file
+                    .lost_keys
+                    .iter()
+                    .map(|key| match key.as_bytes() {
+                        Some(bytes) => String::from_utf8_lossy(&tsv::escape(bytes)).into_owned(),
+                        None => key.to_string(),
+                    })
+                    .collect(),
+                problems: strings(&file.problems),
+            })
+            .collect(),
+        problems: strings(&salvaged.problems),
+    };
+    let whole = report.whole;
+    if output.json {
+        report::print_json(&report)?;
+    } else {
+        report::print_lines(&lines(&report, out, output))?;
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn lines(report: &SalvageReport, out: &Path, output: &Output) -> Vec<String> {
+    let mut lines = report.problems.clone();
+    for file in &report.files {
+        lines.push(format!("{}: {} saved, {} lost", file.path, count(file.saved), count(file.lost)));
+        lines.extend(file.problems.iter().map(|problem| format!("  {problem}")));
+        lines.extend(file.lost_keys.iter().map(|key| format!("  lost: {key}")));
+    }
+    if report.generation.is_none() {
+        lines.push("no manifest could be read: documents that were deleted may be back".into());
+    }
+    if !output.quiet {
+        let documents = counted(report.documents, "document");
+        lines.push(format!("{}: {documents}, {} lost", out.display(), count(report.lost)));
+    }
+    lines
+}
