@@ -11,7 +11,7 @@ use std::fmt::Write;
 use twindex::params::{FeatureScheme, Preset};
 use twindex::planner::Banding;
 use twindex::planner::{
-    Binomial, FalsePositiveBound, Goal, Infeasible, Miss, choose, miss_probability, samples_by_chernoff,
+    Binomial, FalsePositiveBound, Goal, Infeasible, Miss, choose, samples_by_chernoff,
     samples_by_relative_entropy, samples_exact,
 };
 use twindex::sketch::standard_error;
@@ -63,11 +63,6 @@ fn thousands(x: f64) -> String {
         text.push(digit);
     }
     text
-}
-
-fn log10(x: f64) -> String {
-    // Adding 0 removes the sign of a negative zero.
-    format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0)
 }
 
 fn named(scheme: FeatureScheme) -> String {
@@ -132,16 +127,6 @@ fn samples() -> String {
     table(&rows)
 }
 
-/// Returns a table of exact miss probabilities, which rise and fall as the number of minima increases.
-fn saw() -> String {
-    let mut rows = vec![row(["minima", "P[miss]"])];
-    for samples in [100, 135, 136, 139, 140, 150, 153, 154, 157, 158] {
-        let miss = miss_probability(samples, 0.8, 0.1, Miss::Under);
-        rows.push(vec![samples.to_string(), format!("{miss:.5}")]);
-    }
-    table(&rows)
-}
-
 fn polynomials(preset: Preset) -> String {
     let scheme = preset.scheme;
     let threshold = scheme.full_sketch_threshold(0.9);
@@ -155,24 +140,12 @@ fn polynomials(preset: Preset) -> String {
         scheme.group_size,
         scheme.minima()
     );
-    let mut rows = vec![row([
-        "resemblance",
-        "features accept",
-        "full sketch accepts",
-        "log10 accepted: features",
-        "full sketch",
-        "log10 rejected: features",
-        "full sketch",
-    ])];
+    let mut rows = vec![row(["resemblance", "features accept", "full sketch accepts"])];
     for j in [0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99] {
         rows.push(vec![
             format!("{j:.2}"),
             short(scheme.fungible(j)),
             short(whole(j).at_least(threshold.into())),
-            log10(scheme.log10_accepted(j)),
-            log10(whole(j).log10_at_least(threshold.into())),
-            log10(scheme.log10_rejected(j)),
-            log10(whole(j).log10_at_most(u64::from(threshold) - 1)),
         ]);
     }
     text.push_str(&table(&rows));
@@ -304,22 +277,17 @@ pub(crate) fn page() -> String {
          entropy; the first bound is a simplification of it. *Exact* is computed from the binomial distribution.\n"
             .to_owned(),
         samples(),
-        "\nOne of our sources, a lecture, uses 100 minima for J = 0.8, delta = 0.1 and a failure of 1 %. Its \
-         exponent, -k J / 0.02, should be -k J / 200; in its other bound the exponent mu is missing. Chernoff's bound \
-         requires 1,152 minima, but 154 are enough: with 154 minima, and with every larger number, the probability of \
-         failure is at most 1 %. It does not fall steadily with the number of minima, because (1 - delta) J t passes \
-         an integer at some steps and not at others. With 136 minima it is below 1 %, with 139 and 153 it is above:\n"
+        "\nThe probability of a failure does not fall steadily with the number of minima, because (1 - delta) J t passes \
+         an integer at some steps and not at others: for J = 0.8, delta = 0.1 and 1 %, 136 minima are enough, 139 and 153 \
+         are not, and 154 and every larger number are.\n"
             .to_owned(),
-        saw(),
         "## Features compared with the full sketch\n\n\
          Two documents are *fungible*, accepted as near-duplicates, if at least r of their k features agree. This \
          approximates a comparison of all minima, the full sketch. The full sketch accepts a pair if at least a given \
-         number of minima are equal. The tables use the number for which its probability of acceptance at resemblance \
-         0.9 is nearest to that of the features. The logarithms show the tails: accepted pairs of low resemblance are \
-         false positives, rejected pairs of high resemblance are missed duplicates.\n"
+         number of minima are equal. The table uses the number for which its probability of acceptance at resemblance \
+         0.9 is nearest to that of the features.\n"
             .to_owned(),
         polynomials(Preset::BRODER_84),
-        polynomials(Preset::BRODER_200),
         "Broder's slides require *more than r* common features, but his sum starts *at r*. His two presets are nearly \
          equal filters only by the sum. So here, as in the sum, r is the smallest number that suffices. At \
          resemblance 0.9:\n"
