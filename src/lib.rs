@@ -67,6 +67,10 @@
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
 
+// Lets the tests of thread schedules refer to this library as `twindex`, as other tests do.
+#[cfg(all(test, twindex_shuttle))]
+extern crate self as twindex;
+
 /// Declares modules that are public only with the feature `unstable`.
 macro_rules! parts {
     ($($part:ident)+) => {

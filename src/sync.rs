@@ -1,31 +1,31 @@
 //! The locks, the flag and the thread functions with which threads share an index. They have the same interface in all
 //! builds, so that a test can control the order in which threads run.
 //!
-//! With `--cfg twindex_shuttle` the library uses the crate shuttle instead of real locks and threads. It runs one thread at
-//! a time and chooses the next thread at each lock operation (`.ci/run races`). Every other build uses the real types under
-//! the same names.
+//! With `--cfg twindex_shuttle` the library's own tests use the crate shuttle instead of real locks and threads. It runs one
+//! thread at a time and chooses the next thread at each lock operation (`.ci/run races`). Every other build uses the real
+//! types under the same names.
 
-#[cfg(not(twindex_shuttle))]
+#[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-#[cfg(not(twindex_shuttle))]
+#[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use std::sync::atomic::AtomicBool;
-#[cfg(not(twindex_shuttle))]
+#[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use std::thread::JoinHandle;
 
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 pub(crate) use scheduled::{Mutex, RwLock};
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 pub(crate) use shuttle::sync::atomic::AtomicBool;
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 pub(crate) use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 pub(crate) use shuttle::thread::JoinHandle;
 
 /// Starts a thread.
 ///
 /// # Errors
 /// If the system cannot start another thread.
-#[cfg(not(twindex_shuttle))]
+#[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -34,7 +34,7 @@ pub(crate) fn spawn<T: Send + 'static>(
 }
 
 /// Starts a thread scheduled by shuttle; never fails.
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 #[allow(clippy::unnecessary_wraps, reason = "the other one can fail")]
 pub(crate) fn spawn<T: Send + 'static>(
     _: &str,
@@ -44,20 +44,20 @@ pub(crate) fn spawn<T: Send + 'static>(
 }
 
 /// Sleeps for `time` so that other threads can run.
-#[cfg(not(twindex_shuttle))]
+#[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn pause(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
 /// Yields to other threads instead of sleeping: shuttle's priority scheduler switches away from a thread that yields, but
 /// not from a thread that sleeps.
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 pub(crate) fn pause(_: std::time::Duration) {
     shuttle::thread::yield_now();
 }
 
 /// Gives shuttle's locks the interface of `parking_lot`. A panic fails the test, so poisoned locks need no handling.
-#[cfg(twindex_shuttle)]
+#[cfg(all(test, twindex_shuttle))]
 mod scheduled {
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 

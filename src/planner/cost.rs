@@ -406,7 +406,6 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
 }
 
 impl Cost {
-    /// Adds the cost of a scan of all fingerprints.
     fn scan_all(&mut self, first: &PricedTable, within: u32, rows: f64) {
         self.entries = rows;
         self.candidates = rows * share(16, within.into()) + HITS;

@@ -136,7 +136,6 @@ impl FeatureScheme {
     }
 }
 
-/// Returns the number of pairs among `documents` documents.
 pub(super) fn pairs(documents: u64) -> f64 {
     documents as f64 * documents.saturating_sub(1) as f64 / 2.0
 }

@@ -219,7 +219,6 @@ mod tests {
     use crate::planner::Banding;
     use crate::planner::banding::RECALL;
 
-    /// Searches by trying all schemes.
     fn exhaustive(goal: &Goal) -> Option<FeatureScheme> {
         let mut found: Option<FeatureScheme> = None;
         for groups in 1..=goal.minima {

@@ -231,7 +231,6 @@ impl Segment {
         })
     }
 
-    /// Returns the total number of entries in all bands.
     pub(super) fn band_rows(&self) -> u64 {
         self.bands.iter().map(|(section, _)| section.rows).sum()
     }

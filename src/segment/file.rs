@@ -51,7 +51,6 @@ impl SegmentFile {
         if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
     }
 
-    /// Returns the number of checksummed pages.
     pub(super) fn page_count(&self) -> u64 {
         self.pages.count()
     }
@@ -79,13 +78,11 @@ impl SegmentFile {
         }
     }
 
-    /// Returns true if all pages of a stretch have been checked.
     #[inline(always)]
     fn all_sound(&self, stretch: &Stretch) -> bool {
         self.pages.all_sound(stretch)
     }
 
-    /// Returns the set of pages that have been checked.
     #[inline(always)]
     fn known(&self) -> CheckedPages<'_> {
         self.pages.known()
@@ -125,12 +122,10 @@ impl SegmentFile {
         })
     }
 
-    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the length of the file in bytes.
     pub(super) fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -171,7 +166,6 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    /// Returns a copy of this reader that reads another section.
     #[inline(always)]
     pub(super) fn section(self, section: &'a Section) -> Self {
         Self { section, ..self }

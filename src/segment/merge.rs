@@ -768,7 +768,6 @@ struct ListedRun<'m, 'r> {
 }
 
 impl<'m> ListedRun<'m, '_> {
-    /// Returns the ranks of all documents.
     fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
         if let Some(ranks) = self.ranks {
             return Ok(ranks);

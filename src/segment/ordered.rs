@@ -66,7 +66,6 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the number of entries of a bucket.
     fn bucket_length(&self, bucket: Bucket) -> Result<usize> {
         match bucket {
             Bucket::Fingerprint(rank) => self.posting_count(rank),

@@ -121,7 +121,6 @@ impl AtomicBits {
 }
 
 impl CheckedPages<'_> {
-    /// Returns the number of pages that have been checked.
     pub(super) fn count(self) -> u64 {
         self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
@@ -135,7 +134,6 @@ impl PageChecks {
         Self { salt, expected, sound, announced, end }
     }
 
-    /// Returns the set of pages that have been checked.
     #[inline(always)]
     pub(super) fn known(&self) -> CheckedPages<'_> {
         CheckedPages(&self.sound.0)
@@ -159,7 +157,6 @@ impl PageChecks {
         reached >= stretch.pages.end
     }
 
-    /// Returns the number of checksummed pages.
     pub(super) fn count(&self) -> u64 {
         self.expected.len() as u64
     }

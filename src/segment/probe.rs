@@ -393,7 +393,6 @@ impl OpenTable {
 }
 
 impl<'a> TableSearch<'a, '_> {
-    /// Runs all queries and reports their matches.
     pub(super) fn run(mut self) -> Result<()> {
         self.scratch.left_out = 0;
         self.scratch.stopped = 0;

@@ -54,7 +54,6 @@ fn taken(path: &Path) -> Error {
     Error::AlreadyExists { path: path.to_owned() }
 }
 
-/// Returns a random UUID for a new index.
 pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;

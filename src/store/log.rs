@@ -332,7 +332,6 @@ impl OpenLog {
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
-    /// Returns whether the whole log is durable.
     pub(super) fn is_synced(&self) -> bool {
         self.synced == self.end()
     }
@@ -356,7 +355,6 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Makes the whole log durable.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.write()?;
         if self.synced < self.offset {

@@ -288,12 +288,10 @@ impl Drop for Merging {
 }
 
 impl FinishedMerge {
-    /// Returns the number of the output segment; `None` if there is no output.
     pub(super) fn number(&self) -> Option<u64> {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Adds the time and the bytes of this work to the counter.
     pub(super) fn count(&self, counter: &Counter) {
         counter.add(self.took, self.bytes());
     }

@@ -21,6 +21,9 @@ mod document;
 pub mod groups;
 pub mod idf;
 pub mod index;
+#[cfg(all(test, twindex_shuttle))]
+#[path = "../../tests/support/interleavings/mod.rs"]
+mod interleavings;
 mod known_leaders;
 mod log;
 mod memory;

@@ -146,7 +146,6 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the priority of a document; `None` if it has none.
     pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
@@ -246,7 +245,6 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `read` with the signature of a document.
     #[inline]
     pub(super) fn signature<T>(&self, ordinal: u32, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self {

@@ -41,7 +41,6 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// Creates a hit with only a key and a distance.
     pub(super) fn at_distance(key: KeyBuf, distance: u32) -> Self {
         Self { key, distance: Some(distance), resemblance: None, query_in_hit: None, hit_in_query: None }
     }

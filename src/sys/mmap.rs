@@ -233,7 +233,6 @@ impl View {
         matches!(self, Self::Whole { guard: Some(guard), .. } if guard.is_lost())
     }
 
-    /// Returns the length of the file in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Whole { bytes, .. } => bytes.len(),

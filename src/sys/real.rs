@@ -89,7 +89,6 @@ impl Vfs for RealVfs {
     }
 }
 
-/// Creates a file with a temporary name in `dir`.
 #[allow(clippy::disallowed_methods, reason = "the real backend of the seam")]
 pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();

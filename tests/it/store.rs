@@ -90,7 +90,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
     writer.set_options(writer.options().drop_duplicates(true)).unwrap();
     // Duplicates are not dropped on the basis of an estimate unless the caller allows it.
     let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
-    assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
+    assert!(matches!(&refused, Error::Invalid(why) if why.contains("WriterOptions::estimated")), "{refused}");
     writer.set_options(writer.options().estimated(true)).unwrap();
     let by_row = writer.admit("row", Document::from_row(&params, Some(row))).unwrap();
     let by_sketch = writer.admit("sketch", &sketch).unwrap();

@@ -40,7 +40,6 @@ impl Groups {
         })
     }
 
-    /// Returns whether a document has no leader yet.
     pub(super) fn is_undecided(&self, number: u32) -> bool {
         self.leaders[number as usize] == NONE
     }

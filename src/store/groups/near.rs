@@ -162,7 +162,6 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    /// Returns a query that finds the documents near this one.
     pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
@@ -320,7 +319,6 @@ fn key(part: &IndexPart<'_>, ordinal: u32) -> Result<KeyBuf> {
     part.key(ordinal)
 }
 
-/// Returns the rank of a document in a part.
 pub(super) fn rank(part: &IndexPart<'_>, ordinal: u32) -> Result<PriorityRank> {
     let [number, hash] = part.order(ordinal)?;
     Ok(PriorityRank { number, hash })

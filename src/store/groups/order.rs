@@ -55,7 +55,6 @@ impl Numbering {
             .map(|(&first, (segment, deleted))| (first, segment, deleted))
     }
 
-    /// Returns the segment and the ordinal of a document.
     pub(super) fn place(&self, number: u32) -> DocRef {
         let part = self.firsts.partition_point(|&first| first <= number) - 1;
         DocRef { part: part as u32, ordinal: number - self.firsts[part] }

@@ -21,7 +21,6 @@ struct Sweep<'a> {
     waiting: Vec<Turn>,
 }
 
-/// Computes all groups of a snapshot.
 pub(super) fn all(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Groups> {
     in_rounds(snapshot, resources, RoundLimits::within(resources.memory))
 }
@@ -53,7 +52,6 @@ impl Sweep<'_> {
         if self.waiting.len() >= self.limits.documents { self.decide_all() } else { Ok(()) }
     }
 
-    /// Decides all waiting documents, round by round.
     fn decide_all(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let mut rest = waiting.iter();
@@ -85,7 +83,6 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Decides the documents of a round.
     fn decide(&mut self, round: &[Turn], near: &NearDocuments) {
         let mut wasted = 0;
         for (place, turn) in round.iter().enumerate() {

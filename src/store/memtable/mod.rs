@@ -57,7 +57,7 @@ const BUCKETS: usize = 1 << 16;
 const HEADS: usize = 1 << 12;
 /// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
 /// (`.ci/run races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
-const SCANNED: usize = if cfg!(twindex_shuttle) { 0 } else { 512 };
+const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
 /// Maximum number of older rows that one insertion adds to the blocks, until the blocks contain all rows.
 const LINKED_AT_ONCE: usize = 8;
 /// Estimated bytes of a row besides its record: its links in chains, and its share of the hash tables.
@@ -306,7 +306,6 @@ impl Rows {
         }
     }
 
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> u32 {
         self.records.len() as u32
     }
@@ -375,7 +374,6 @@ impl Rows {
         }
     }
 
-    /// Adds a delete of this key.
     pub(super) fn delete(&mut self, key: Key<'_>) -> Result<()> {
         self.records.delete(key)?;
         self.index();

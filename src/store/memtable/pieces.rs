@@ -78,7 +78,6 @@ impl Pieces {
         Self { full: Vec::new(), last: Records::new(params), places: ChunkedVec::default(), full_bytes: 0 }
     }
 
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -112,7 +111,6 @@ impl Pieces {
         Ok(())
     }
 
-    /// Removes the last row.
     pub(super) fn pop(&mut self) {
         self.places.pop();
         if self.last.is_empty()
@@ -168,19 +166,16 @@ impl Pieces {
         piece == self.full.len()
     }
 
-    /// Returns the key of a row.
     pub(in crate::store) fn key(&self, row: usize) -> Key<'_> {
         let (records, place) = self.at(row);
         records.key(place)
     }
 
-    /// Returns whether a row is a document with a sketch.
     pub(in crate::store) fn is_sketched(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_sketched(place)
     }
 
-    /// Returns whether a row is a delete.
     pub(in crate::store) fn is_delete(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_delete(place)

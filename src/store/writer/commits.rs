@@ -164,7 +164,6 @@ impl Writer {
         }
     }
 
-    /// Appends the batch to the log.
     pub(super) fn log_batch(&mut self, payload: Option<&[u8]>) -> Result<()> {
         let commit = next_number("number of a commit", self.view.commit)?;
         self.check_lock()?;

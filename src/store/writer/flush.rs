@@ -56,7 +56,6 @@ impl Writer {
         is_time
     }
 
-    /// Returns whether the log has reached its maximum length.
     pub(super) fn is_log_long(&self) -> bool {
         // guard: a log of payloads alone comes to an end
         // without it: log.end() >= LOG_BYTES -> false

@@ -33,7 +33,6 @@ pub(super) enum NextGeneration {
 }
 
 impl NextGeneration {
-    /// Sets `Changed` if `changed` is true.
     pub(super) fn note(&mut self, changed: bool) {
         if changed {
             *self = Self::Changed;

@@ -12,7 +12,7 @@ use crate::sys::Vfs;
 
 /// Files smaller than this number of bytes are removed directly by the commit. In tests with random thread schedules
 /// (`.ci/run races`), all files are removed by the thread.
-pub(super) const LARGE: u64 = if cfg!(twindex_shuttle) { 0 } else { 1 << 20 };
+pub(super) const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
 /// Maximum number of times that the thread checks whether it can free a state.
 const LOOKS: u32 = 100;
 /// The pause between two checks.

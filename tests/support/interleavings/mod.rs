@@ -1,16 +1,15 @@
-//! Tests of publish, refresh and gc under many thread schedules. `.ci/run races` builds the library and these tests so
-//! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation. In
-//! other builds the library has real locks, and this program is empty.
+//! Tests of publish, refresh and gc under many thread schedules. `.ci/run races` builds the library's unit tests so
+//! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
+//! `src/store` includes this file as the module `interleavings`, because only unit tests of the library may use shuttle:
+//! it is not a dependency of the library.
 //!
 //! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the same
 //! disk. The tests do not cover memory that is shared without locks. The store has none; `scripts/sanitize` tests the
 //! modules that have (`segment::pages`, `sys::guard`).
 
-#![cfg(twindex_shuttle)]
-
-#[path = "../support/model.rs"]
+#[path = "../model.rs"]
 mod model;
-#[path = "../support/random.rs"]
+#[path = "../random.rs"]
 mod random;
 mod turns;
 
