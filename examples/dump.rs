@@ -7,6 +7,9 @@
 //! The file is a segment, a manifest, `CURRENT`, a log or an IDF table. The number is that of the entries of each section
 //! to print. A damaged file is refused, with the place of the damage.
 
+#![allow(clippy::disallowed_methods, reason = "reads an index from outside")]
+#![allow(unreachable_pub, reason = "a test calls it")]
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -24,7 +27,7 @@ use twindex::sys::RealVfs;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-#[allow(dead_code, reason = "a test calls `dump`")]
+#[allow(dead_code, reason = "a test calls only `dump`")]
 fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1);
     let file = args.next().ok_or("expected the path of a file of an index")?;

@@ -26,6 +26,7 @@ use clap::Subcommand;
 
 /// The verb to run, with its options.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one value in a process")]
 pub(crate) enum Verb {
     #[command(flatten)]
     Corpus(CorpusVerb),

@@ -80,35 +80,32 @@ impl GroupsArgs {
             writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
             Ok(Table { out, report: LeadersReport::default() })
         };
-        let mut table = match &self.of {
-            Some(text) => {
-                let key = key_args::parse(text.as_bytes(), true, path, snapshot.params())?;
-                let Some((leader, members)) = group(&snapshot, &key, &resources)? else {
-                    bail!("{}: no document `{text}`", path.display());
-                };
-                let mut table = begin()?;
-                let size = members.len() as u64;
-                if size >= min_size.into() {
-                    let mut add = |member: &KeyBuf| table.add(member.as_key(), leader.as_key(), size);
-                    members.iter().try_for_each(&mut add).context(CANNOT_WRITE)?;
-                }
-                table
+        let mut table = if let Some(text) = &self.of {
+            let key = key_args::parse(text.as_bytes(), true, path, snapshot.params())?;
+            let Some((leader, members)) = group(&snapshot, &key, &resources)? else {
+                bail!("{}: no document `{text}`", path.display());
+            };
+            let mut table = begin()?;
+            let size = members.len() as u64;
+            if size >= min_size.into() {
+                let mut add = |member: &KeyBuf| table.add(member.as_key(), leader.as_key(), size);
+                members.iter().try_for_each(&mut add).context(CANNOT_WRITE)?;
             }
-            None => {
-                let groups = living_groups(&snapshot, &resources)?;
-                let mut table = begin()?;
-                let mut failed = None;
-                let listed = groups.for_each(min_size, |key, leader, size| {
-                    table.add(key, leader, size.into()).map_err(|error| {
-                        failed = Some(error);
-                        // The reader has closed the pipe. This error ends the listing.
-                        twindex::Error::Invalid("standard output is closed".into())
-                    })
-                });
-                failed.map_or(Ok(()), Err).context(CANNOT_WRITE)?;
-                listed?;
-                table
-            }
+            table
+        } else {
+            let groups = living_groups(&snapshot, &resources)?;
+            let mut table = begin()?;
+            let mut failed = None;
+            let listed = groups.for_each(min_size, |key, leader, size| {
+                table.add(key, leader, size.into()).map_err(|error| {
+                    failed = Some(error);
+                    // The reader has closed the pipe. This error ends the listing.
+                    twindex::Error::Invalid("standard output is closed".into())
+                })
+            });
+            failed.map_or(Ok(()), Err).context(CANNOT_WRITE)?;
+            listed?;
+            table
         };
         let written = table.out.finish()?;
         if self.output.json {

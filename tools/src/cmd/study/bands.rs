@@ -124,6 +124,32 @@ impl StudyMethod {
             Self::Minhash => "--near 0.49 --verify signature".to_owned(),
         }
     }
+
+    /// Returns the score of a pair; `None` if the score is too low or the documents share no band.
+    fn score(self, snapshot: &Snapshot, a: &[u8], b: &[u8], written: &[u8]) -> anyhow::Result<Option<usize>> {
+        let text = std::str::from_utf8(written).unwrap_or_default();
+        let (lowest, highest) = self.scores();
+        let score = match self {
+            Self::Simhash => text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance)),
+            Self::Minhash => text.parse().ok().and_then(|share: f64| {
+                (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
+            }),
+        };
+        let score = score.context("a pair without a score")?;
+        let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
+        let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
+        let shares = match self {
+            Self::Simhash => {
+                let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
+                (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
+            }
+            Self::Minhash => {
+                let bytes = usize::from(ROWS) * size_of::<u32>();
+                a.signature.chunks(bytes).zip(b.signature.chunks(bytes)).any(|(a, b)| a == b)
+            }
+        };
+        Ok((shares && score >= lowest).then_some(score))
+    }
 }
 
 impl StudyArgs {
@@ -204,41 +230,6 @@ impl StudyArgs {
         Ok(out)
     }
 
-    /// Returns the score of a pair; `None` if the score is too low or the documents share no band.
-    fn score(
-        &self,
-        method: StudyMethod,
-        snapshot: &Snapshot,
-        a: &[u8],
-        b: &[u8],
-        written: &[u8],
-    ) -> anyhow::Result<Option<usize>> {
-        let text = std::str::from_utf8(written).unwrap_or_default();
-        let (lowest, highest) = method.scores();
-        let score = match method {
-            StudyMethod::Simhash => {
-                text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance))
-            }
-            StudyMethod::Minhash => text.parse().ok().and_then(|share: f64| {
-                (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
-            }),
-        };
-        let score = score.context("a pair without a score")?;
-        let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
-        let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
-        let shares = match method {
-            StudyMethod::Simhash => {
-                let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
-                (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
-            }
-            StudyMethod::Minhash => {
-                let bytes = usize::from(ROWS) * size_of::<u32>();
-                a.signature.chunks(bytes).zip(b.signature.chunks(bytes)).any(|(a, b)| a == b)
-            }
-        };
-        Ok((shares && score >= lowest).then_some(score))
-    }
-
     /// Counts the near pairs among the found pairs, by score, and all near pairs in the collection.
     fn judge(
         &self,
@@ -256,9 +247,7 @@ impl StudyArgs {
         PairFiles::open(&[exact.to_owned()])?
             .for_each(|pair| Ok(push(&mut sorter, name_of(pair.a, pair.b), false, 0)?))?;
         PairFiles::open(&[found.to_owned()])?.for_each(|pair| {
-            if let Some(score) =
-                self.score(method, snapshot, pair.a, pair.b, pair.score.unwrap_or_default())?
-            {
+            if let Some(score) = method.score(snapshot, pair.a, pair.b, pair.score.unwrap_or_default())? {
                 push(&mut sorter, name_of(pair.a, pair.b), true, score)?;
             }
             Ok(())
@@ -340,8 +329,7 @@ impl StudyArgs {
         let mut place = 0;
         PairFiles::open(&[found.to_owned()])?.for_each(|pair| {
             place += 1;
-            let Some(score) = self.score(method, snapshot, pair.a, pair.b, pair.score.unwrap_or_default())?
-            else {
+            let Some(score) = method.score(snapshot, pair.a, pair.b, pair.score.unwrap_or_default())? else {
                 return Ok(());
             };
             let near = is_near[place / 64] >> (place % 64) & 1;
