@@ -6,10 +6,10 @@
 //! - [`merge_plan`]: decides which segments are merged, and when; [`verify`]: checks every byte of an index;
 //!   [`salvage`]: recovers the intact documents of a damaged index; [`idf`]: files of IDF tables.
 //!
-//! Internal modules: `names` builds and parses file names; `state` holds an index as of one commit; `log` stores batches in
-//! log files until their documents are in a segment, and `memtable` holds the same documents in memory; `part` gives
-//! segments and memtables a common interface; `commit` publishes a new generation in a crash-safe order; `recovery` opens an
-//! index, also after a crash.
+//! Internal modules: `names` builds and parses file names; `state` holds an index as of one commit; `shared` holds the data
+//! that the handles and the writer of an index share; `log` stores batches in log files until their documents are in a
+//! segment, and `memtable` holds the same documents in memory; `part` gives segments and memtables a common interface;
+//! `commit` publishes a new generation in a crash-safe order; `recovery` opens an index, also after a crash.
 //!
 //! A small batch is appended to the log and added to the memtable; one sync makes it durable. A full memtable is written as
 //! a segment; a large batch is written directly as segments. Segments are merged to keep their number small.

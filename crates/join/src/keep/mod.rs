@@ -91,8 +91,8 @@ const PARTNERS: usize = 10_000;
 /// their rarest elements without being near.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than allowed; the error of
-/// [`SharedProgress::check`].
+/// [`Error::Io`](twindex::Error::Io) from a scratch file; [`Error::Limit`](twindex::Error::Limit) for more
+/// comparisons than allowed; the error of [`SharedProgress::check`].
 pub fn cover_sets(
     sets: &ShingleSets,
     near: Nearness,
