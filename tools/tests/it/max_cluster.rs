@@ -1,4 +1,4 @@
-//! `clusters --max-cluster`: splits components with too many documents. The clusters are compared with a plain search
+//! `groups --max-cluster`: splits components with too many documents. The clusters are compared with a plain search
 //! over the pairs.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! `study` prints the tables of the study of WET files, and compares scores with exact resemblance.
+//! `study --method` prints the tables of the study of WET files, and compares scores with exact resemblance.
 
 use std::collections::BTreeSet;
 

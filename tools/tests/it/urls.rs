@@ -1,4 +1,4 @@
-//! `urls` learns rules from the results of `dedup`, and normalizes URLs with them.
+//! `study --urls` learns rules from the results of `dedup`, and normalizes URLs with them.
 
 use crate::support::{Bench, jsonl, says};
 

@@ -66,10 +66,10 @@ impl GroupsArgs {
         self.stage.check(GROUPS, [path])?;
         let snapshot = Index::open(path)?.snapshot();
         if snapshot.group_rule()? == GroupRule::Estimated && !self.output.quiet {
-            eprintln!(
-                "twindex: {}: keeps no sets: which documents resemble each other is an estimate from signatures",
+            report::note(&format!(
+                "{}: keeps no sets: which documents resemble each other is an estimate from signatures",
                 path.display()
-            );
+            ));
         }
         let min_size = self.min_size.unwrap_or(1);
         let threads = rayon::current_num_threads();

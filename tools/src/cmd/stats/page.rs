@@ -25,7 +25,7 @@ pub(super) struct PageArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Replace the file if it is a page of twindex
-    #[arg(long, short, requires = "html")]
+    #[arg(long, requires = "html")]
     force: bool,
     #[command(flatten)]
     rule: Options<Rule, NearOfPage>,

@@ -1,4 +1,4 @@
-//! `sketch` runs the first stage of all other verbs by itself. Every build from its file must give the same index as a
+//! `build --as sketches` runs the first stage of all other verbs by itself. Every build from its file must give the same index as a
 //! build from the documents, and a truncated file must be refused.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! The report page must show the numbers of the index, and must not depend on other files.
+//! The page of `stats --html` must show the numbers of the index, and must not depend on other files.
 
 use crate::support::{Bench, Document, corpus, jsonl, says};
 

@@ -1,4 +1,4 @@
-//! Compares the output of `eval` with counts made here, from documents whose pairs are all known.
+//! Compares the output of `study --truth` with counts made here, from documents whose pairs are all known.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
