@@ -106,9 +106,12 @@ fn every_command_in_the_docs_runs_or_is_a_known_exception() {
 /// Returns all documentation pages, as paths from the repository root.
 fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let docs = std::fs::read_dir(root.join("docs")).unwrap();
-    let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut pages: Vec<String> = names.map(|name| format!("docs/{name}")).collect();
+    let mut pages = Vec::new();
+    for folder in ["docs", "docs/format"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap());
+        let names = entries.map(|entry| format!("{folder}/{}", entry.file_name().into_string().unwrap()));
+        pages.extend(names.filter(|name| name.ends_with(".md")));
+    }
     pages.extend(
         ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/RESULTS.md", "fuzz/README.md"]
             .map(str::to_owned),

@@ -97,10 +97,8 @@ impl StudyArgs {
             }
             input.to_owned()
         };
-        let options = urls::Options {
-            min_forms: self.urls.min_forms.into(),
-            min_urls: self.urls.min_urls.into(),
-        };
+        let options =
+            urls::Options { min_forms: self.urls.min_forms.into(), min_urls: self.urls.min_urls.into() };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(
