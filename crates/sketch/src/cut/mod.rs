@@ -80,15 +80,13 @@ pub use normal::{Letters, letters};
 use pieces::Pieces;
 pub use placed::PlacedUnits;
 #[cfg(feature = "languages")]
-pub use segments::sentence_places;
-use stems::{Stemmer, Stems};
+pub use segments::{GAP_MAX, sentence_places};
+use stems::{Stemmer, Stems, WITHOUT_LANGUAGES};
+use units::CutScratch;
 pub use units::Units;
 
 /// Maximum length in bytes of words that are reduced to their stems, because stemmers take quadratic time for long words.
 pub const STEM_MAX: usize = 255;
-
-/// Maximum number of characters of a gap between two words that are used to find the end of a sentence.
-pub const GAP_MAX: usize = 32;
 
 /// Splits texts into units by the rules of a [`Shingling`].
 ///
@@ -115,25 +113,6 @@ pub struct Cutter {
     folding: Folding,
     stop_words: StopWords,
     stemmer: Option<Stemmer>,
-}
-
-/// The scratch memory that a [`Cutter`] uses. It is part of [`Units`].
-#[derive(Clone, Debug, Default)]
-struct CutScratch {
-    /// A word in lower case.
-    lower: Vec<u8>,
-    /// The text in its normal form, if the normal form differs from the text.
-    #[cfg(feature = "languages")]
-    normal: normal::CutScratch,
-    /// The text without marks, if the text has marks.
-    #[cfg(feature = "languages")]
-    unmarked: normal::CutScratch,
-    /// The text without invisible characters, if the text has any.
-    visible: String,
-    /// A line with its long gaps shortened.
-    #[cfg(feature = "languages")]
-    line: String,
-    stems: Stems,
 }
 
 impl Cutter {
@@ -325,10 +304,6 @@ impl Cutter {
         })
     }
 }
-
-/// The advice in the errors of a build without the feature `languages`.
-const WITHOUT_LANGUAGES: &str =
-    "for which this build of twindex was not made: build it with the feature `languages`";
 
 /// Returns an error for a version of Unicode other than this build's, because it would give other units.
 fn check_version(

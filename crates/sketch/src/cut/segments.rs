@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::super::token::{GROWN, GROWS, Kind, classify};
-use super::{GAP_MAX, Pieces, breaks};
+use super::{Pieces, breaks};
+
+/// Maximum number of characters of a gap between two words that are used to find the end of a sentence.
+pub const GAP_MAX: usize = 32;
 
 /// Calls `each` for every segment of the text that contains a word character, with its byte range in the text and its
 /// lower-cased characters.

@@ -7,6 +7,10 @@ pub(super) use with_languages::{probe, probe_of};
 #[cfg(not(feature = "languages"))]
 pub(super) use without::{Stemmer, Stems};
 
+/// The advice in the errors of a build without the feature `languages`.
+pub(super) const WITHOUT_LANGUAGES: &str =
+    "for which this build of twindex was not made: build it with the feature `languages`";
+
 #[cfg(feature = "languages")]
 mod with_languages {
     use std::borrow::Cow;
@@ -137,7 +141,7 @@ mod with_languages {
 
 #[cfg(not(feature = "languages"))]
 mod without {
-    use super::super::WITHOUT_LANGUAGES;
+    use super::WITHOUT_LANGUAGES;
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 

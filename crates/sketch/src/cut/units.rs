@@ -2,7 +2,28 @@
 
 use std::ops::Range;
 
-use super::CutScratch;
+#[cfg(feature = "languages")]
+use super::normal;
+use super::stems::Stems;
+
+/// The scratch memory that a [`Cutter`](super::Cutter) uses. It is part of [`Units`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct CutScratch {
+    /// A word in lower case.
+    pub(super) lower: Vec<u8>,
+    /// The text in its normal form, if the normal form differs from the text.
+    #[cfg(feature = "languages")]
+    pub(super) normal: normal::CutScratch,
+    /// The text without marks, if the text has marks.
+    #[cfg(feature = "languages")]
+    pub(super) unmarked: normal::CutScratch,
+    /// The text without invisible characters, if the text has any.
+    pub(super) visible: String,
+    /// A line with its long gaps shortened.
+    #[cfg(feature = "languages")]
+    pub(super) line: String,
+    pub(super) stems: Stems,
+}
 
 /// The units of one document, in text order. Shingles are sequences of consecutive units.
 ///

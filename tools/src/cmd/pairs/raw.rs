@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use twindex::{KeyBuf, Params};
 use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_near_fingerprints_within};
 
-use super::{PairTotals, PairsArgs, SearchReport, add_near};
+use super::args::{PairTotals, PairsArgs, SearchReport, add_near};
 use crate::in_order::in_order;
 use crate::options::VerifyChoice;
 use crate::raw_column::RawColumn;
@@ -18,83 +18,80 @@ fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
     RawColumn::open(path)?.wave(usize::MAX)
 }
 
-impl PairsArgs {
-    /// Finds near pairs among the rows of one file, or across the rows of two files.
-    pub(super) fn raw(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let within = self.within().unwrap_or_default();
-        let values = read(path)?;
-        let ids = self.ids.as_deref().map(read).transpose()?;
-        if let (Some(ids), Some(of)) = (&ids, &self.ids) {
-            ensure!(
-                ids.len() == values.len(),
-                "{} has {} keys for the {} fingerprints of {}",
-                of.display(),
-                ids.len(),
-                values.len(),
-                path.display()
-            );
-            let mut sorted = ids.clone();
-            sorted.sort_unstable();
-            if let Some((twice, _)) = sorted.iter().zip(sorted.iter().skip(1)).find(|(a, b)| a == b) {
-                bail!("{}: key {twice} is there twice; each row needs a key of its own", of.display());
-            }
+/// Finds near pairs among the rows of one file, or across the rows of two files.
+pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
+    let within = args.within().unwrap_or_default();
+    let values = read(path)?;
+    let ids = args.ids.as_deref().map(read).transpose()?;
+    if let (Some(ids), Some(of)) = (&ids, &args.ids) {
+        ensure!(
+            ids.len() == values.len(),
+            "{} has {} keys for the {} fingerprints of {}",
+            of.display(),
+            ids.len(),
+            values.len(),
+            path.display()
+        );
+        let mut sorted = ids.clone();
+        sorted.sort_unstable();
+        if let Some((twice, _)) = sorted.iter().zip(sorted.iter().skip(1)).find(|(a, b)| a == b) {
+            bail!("{}: key {twice} is there twice; each row needs a key of its own", of.display());
         }
-        let other = self.with.as_deref().map(read).transpose()?;
-        let watch = Stopwatch::start();
-        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let mut resources = self.resources(&scratch);
-        resources.memory /= 2;
-        let across = other.is_some();
-        let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
-        // Returns the keys of a pair: across two files, the key from the first file first; otherwise the smaller key
-        // first.
-        let keys = |a: u32, b: u32| {
-            if across {
-                return (key(a), u64::from(b));
-            }
-            let (a, b) = (key(a), key(b));
-            (a.min(b), a.max(b))
-        };
-        let has = |a: u64| self.shard.has(&KeyBuf::U64(a));
-        let (left, right) = (RawValues::Held(&values), other.as_deref().map(RawValues::Held));
-        if !self.prints() {
-            let take = |totals: &mut PairTotals, found: &Positions<'_>| {
-                found.for_each(|a, b| {
-                    let (a, b) = keys(a, b);
-                    if has(a) {
-                        totals.add(&KeyBuf::U64(a), &KeyBuf::U64(b));
-                    }
-                    Ok(())
-                })
-            };
-            let states =
-                raw_near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
-            return self.report(states.into_iter().sum(), SearchReport::default(), None, watch);
+    }
+    let other = args.with.as_deref().map(read).transpose()?;
+    let watch = Stopwatch::start();
+    let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+    let mut resources = args.resources(&scratch);
+    resources.memory /= 2;
+    let across = other.is_some();
+    let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
+    // Returns the keys of a pair: across two files, the key from the first file first; otherwise the smaller key
+    // first.
+    let keys = |a: u32, b: u32| {
+        if across {
+            return (key(a), u64::from(b));
         }
-        let memory = resources.memory / resources.threads;
-        let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
-        let states = raw_near_fingerprints_within(left, right, within, resources, begin, |sorter, found| {
+        let (a, b) = (key(a), key(b));
+        (a.min(b), a.max(b))
+    };
+    let has = |a: u64| args.shard.has(&KeyBuf::U64(a));
+    let (left, right) = (RawValues::Held(&values), other.as_deref().map(RawValues::Held));
+    if !args.prints() {
+        let take = |totals: &mut PairTotals, found: &Positions<'_>| {
             found.for_each(|a, b| {
                 let (a, b) = keys(a, b);
-                // A distance is at most 64, so it fits in a byte.
-                if has(a) { sorter.push((a, b, found.distance as u8)) } else { Ok(()) }
+                if has(a) {
+                    totals.add(&KeyBuf::U64(a), &KeyBuf::U64(b));
+                }
+                Ok(())
             })
-        })?;
-        let sorted = finish_all(states)?;
-        let mut totals = PairTotals::default();
-        // The same parameters as in an index made by `build --fingerprints`.
-        let params = Params::builder().u64_keys().simhash(within as u8).build()?;
-        let mut out = self.lines(&params, VerifyChoice::Exact)?;
-        let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {
-            let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
-            part.add(&a, &b);
-            Ok(add_near(text, &a, &b, distance.into())?)
         };
-        let write = |part: PairTotals, text: &[u8]| {
-            totals = totals + part;
-            out.put(part.count, text)
-        };
-        in_order(make, write, |push| merge_sorted(&sorted, push))?;
-        self.report(totals, SearchReport::default(), Some(out.finish()?), watch)
+        let states = raw_near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
+        return args.report(states.into_iter().sum(), SearchReport::default(), None, watch);
     }
+    let memory = resources.memory / resources.threads;
+    let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
+    let states = raw_near_fingerprints_within(left, right, within, resources, begin, |sorter, found| {
+        found.for_each(|a, b| {
+            let (a, b) = keys(a, b);
+            // A distance is at most 64, so it fits in a byte.
+            if has(a) { sorter.push((a, b, found.distance as u8)) } else { Ok(()) }
+        })
+    })?;
+    let sorted = finish_all(states)?;
+    let mut totals = PairTotals::default();
+    // The same parameters as in an index made by `build --fingerprints`.
+    let params = Params::builder().u64_keys().simhash(within as u8).build()?;
+    let mut out = args.lines(&params, VerifyChoice::Exact)?;
+    let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {
+        let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
+        part.add(&a, &b);
+        Ok(add_near(text, &a, &b, distance.into())?)
+    };
+    let write = |part: PairTotals, text: &[u8]| {
+        totals = totals + part;
+        out.put(part.count, text)
+    };
+    in_order(make, write, |push| merge_sorted(&sorted, push))?;
+    args.report(totals, SearchReport::default(), Some(out.finish()?), watch)
 }

@@ -19,8 +19,11 @@ use twindex_join::{
     candidates_agreeing, candidates_agreeing_across, sorted_pairs_of_sets,
 };
 
-use super::{PairsArgs, VerifyChoice};
+use super::args::{PairLines, PairTotals, PairsArgs, add_line};
+use crate::in_order::in_order;
+use crate::options::VerifyChoice;
 use crate::progress::Watching;
+use crate::stage::WrittenFile;
 
 /// Number of candidate pairs that a thread verifies at a time.
 const CHUNK: usize = 512;
@@ -450,4 +453,34 @@ pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) 
         Resemblance::Exact { intersection, union } => write!(out, "\t{intersection}\t{union}"),
         Resemblance::Estimate { standard_error, .. } => write!(out, "\t{standard_error:.6}"),
     }
+}
+
+/// Writes the pairs that `find` passes on, which must be in ascending order, to `out`, or only counts them.
+pub(super) fn write(
+    args: &PairsArgs,
+    sides: &LiveIndexes<'_>,
+    mut out: Option<PairLines>,
+    find: impl FnOnce(&mut dyn FnMut((u32, u32, Resemblance)) -> anyhow::Result<()>) -> anyhow::Result<()>,
+) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
+    let mut totals = PairTotals::default();
+    let prints = out.is_some();
+    let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut PairTotals, text: &mut _| {
+        let (a, b) = (sides.key(a)?, sides.key(b)?);
+        if !args.shard.has(&a) {
+            return Ok(());
+        }
+        part.add(&a, &b);
+        if prints {
+            add_line(text, &a, &b, |text| write_resemblance(text, resemblance))?;
+        }
+        Ok(())
+    };
+    let write = |part: PairTotals, text: &[u8]| {
+        totals = totals + part;
+        out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
+    };
+    in_order(make, write, find)?;
+    sides.check_maps()?;
+    let written = out.map(PairLines::finish).transpose()?;
+    Ok((totals, written))
 }

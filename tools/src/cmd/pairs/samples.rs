@@ -5,101 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use serde::Serialize;
 use twindex::{Index, Params, Resemblance, Snapshot};
 use twindex_join::{Common, FormedPairs, SampledBy, ShingleSets, merge_elements};
 
-use super::resembling::{DocumentSets, LiveIndexes, PairCounter};
-use super::{PairsArgs, SearchReport};
+use super::args::{PairsArgs, SearchReport};
+use super::report::{CommonShingle, SampleReport};
+use super::resembling::{self, DocumentSets, LiveIndexes, PairCounter};
+
 use crate::options::VerifyChoice;
-use crate::report::{Stages, Stopwatch, count, counted};
+use crate::report::{Stages, Stopwatch};
 
 /// Number of candidate pairs that are counted together.
 const BATCH: usize = 1 << 14;
-/// Number of the most common shingles that are named in a remark.
-const NAMED: usize = 3;
-
-/// Statistics of the search by samples: fields of `--json`.
-#[derive(Serialize)]
-pub(super) struct SampleReport {
-    /// Number of documents without a sampled hash, which are in no pair.
-    without_elements: u64,
-    /// Number of shingles that more than `bucket_cap` documents have. Not all pairs of these documents were compared.
-    capped_shingles: u64,
-    /// The cap: `--max-bucket`, or less if there would be too many pairs.
-    bucket_cap: u64,
-    /// Number of documents that have the most common shingle.
-    largest_bucket: u64,
-    /// The capped shingles that most documents have.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    common_shingles: Vec<CommonShingle>,
-    /// CPU seconds of each stage. `pair_merge` includes writing the pairs, `verify` is the counting of --verify exact.
-    stages: Stages,
-    #[serde(skip)]
-    by: SampledBy,
-}
-
-/// A shingle that more documents have than the cap on pairing.
-#[derive(Serialize)]
-struct CommonShingle {
-    /// The sampled hash of the shingle, in hexadecimal.
-    hash: String,
-    /// Number of documents that have the shingle.
-    documents: u64,
-    /// Key of the first document that has the shingle.
-    first: String,
-}
-
-impl SampleReport {
-    /// Returns warnings for the user.
-    pub(super) fn remarks(&self, max_bucket: u32) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if self.capped_shingles > 0 {
-            let lowered = if self.bucket_cap < u64::from(max_bucket) {
-                format!(", lowered to {} to bound the work", count(self.bucket_cap))
-            } else {
-                String::new()
-            };
-            remarks.push(format!(
-                "{} of more documents than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
-                 the first and the one before; there may be more pairs",
-                counted(self.capped_shingles, "shingle"),
-                count(max_bucket.into()),
-                count(self.largest_bucket),
-            ));
-        }
-        let named: Vec<String> = self
-            .common_shingles
-            .iter()
-            .take(NAMED)
-            .map(|CommonShingle { hash, documents, first }| {
-                format!(
-                    "{hash} in {} documents, the first of them {}",
-                    count(*documents),
-                    first.escape_debug()
-                )
-            })
-            .collect();
-        if !named.is_empty() {
-            remarks.push(format!("the most common shingles, by their hashes: {}", named.join("; ")));
-        }
-        if self.without_elements > 0 {
-            let (what, advice) = match self.by {
-                SampledBy::Modulus(modulus) => (
-                    format!("a shingle hash that {modulus} divides"),
-                    "; an index made with --bottom samples short documents, too",
-                ),
-                SampledBy::Bottom(_) => ("words or features".to_owned(), ""),
-            };
-            remarks.push(format!(
-                "{} without {what}: in no pair, not even with copies of the same text{advice}",
-                counted(self.without_elements, "document")
-            ));
-        }
-        remarks
-    }
-}
-
 /// Returns the kind of samples that an index with these parameters stores: bottom samples if it stores both.
 fn sampled_by(path: &Path, params: &Params) -> anyhow::Result<SampledBy> {
     match (params.bottom, params.modulus) {
@@ -223,92 +140,87 @@ impl SampleSearch<'_> {
     }
 }
 
-impl PairsArgs {
-    /// Finds pairs by samples: by estimates, or with `--verify exact` by exact counts.
-    pub(super) fn samples(
-        &self,
-        threshold: f64,
-        (index, snapshot): (&Index, &Snapshot),
-        right: Option<(&Path, &Index, &Snapshot)>,
-        watch: Stopwatch,
-    ) -> anyhow::Result<ExitCode> {
-        let path = self.index()?;
-        let by = sampled_by(path, snapshot.params())?;
-        let is_counted = self.verify == Some(VerifyChoice::Exact) || !self.texts.is_empty();
-        if let Some((other, _, theirs)) = right {
-            check_comparable((path, snapshot.params(), by), (other, theirs.params()))?;
-        }
-        let mut sides = iter::once((path, snapshot)).chain(right.map(|(path, _, of)| (path, of)));
-        if let Some((path, _)) =
-            sides.find(|(_, of)| is_counted && self.texts.is_empty() && !of.params().sets)
-        {
-            bail!(
-                "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts INPUT, \
-                 or leave out --verify for estimates",
-                path.display()
-            );
-        }
-        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let (folder, memory) = (scratch.path(), self.work.memory);
-        let sides = LiveIndexes::new(self, (index, snapshot), right)?;
-        let mut stages = Stages::default();
-
-        let step = Stopwatch::start();
-        let samples = sides.samples(by, folder, memory / 4)?;
-        stages.add("read", step);
-
-        let step = Stopwatch::start();
-        let merged = merge_elements(&samples, (folder, memory / 2))?;
-        stages.add("shingle_merge", step);
-
-        let step = Stopwatch::start();
-        let largest_bucket = merged.largest;
-        let formed = merged.form_pairs(self.max_bucket() as usize, (folder, memory / 4))?;
-        stages.add("pair_formation", step);
-
-        let step = Stopwatch::start();
-        let search = SampleSearch { args: self, sides: &sides, samples, by, formed, threshold, folder };
-        let out = if self.prints() {
-            let (verified, columns) = if is_counted {
-                ("counted", "a\tb\tresemblance\tintersection\tunion")
-            } else {
-                ("estimated", "a\tb\tresemblance\terror")
-            };
-            let kind = match by {
-                SampledBy::Bottom(_) => "bottom",
-                SampledBy::Modulus(_) => "modulus",
-            };
-            let pairs = format!("resembling {threshold}, sampled by {kind}, {verified}");
-            Some(self.lines_of(snapshot.params(), &pairs, columns)?)
-        } else {
-            None
-        };
-        let (mut candidates, mut verifying) = (0, None);
-        let (totals, written) = self.write_resembling(&sides, out, |push| {
-            if is_counted {
-                let (found, seconds) = search.counted(push)?;
-                (candidates, verifying) = (found, Some(seconds));
-            } else {
-                candidates = search.estimated(push)?;
-            }
-            Ok(())
-        })?;
-        stages.insert("pair_merge", step.cpu_seconds() - verifying.unwrap_or_default());
-        if let Some(seconds) = verifying {
-            stages.insert("verify", seconds);
-        }
-
-        let report = SampleReport {
-            without_elements: search.without_elements(),
-            capped_shingles: search.formed.capped,
-            bucket_cap: search.formed.cap,
-            largest_bucket,
-            common_shingles: search.common_shingles()?,
-            stages,
-            by,
-        };
-        let search =
-            SearchReport { candidates: Some(candidates), capped_buckets: None, samples: Some(report) };
-        self.report(totals, search, written, watch)
+/// Finds pairs by samples: by estimates, or with `--verify exact` by exact counts.
+pub(super) fn find(
+    args: &PairsArgs,
+    threshold: f64,
+    (index, snapshot): (&Index, &Snapshot),
+    right: Option<(&Path, &Index, &Snapshot)>,
+    watch: Stopwatch,
+) -> anyhow::Result<ExitCode> {
+    let path = args.index()?;
+    let by = sampled_by(path, snapshot.params())?;
+    let is_counted = args.verify == Some(VerifyChoice::Exact) || !args.texts.is_empty();
+    if let Some((other, _, theirs)) = right {
+        check_comparable((path, snapshot.params(), by), (other, theirs.params()))?;
     }
+    let mut sides = iter::once((path, snapshot)).chain(right.map(|(path, _, of)| (path, of)));
+    if let Some((path, _)) = sides.find(|(_, of)| is_counted && args.texts.is_empty() && !of.params().sets) {
+        bail!(
+            "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts INPUT, \
+             or leave out --verify for estimates",
+            path.display()
+        );
+    }
+    let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+    let (folder, memory) = (scratch.path(), args.work.memory);
+    let sides = LiveIndexes::new(args, (index, snapshot), right)?;
+    let mut stages = Stages::default();
+
+    let step = Stopwatch::start();
+    let samples = sides.samples(by, folder, memory / 4)?;
+    stages.add("read", step);
+
+    let step = Stopwatch::start();
+    let merged = merge_elements(&samples, (folder, memory / 2))?;
+    stages.add("shingle_merge", step);
+
+    let step = Stopwatch::start();
+    let largest_bucket = merged.largest;
+    let formed = merged.form_pairs(args.max_bucket() as usize, (folder, memory / 4))?;
+    stages.add("pair_formation", step);
+
+    let step = Stopwatch::start();
+    let search = SampleSearch { args: args, sides: &sides, samples, by, formed, threshold, folder };
+    let out = if args.prints() {
+        let (verified, columns) = if is_counted {
+            ("counted", "a\tb\tresemblance\tintersection\tunion")
+        } else {
+            ("estimated", "a\tb\tresemblance\terror")
+        };
+        let kind = match by {
+            SampledBy::Bottom(_) => "bottom",
+            SampledBy::Modulus(_) => "modulus",
+        };
+        let pairs = format!("resembling {threshold}, sampled by {kind}, {verified}");
+        Some(args.lines_of(snapshot.params(), &pairs, columns)?)
+    } else {
+        None
+    };
+    let (mut candidates, mut verifying) = (0, None);
+    let (totals, written) = resembling::write(args, &sides, out, |push| {
+        if is_counted {
+            let (found, seconds) = search.counted(push)?;
+            (candidates, verifying) = (found, Some(seconds));
+        } else {
+            candidates = search.estimated(push)?;
+        }
+        Ok(())
+    })?;
+    stages.insert("pair_merge", step.cpu_seconds() - verifying.unwrap_or_default());
+    if let Some(seconds) = verifying {
+        stages.insert("verify", seconds);
+    }
+
+    let report = SampleReport {
+        without_elements: search.without_elements(),
+        capped_shingles: search.formed.capped,
+        bucket_cap: search.formed.cap,
+        largest_bucket,
+        common_shingles: search.common_shingles()?,
+        stages,
+        by,
+    };
+    let search = SearchReport { candidates: Some(candidates), capped_buckets: None, samples: Some(report) };
+    args.report(totals, search, written, watch)
 }

@@ -1,47 +1,7 @@
 //! Finds sentence boundaries by the rules SB1 to SB998 of UAX #29.
 
-use super::{ASCII, Pieces, traits_at};
-
-/// A value of the property `Sentence_Break`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sentence {
-    Other,
-    CR,
-    LF,
-    Sep,
-    Extend,
-    Format,
-    Sp,
-    Lower,
-    Upper,
-    OLetter,
-    Numeric,
-    ATerm,
-    STerm,
-    Close,
-    SContinue,
-}
-
-impl Sentence {
-    /// All values, in the order of their numbers in the table.
-    pub(super) const ALL: [Self; 15] = [
-        Self::Other,
-        Self::CR,
-        Self::LF,
-        Self::Sep,
-        Self::Extend,
-        Self::Format,
-        Self::Sp,
-        Self::Lower,
-        Self::Upper,
-        Self::OLetter,
-        Self::Numeric,
-        Self::ATerm,
-        Self::STerm,
-        Self::Close,
-        Self::SContinue,
-    ];
-}
+use super::classes::Sentence;
+use super::traits::{ASCII, Pieces, traits_at};
 
 /// The part of a sentence end, `SATerm Close* Sp*`, that precedes the current character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

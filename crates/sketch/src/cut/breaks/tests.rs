@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::classes::{Sentence, Word};
+use super::traits::{TRAITS, traits};
 use super::*;
 use crate::params::UnicodeVersion;
 
