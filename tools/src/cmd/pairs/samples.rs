@@ -181,7 +181,7 @@ pub(super) fn find(
     stages.add("pair_formation", step);
 
     let step = Stopwatch::start();
-    let search = SampleSearch { args: args, sides: &sides, samples, by, formed, threshold, folder };
+    let search = SampleSearch { args, sides: &sides, samples, by, formed, threshold, folder };
     let out = if args.prints() {
         let (verified, columns) = if is_counted {
             ("counted", "a\tb\tresemblance\tintersection\tunion")
