@@ -110,7 +110,7 @@ fn pages() -> Vec<String> {
     for folder in ["docs", "docs/format"] {
         let entries = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap());
         let names = entries.map(|entry| format!("{folder}/{}", entry.file_name().into_string().unwrap()));
-        pages.extend(names.filter(|name| name.ends_with(".md")));
+        pages.extend(names.filter(|name| Path::new(name).extension().is_some_and(|of| of == "md")));
     }
     pages.extend(
         ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/RESULTS.md", "fuzz/README.md"]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use serde::Serialize;
 use twindex::{Index, Snapshot};
 use twindex_corpus::settings::THRESHOLD;
@@ -18,7 +18,8 @@ use twindex_join::bands::scores::Scores;
 use twindex_join::{JoinResources, Sorter, band_scores, block_scores};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::StudyArgs;
+use super::args::StudyArgs;
+use super::method::StudyMethod;
 use crate::cmd::build::BuildArgs;
 use crate::cmd::pairs::pairs_of;
 use crate::interrupt::RemovedOnSignal;
@@ -29,21 +30,8 @@ use crate::stage::ResultKind;
 
 const STUDIED: ResultKind =
     ResultKind { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
-/// Number of bands. With `ROWS` minima in each, there are 20 minima in total, as in the study.
-const BANDS: u16 = 4;
-const ROWS: u16 = 5;
-/// The largest distance of fingerprints in the table.
-const DISTANCE_MAX: u32 = 8;
-/// Number of bits in a block of a fingerprint.
-const BLOCK_BITS: u32 = 16;
 /// In buckets with more distinct members than this, only neighbours are compared.
 const MAX_BUCKET: usize = 10_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum StudyMethod {
-    Simhash,
-    Minhash,
-}
 
 /// Parser for the command line of `build`, which this verb runs as a step.
 #[derive(Parser)]
@@ -87,69 +75,6 @@ struct StudyReport {
     index_bytes: u64,
     result_bytes: u64,
     peak_rss_bytes: u64,
-}
-
-impl StudyMethod {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Simhash => "simhash",
-            Self::Minhash => "minhash",
-        }
-    }
-
-    /// Returns the lowest and the highest score of the table.
-    fn scores(self) -> (usize, usize) {
-        match self {
-            Self::Simhash => ((u64::BITS - DISTANCE_MAX) as usize, u64::BITS as usize),
-            Self::Minhash => (usize::from(BANDS * ROWS) / 2, usize::from(BANDS * ROWS)),
-        }
-    }
-
-    /// Returns the `build` options for the method's index.
-    fn options(self) -> String {
-        match self {
-            Self::Simhash => "--method simhash --near within:3".to_owned(),
-            Self::Minhash => {
-                format!("--method minhash --bands {BANDS} --rows {ROWS} --signature-bits 32 --sets none")
-            }
-        }
-    }
-
-    /// Returns the `pairs` options that find all pairs that may share a band.
-    fn pairs(self) -> String {
-        match self {
-            Self::Simhash => format!("--near within:{DISTANCE_MAX}"),
-            // At least half of the minima must be equal. The threshold is slightly below 0.5, because estimates are
-            // corrected for chance.
-            Self::Minhash => "--near 0.49 --verify signature".to_owned(),
-        }
-    }
-
-    /// Returns the score of a pair; `None` if the score is too low or the documents share no band.
-    fn score(self, snapshot: &Snapshot, a: &[u8], b: &[u8], written: &[u8]) -> anyhow::Result<Option<usize>> {
-        let text = std::str::from_utf8(written).unwrap_or_default();
-        let (lowest, highest) = self.scores();
-        let score = match self {
-            Self::Simhash => text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance)),
-            Self::Minhash => text.parse().ok().and_then(|share: f64| {
-                (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
-            }),
-        };
-        let score = score.context("a pair without a score")?;
-        let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
-        let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
-        let shares = match self {
-            Self::Simhash => {
-                let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
-                (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
-            }
-            Self::Minhash => {
-                let bytes = usize::from(ROWS) * size_of::<u32>();
-                a.signature.chunks(bytes).zip(b.signature.chunks(bytes)).any(|(a, b)| a == b)
-            }
-        };
-        Ok((shares && score >= lowest).then_some(score))
-    }
 }
 
 impl StudyArgs {

@@ -2,59 +2,25 @@
 
 mod known;
 mod plot;
+mod row;
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Args;
 use serde::Serialize;
 use twindex::Index;
 use twindex_corpus::settings::THRESHOLD;
 use twindex_join::{JoinResources, pairs_within};
 
 use self::known::{KeyNumbers, KnownPairs, PairMeasure, ScoreScale};
-use super::StudyArgs;
+use self::row::RecallRow;
+use super::args::{StudyArgs, TruthArgs};
 use crate::cmd::query::write_key;
-use crate::options::{Usage, parse_resemblance};
+use crate::options::Usage;
 use crate::report;
-
-/// Options of a comparison with known pairs.
-#[derive(Args)]
-pub(super) struct TruthArgs {
-    /// Compute the precision and recall of the found pairs in INPUT, given this table of the known pairs
-    #[arg(long, value_name = "TABLE")]
-    pub(super) truth: Option<PathBuf>,
-    /// Thresholds of the rows, if found pairs have resemblances [default: 0.5 to 0.95 by 0.05]
-    #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance, requires = "truth")]
-    thresholds: Vec<f64>,
-    /// Largest radius of the rows, if found pairs have distances, 0 to 10 [default: 10]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10), requires = "truth")]
-    within: Option<u32>,
-    /// Also draw the rows as a figure in this file, which must not exist
-    #[arg(long, value_name = "FILE", requires = "truth")]
-    svg: Option<PathBuf>,
-}
-
-/// The statistics for one threshold or radius.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct RecallRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    threshold: Option<f64>,
-    /// Fraction of the found pairs that are known; `None` if no pairs are found.
-    precision: Option<f64>,
-    /// Fraction of the known pairs that are found; `None` if no pairs are known.
-    recall: Option<f64>,
-    f1: Option<f64>,
-    found: u64,
-    right: u64,
-    #[serde(rename = "true")]
-    known: u64,
-}
 
 /// Fields of `--json`.
 #[derive(Serialize)]
@@ -169,29 +135,6 @@ fn row_of_threshold(
     let is_known = |measured: PairMeasure| measured.resembles(relevant);
     let (found, right, known) = truth.compare(found, is_known, |measured| measured.resembles(threshold));
     RecallRow { threshold: Some(threshold), ..RecallRow::of(found, right, known) }
-}
-
-impl RecallRow {
-    fn of(found: u64, right: u64, known: u64) -> Self {
-        let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
-        // F1 is 2 P R / (P + R). This equivalent form is also defined if P or R is not.
-        let f1 = (found + known > 0).then(|| 2.0 * right as f64 / (found + known) as f64);
-        Self {
-            k: None,
-            threshold: None,
-            precision: share(found),
-            recall: share(known),
-            f1,
-            found,
-            right,
-            known,
-        }
-    }
-
-    /// Returns the threshold or the radius of the row of the table.
-    fn at(&self) -> f64 {
-        self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
-    }
 }
 
 /// Formats the rows as lines of a table.

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
 use serde::Serialize;
 use twindex::Index;
 use twindex_corpus::settings::Near;
 use twindex_corpus::urls::{self, Learned, Rules};
 
-use super::StudyArgs;
+use super::args::StudyArgs;
 use crate::cmd::groups::clusters_of;
 use crate::interrupt::RemovedOnSignal;
 use crate::options::Usage;
@@ -23,27 +22,6 @@ const RULES: ResultKind =
     ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
 /// Maximum length in bytes of a line on standard input. A longer line is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-
-/// Options for URLs.
-#[derive(Args)]
-pub(super) struct UrlArgs {
-    /// Learn which parts of URLs do not change the page, and write rules that remove them
-    ///
-    /// INPUT is the folder that `dedup` made, an index whose keys are URLs, or a table of `groups --as clusters
-    /// --min-size 1`.
-    #[arg(long)]
-    pub(super) urls: bool,
-    /// Print the normal form of each URL on standard input according to these rules, one line for each input line; lines
-    /// that are not URLs are printed unchanged
-    #[arg(long, value_name = "RULES")]
-    pub(super) apply: Option<PathBuf>,
-    /// Minimum number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..), requires = "urls")]
-    min_forms: u16,
-    /// Minimum number of URLs of one page that support a rule for this page alone; 2 or more
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..), requires = "urls")]
-    min_urls: u16,
-}
 
 /// Fields of `--json`.
 #[derive(Serialize)]

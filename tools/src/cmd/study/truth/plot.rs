@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::RecallRow;
+use super::row::RecallRow;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 420.0;
