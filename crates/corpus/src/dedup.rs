@@ -100,7 +100,7 @@ impl Dedup {
 
         let place = JobFolder { folder: folder.path(), journal: None, observer };
         let leaving = (table.as_ref(), spans.as_mut());
-        let report = work(self, &params, documents, &past, leaving, place)?;
+        let report = work(self, &params, documents, &past, leaving, &place)?;
         drop(half_done);
         lost::check()?;
         out.put_in_place(folder.path(), self.results.force)?;
@@ -131,7 +131,7 @@ fn run_resumed(
     let folder = journal.results()?;
 
     let place = JobFolder { folder: &folder, journal: Some(&journal), observer };
-    let report = work(job, params, documents, past, lists, place)?;
+    let report = work(job, params, documents, past, lists, &place)?;
     lost::check()?;
     journal.publish(&folder)?;
     out.put_in_place(&folder, force)?;
@@ -147,7 +147,7 @@ fn work(
     mut documents: Documents,
     past: &EarlierResults,
     (table, mut spans): WeightsAndSpans<'_>,
-    place: JobFolder<'_>,
+    place: &JobFolder<'_>,
 ) -> anyhow::Result<Report> {
     // The list of boilerplate spans is built before, by two passes over the documents.
     let whole = spans.as_ref().and_then(|spans| spans.started()).unwrap_or_else(Stopwatch::start);
@@ -155,9 +155,9 @@ fn work(
 
     let sketcher = sketcher(job, params, (table, spans.as_deref_mut()), place.folder, &mut stages)?;
     let left_out = spans.map(|spans| spans.report());
-    let read = read::read(job, params, &mut documents, past, (&sketcher, left_out), &place, &mut stages)?;
+    let read = read::read(job, params, &mut documents, past, (&sketcher, left_out), place, &mut stages)?;
 
-    let JobFolder { folder, journal, observer } = place;
+    let &JobFolder { folder, journal, observer } = place;
     let limits = JoinLimits { folder, journal, observer, memory: job.resources.memory / 2, watched: None };
     let indexed = read.sketches.as_ref().map(|sketches| Indexed { params, table, sketches });
     let mut decision = decide(job, indexed.as_ref(), &read.corpus, &limits, &mut stages)?;

@@ -14,7 +14,6 @@ use serde::Serialize;
 use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
-use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::compared;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
@@ -22,6 +21,7 @@ use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{
     DocumentSink, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
 };
+use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::text::ExistingParams;
 use twindex_corpus::tsv;
 

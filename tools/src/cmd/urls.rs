@@ -135,8 +135,7 @@ impl UrlsArgs {
             }
             input.to_owned()
         };
-        let options =
-            urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
+        let options = urls::Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(

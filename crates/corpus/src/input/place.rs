@@ -102,50 +102,6 @@ impl fmt::Display for Place {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn position_is_displayed_as_path_with_line_or_record_number() {
-        let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
-        assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
-        assert_eq!(Place::of(Arc::clone(&path), 3, PlaceUnit::Record).to_string(), "a/b.jsonl, record 3");
-        assert_eq!(Place::of(Arc::clone(&path), 4, PlaceUnit::Row).to_string(), "a/b.jsonl, row 4");
-        assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
-    }
-
-    #[test]
-    fn file_is_below_a_folder_only_if_its_key_is_the_end_of_its_path() {
-        let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
-        let place = Place::file(Arc::clone(&path));
-        assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));
-        for key in [&b"in/a/b.txt"[..], b".txt", b"c.txt", b"in/a/b"] {
-            assert!(!place.is_below_a_folder(key));
-        }
-        assert!(!Place::line(path, 3).is_below_a_folder(b"b.txt"));
-    }
-
-    #[test]
-    fn packed_position_unpacks_to_the_original() {
-        let path: Arc<Path> = Arc::from(Path::new("a"));
-        let units = [PlaceUnit::Line, PlaceUnit::Record, PlaceUnit::Row];
-        let places = units.map(|unit| Place::of(Arc::clone(&path), 1 << 60, unit));
-        for place in places.into_iter().chain([Place::file(Arc::clone(&path))]) {
-            let (path, packed) = place.packed();
-            assert_eq!(Place::unpacked(Arc::clone(path), packed), place);
-        }
-    }
-
-    #[test]
-    fn clones_share_their_path() {
-        let place = Place::line(Arc::from(Path::new("corpus.jsonl")), 1);
-        let clone = place.clone();
-        assert!(Arc::ptr_eq(&place.path, &clone.path));
-        assert_eq!(place, clone);
-    }
-}
-
 /// Returns the bytes of a path as the system stores them.
 #[cfg(unix)]
 pub(crate) fn os_bytes(name: &OsStr) -> Vec<u8> {
@@ -250,5 +206,49 @@ pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> Strin
             shown.push(format!("and {more} more"));
             shown.join(", ")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_is_displayed_as_path_with_line_or_record_number() {
+        let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
+        assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
+        assert_eq!(Place::of(Arc::clone(&path), 3, PlaceUnit::Record).to_string(), "a/b.jsonl, record 3");
+        assert_eq!(Place::of(Arc::clone(&path), 4, PlaceUnit::Row).to_string(), "a/b.jsonl, row 4");
+        assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
+    }
+
+    #[test]
+    fn file_is_below_a_folder_only_if_its_key_is_the_end_of_its_path() {
+        let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
+        let place = Place::file(Arc::clone(&path));
+        assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));
+        for key in [&b"in/a/b.txt"[..], b".txt", b"c.txt", b"in/a/b"] {
+            assert!(!place.is_below_a_folder(key));
+        }
+        assert!(!Place::line(path, 3).is_below_a_folder(b"b.txt"));
+    }
+
+    #[test]
+    fn packed_position_unpacks_to_the_original() {
+        let path: Arc<Path> = Arc::from(Path::new("a"));
+        let units = [PlaceUnit::Line, PlaceUnit::Record, PlaceUnit::Row];
+        let places = units.map(|unit| Place::of(Arc::clone(&path), 1 << 60, unit));
+        for place in places.into_iter().chain([Place::file(Arc::clone(&path))]) {
+            let (path, packed) = place.packed();
+            assert_eq!(Place::unpacked(Arc::clone(path), packed), place);
+        }
+    }
+
+    #[test]
+    fn clones_share_their_path() {
+        let place = Place::line(Arc::from(Path::new("corpus.jsonl")), 1);
+        let clone = place.clone();
+        assert!(Arc::ptr_eq(&place.path, &clone.path));
+        assert_eq!(place, clone);
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Writer};
-use twindex_corpus::stream::{self, Admission, AdmitOptions, Admitter, NearDocument, Outcome as Step};
 use twindex_corpus::sketching::{Sketched, refused};
+use twindex_corpus::stream::{self, Admission, AdmitOptions, Admitter, NearDocument, Outcome as Step};
 
 use crate::attached_args::AttachedArgs;
 
@@ -118,8 +118,7 @@ impl<'a> StreamDecider<'a> {
         let document = self.document(one);
         let Some(own) = &mut self.own else { return Ok(None) };
         let value = &*one.attached.deciding().inside;
-        let admitted =
-            stream::Admitted { key: Key::Bytes(&one.key), document, set: one.sketch.set(), value };
+        let admitted = stream::Admitted { key: Key::Bytes(&one.key), document, set: one.sketch.set(), value };
         match own.admit(writer, admitted) {
             Ok(admission) => Ok(Some(admission.into())),
             Err(error) if is_for_memory(&error) => Err(for_memory(own.listed() as u64, error)),

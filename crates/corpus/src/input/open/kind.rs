@@ -179,6 +179,21 @@ fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     }
 }
 
+impl Kind {
+    /// Returns the name of the format for messages.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Jsonl => "JSONL",
+            Self::Csv => "CSV",
+            Self::Tsv => "TSV",
+            Self::Wet => "WET",
+            Self::Warc => "WARC",
+            Self::Parquet => "Parquet",
+            Self::Arc => "ARC",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,20 +216,5 @@ mod tests {
         }
         let long = [b"{\"id\":\"".to_vec(), vec![b'x'; LOOKED_AT]].concat();
         assert_eq!(kind_of(&long[..LOOKED_AT]), Some(Kind::Jsonl));
-    }
-}
-
-impl Kind {
-    /// Returns the name of the format for messages.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Jsonl => "JSONL",
-            Self::Csv => "CSV",
-            Self::Tsv => "TSV",
-            Self::Wet => "WET",
-            Self::Warc => "WARC",
-            Self::Parquet => "Parquet",
-            Self::Arc => "ARC",
-        }
     }
 }

@@ -405,84 +405,6 @@ impl Read for Counting {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn suffix_in_any_case_determines_compression_and_format() {
-        let cases = [
-            ("a.jsonl", None, true),
-            ("a.ndjson.gz", Some(Compression::Gzip), true),
-            ("a.JSON.ZST", Some(Compression::Zstd), true),
-            ("a.txt.gz", Some(Compression::Gzip), false),
-            ("a.gz", Some(Compression::Gzip), false),
-            ("jsonl", None, false),
-            (".gz", None, false),
-            ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
-            ("a.jl.zstd", Some(Compression::Zstd), true),
-            ("a.jsonlines", None, true),
-        ];
-        for (name, compression, jsonl) in cases {
-            assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
-            let kind = crate::input::open::kind::Kind::of_name(Path::new(name));
-            assert_eq!(kind == Some(crate::input::open::kind::Kind::Jsonl), jsonl, "{name}");
-        }
-        assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
-        assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
-    }
-
-    /// Returns a file with a dictionary at its start, uncompressed or compressed, followed by frames.
-    fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
-        let mut all = DICTIONARY_FRAME.to_vec();
-        all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
-        all.extend_from_slice(dictionary);
-        for frame in frames {
-            all.extend_from_slice(frame);
-        }
-        all
-    }
-
-    #[test]
-    fn zstd_is_decoded_with_the_dictionary_before_it() {
-        let samples: Vec<Vec<u8>> = (0..400_u32)
-            .map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes())
-            .collect();
-        let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
-        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
-        let frames: Vec<Vec<u8>> =
-            samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
-        let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-        let wanted = samples[..3].concat();
-        let read = |bytes: Vec<u8>| {
-            let reader = Box::new(Cursor::new(bytes));
-            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
-            let mut all = Vec::new();
-            let mut reader = Reader::open(origin, &Arc::default()).map_err(|problem| problem.to_string())?;
-            reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
-            Ok::<_, String>(all)
-        };
-        assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
-        let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
-        assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
-        // Without the dictionary, the frames cannot be decoded. A skippable frame with other content is ignored.
-        assert!(read(frames.concat()).is_err());
-        let plain = zstd::bulk::compress(b"words", 3).unwrap();
-        assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));
-        let mut long = DICTIONARY_FRAME.to_vec();
-        long.extend_from_slice(&u32::MAX.to_le_bytes());
-        assert!(read([&long[..], b"    "].concat()).unwrap_err().contains("16777216 is the most"));
-        assert!(read(with_dictionary(&dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
-    }
-
-    #[test]
-    fn skippable_frame_is_recognised_as_zstd() {
-        assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
-        assert_eq!(Compression::found(b"P*M"), None);
-        assert_eq!(Compression::found(b""), None);
-    }
-}
-
 /// Returns the name of the unsupported format that these first bytes indicate, and the command that unpacks it.
 pub(crate) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
@@ -596,5 +518,83 @@ impl Window {
         self.end += count;
         self.ended = count == 0;
         Ok(!self.ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffix_in_any_case_determines_compression_and_format() {
+        let cases = [
+            ("a.jsonl", None, true),
+            ("a.ndjson.gz", Some(Compression::Gzip), true),
+            ("a.JSON.ZST", Some(Compression::Zstd), true),
+            ("a.txt.gz", Some(Compression::Gzip), false),
+            ("a.gz", Some(Compression::Gzip), false),
+            ("jsonl", None, false),
+            (".gz", None, false),
+            ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
+            ("a.jl.zstd", Some(Compression::Zstd), true),
+            ("a.jsonlines", None, true),
+        ];
+        for (name, compression, jsonl) in cases {
+            assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
+            let kind = crate::input::open::kind::Kind::of_name(Path::new(name));
+            assert_eq!(kind == Some(crate::input::open::kind::Kind::Jsonl), jsonl, "{name}");
+        }
+        assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
+        assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
+    }
+
+    /// Returns a file with a dictionary at its start, uncompressed or compressed, followed by frames.
+    fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
+        let mut all = DICTIONARY_FRAME.to_vec();
+        all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
+        all.extend_from_slice(dictionary);
+        for frame in frames {
+            all.extend_from_slice(frame);
+        }
+        all
+    }
+
+    #[test]
+    fn zstd_is_decoded_with_the_dictionary_before_it() {
+        let samples: Vec<Vec<u8>> = (0..400_u32)
+            .map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes())
+            .collect();
+        let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
+        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+        let frames: Vec<Vec<u8>> =
+            samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
+        let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+        let wanted = samples[..3].concat();
+        let read = |bytes: Vec<u8>| {
+            let reader = Box::new(Cursor::new(bytes));
+            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+            let mut all = Vec::new();
+            let mut reader = Reader::open(origin, &Arc::default()).map_err(|problem| problem.to_string())?;
+            reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
+            Ok::<_, String>(all)
+        };
+        assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
+        let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
+        assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
+        // Without the dictionary, the frames cannot be decoded. A skippable frame with other content is ignored.
+        assert!(read(frames.concat()).is_err());
+        let plain = zstd::bulk::compress(b"words", 3).unwrap();
+        assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));
+        let mut long = DICTIONARY_FRAME.to_vec();
+        long.extend_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read([&long[..], b"    "].concat()).unwrap_err().contains("16777216 is the most"));
+        assert!(read(with_dictionary(&dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
+    }
+
+    #[test]
+    fn skippable_frame_is_recognised_as_zstd() {
+        assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
+        assert_eq!(Compression::found(b"P*M"), None);
+        assert_eq!(Compression::found(b""), None);
     }
 }

@@ -799,7 +799,7 @@ mod tests {
         static TOLD: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
             // The panic hook is shared by all tests of a process, so this test needs a process of its own.
-            let name = "input::columns::tests::caught_panics_are_silent_and_others_are_printed";
+            let name = "input::parquet::columns::tests::caught_panics_are_silent_and_others_are_printed";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
             let said = String::from_utf8_lossy(&alone.stdout);

@@ -151,6 +151,32 @@ pub(crate) fn push_json(line: &mut Vec<u8>, bytes: &[u8]) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// The treatment of a text with bytes that are invalid in its encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvalidUtf8 {
+    /// [`InvalidUtf8::Replace`] for HTML pages and web archives, [`InvalidUtf8::Error`] for other inputs.
+    #[default]
+    Usual,
+    /// A line or a named file with invalid bytes is a bad record. Files in folders are skipped.
+    Error,
+    /// Each maximal invalid part of a character, and each byte that cannot begin a character, is replaced with U+FFFD.
+    /// Invalid bytes in keys are an error. `dedup` compares such a text only for equality of its bytes.
+    Replace,
+    /// The text is skipped and counted.
+    Skip,
+}
+
+impl InvalidUtf8 {
+    /// Returns the treatment in pages and archives, or in other inputs.
+    pub(crate) fn of(self, is_page_or_archive: bool) -> Self {
+        match self {
+            Self::Usual if is_page_or_archive => Self::Replace,
+            Self::Usual => Self::Error,
+            said => said,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -230,32 +256,6 @@ mod tests {
             push_json(&mut json, &all).unwrap();
             let again: String = serde_json::from_str(&mark_json(&json)).unwrap();
             prop_assert_eq!(again, marked, "a line that is made of bytes says the same");
-        }
-    }
-}
-
-/// The treatment of a text with bytes that are invalid in its encoding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InvalidUtf8 {
-    /// [`InvalidUtf8::Replace`] for HTML pages and web archives, [`InvalidUtf8::Error`] for other inputs.
-    #[default]
-    Usual,
-    /// A line or a named file with invalid bytes is a bad record. Files in folders are skipped.
-    Error,
-    /// Each maximal invalid part of a character, and each byte that cannot begin a character, is replaced with U+FFFD.
-    /// Invalid bytes in keys are an error. `dedup` compares such a text only for equality of its bytes.
-    Replace,
-    /// The text is skipped and counted.
-    Skip,
-}
-
-impl InvalidUtf8 {
-    /// Returns the treatment in pages and archives, or in other inputs.
-    pub(crate) fn of(self, is_page_or_archive: bool) -> Self {
-        match self {
-            Self::Usual if is_page_or_archive => Self::Replace,
-            Self::Usual => Self::Error,
-            said => said,
         }
     }
 }

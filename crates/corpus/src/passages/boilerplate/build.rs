@@ -82,35 +82,6 @@ impl SharedGrams {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filter_finds_all_frequent_grams_and_few_others() {
-        for more_than in [1, 4, 200, 300, u32::MAX] {
-            let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
-            let filter = SharedGrams::new(1 << 12, more_than).unwrap();
-            let times = more_than.min(400);
-            std::thread::scope(|scope| {
-                for part in [times / 2, times - times / 2] {
-                    let filter = &filter;
-                    scope.spawn(move || (0..part).for_each(|_| filter.count(common)));
-                }
-            });
-            filter.count(rare);
-            // Counters saturate at 255, so for thresholds above 254, saturated fingerprints are reported.
-            assert_eq!(filter.is_shared(common), more_than >= 255, "{more_than}");
-            filter.count(common);
-            assert!(filter.is_shared(common), "{more_than}");
-            assert!(!filter.is_shared(rare), "{more_than}");
-        }
-        let min = SharedGrams::new(0, 1).unwrap();
-        (0..64).for_each(|fingerprint| (0..2).for_each(|_| min.count(fingerprint << 58 | fingerprint)));
-        assert!((0..64).all(|fingerprint| min.is_shared(fingerprint << 58 | fingerprint)));
-    }
-}
-
 /// A t-gram, and the number of documents in which it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GramCount {
@@ -284,5 +255,34 @@ impl Builder {
         each_piece(&mut append)?;
         file.sync().map_err(|error| Error::io("sync", path, error))?;
         file.publish(path, false).map_err(|error| Error::io("give its name to", path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_finds_all_frequent_grams_and_few_others() {
+        for more_than in [1, 4, 200, 300, u32::MAX] {
+            let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
+            let filter = SharedGrams::new(1 << 12, more_than).unwrap();
+            let times = more_than.min(400);
+            std::thread::scope(|scope| {
+                for part in [times / 2, times - times / 2] {
+                    let filter = &filter;
+                    scope.spawn(move || (0..part).for_each(|_| filter.count(common)));
+                }
+            });
+            filter.count(rare);
+            // Counters saturate at 255, so for thresholds above 254, saturated fingerprints are reported.
+            assert_eq!(filter.is_shared(common), more_than >= 255, "{more_than}");
+            filter.count(common);
+            assert!(filter.is_shared(common), "{more_than}");
+            assert!(!filter.is_shared(rare), "{more_than}");
+        }
+        let min = SharedGrams::new(0, 1).unwrap();
+        (0..64).for_each(|fingerprint| (0..2).for_each(|_| min.count(fingerprint << 58 | fingerprint)));
+        assert!((0..64).all(|fingerprint| min.is_shared(fingerprint << 58 | fingerprint)));
     }
 }
