@@ -7,7 +7,9 @@ use std::io::Read;
 use crate::input::content::Loss;
 use crate::input::open::reader::zstd_within;
 use crate::input::text::charset::{self, Charset, Decoded};
-use crate::input::text::{html, lossy};
+#[cfg(feature = "html")]
+use crate::input::text::html;
+use crate::input::text::lossy;
 
 /// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;
