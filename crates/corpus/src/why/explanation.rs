@@ -14,7 +14,7 @@ use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::why::word_diff::WordDiff;
 
-/// The answer to a [`Why`].
+/// The answer to a [`Why`](crate::Why).
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The key of the document, escaped as in the tables.
