@@ -90,7 +90,7 @@ pub struct Admitted<'a> {
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
-/// use twindex_corpus::admitting::{AdmitOptions, Admitted, Admitter, Outcome};
+/// use twindex_corpus::stream::{AdmitOptions, Admitted, Admitter, Outcome};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// let params = Params::builder().words(1).minhash(20, 6).sets().marks().build()?;
