@@ -273,12 +273,10 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the parameters of the records.
     pub(crate) fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Returns the key of a row.
     pub(crate) fn key(&self, row: usize) -> Key<'_> {
         self.keys.get(row)
     }
@@ -304,7 +302,6 @@ impl Records {
         &self.bands[row * bands..][..bands]
     }
 
-    /// Returns the packed signature of a row.
     pub(crate) fn signature(&self, row: usize) -> &[u8] {
         let bytes = self.widths().1;
         &self.signatures[row * bytes..][..bytes]

@@ -53,7 +53,6 @@ impl<'a> SpillBudget<'a> {
 pub trait Item: Copy + Ord + Default + 'static {
     /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;
-    /// Returns the key of the item.
     fn key(self) -> u64;
     /// Appends the encoded item to `bytes`.
     fn put(self, bytes: &mut Vec<u8>);
@@ -195,7 +194,6 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         self.spilled() + self.memory.len() as u64
     }
 
-    /// Removes all items.
     pub(super) fn clear(&mut self) {
         self.memory.clear();
         self.spill = None;

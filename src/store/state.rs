@@ -400,7 +400,6 @@ impl LiveView {
         (self.rows, self.live) = (rows.len(), rows.live());
     }
 
-    /// Returns the number of live documents.
     pub(super) fn documents(&self) -> u64 {
         let of_segments = self.segments.iter().zip(&self.deleted);
         of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.logged()

@@ -18,7 +18,6 @@ pub(crate) struct FeatureArgs {
 }
 
 impl FeatureArgs {
-    /// Returns the options as given.
     pub(crate) fn options(self) -> Sharing {
         Sharing { features: self.sharing, bits: self.feature_bits }
     }

@@ -115,7 +115,6 @@ impl<P: Pick> Options<Reading, P> {
         self.features_field.is_some()
     }
 
-    /// Returns the options of the readers.
     pub(crate) fn options(&self) -> Result<InputOptions, Usage> {
         self.settings.options(&Fingerprints::default())
     }

@@ -90,7 +90,6 @@ impl PairFields {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the format of the keys.
     fn keys(&self) -> KeyText {
         KeyText { numbers: self.value("key") == Some(&KeyKind::U64.to_string()) }
     }
@@ -295,7 +294,6 @@ impl PairFiles {
         self.files.iter().find(|file| file.is_forest).map(|file| file.path.as_path())
     }
 
-    /// Returns the number of files.
     pub(crate) fn count(&self) -> u64 {
         self.files.len() as u64
     }

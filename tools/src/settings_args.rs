@@ -141,7 +141,6 @@ impl<S: Settings, P: Pick> Options<S, P> {
     }
 }
 
-/// Returns the option of a setting.
 fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
     let differs = P::DIFFERS.iter().find(|one| one.setting == setting.name);
     let help = differs.map(|one| one.help).filter(|help| !help.is_empty());

@@ -89,7 +89,6 @@ impl SketchFiles {
         Ok(Some(Self { paths: inputs.to_vec(), params }))
     }
 
-    /// Returns the parameters of the files.
     pub(crate) fn params(&self) -> &Params {
         &self.params
     }
@@ -149,7 +148,6 @@ impl SketchFile {
         &self.params
     }
 
-    /// Returns the size of the file in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }

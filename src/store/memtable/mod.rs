@@ -112,7 +112,6 @@ impl Memtable {
         Ok(())
     }
 
-    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let rarity = 2 * self.common.lock().rarity.0.len();
         self.read().memory() + rarity
@@ -225,7 +224,6 @@ impl SetStatistics {
     }
 }
 
-/// Returns the bucket of a fingerprint in a block.
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
@@ -315,7 +313,6 @@ impl Rows {
         self.live
     }
 
-    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
         let deferred =

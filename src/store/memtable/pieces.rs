@@ -193,7 +193,6 @@ impl Pieces {
         records.band_keys(place)
     }
 
-    /// Returns the packed signature of a row.
     pub(in crate::store) fn signature(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.signature(place)

@@ -108,7 +108,6 @@ pub(crate) fn help_template() -> String {
 }
 
 impl Verb {
-    /// Runs the verb and returns the exit code.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Corpus(CorpusVerb::Dedup(dedup)) => dedup.run(),

@@ -393,7 +393,6 @@ impl Record<'_> {
     }
 }
 
-/// Returns the content of a whole file.
 fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Content<'w>, Loss), String> {
     let folder::FileText { shown, lossy, .. } = &whole.text;
     let lost = lossy.as_ref().map(|bytes| (Loss::Bytes, http::identity(lossy::LOSSY, &lossy::mark(bytes))));

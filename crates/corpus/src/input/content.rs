@@ -118,7 +118,6 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the bytes of the line ending.
     pub(crate) fn bytes(self) -> &'static [u8] {
         match self {
             Self::Newline => b"\n",

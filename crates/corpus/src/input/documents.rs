@@ -725,7 +725,6 @@ impl Documents {
         Some(Err(Problem { place, reason }))
     }
 
-    /// Returns the options for reading a whole file.
     fn reading(&self, html: bool) -> folder::FileReadOptions {
         folder::FileReadOptions {
             bytes_max: self.record_bytes_max,

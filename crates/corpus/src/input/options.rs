@@ -242,7 +242,6 @@ impl InputKinds {
         self.have_records() || self.texts
     }
 
-    /// Returns the names of the kinds.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let records = Kind::ALL.into_iter().filter(move |&kind| self.has(kind)).map(Kind::title);
         records.chain(self.texts.then_some("text"))

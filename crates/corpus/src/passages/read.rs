@@ -88,12 +88,10 @@ impl Order {
         Ok(Some(Self { documents, ranks }))
     }
 
-    /// Returns the rank of a document.
     pub(crate) fn rank(&self, document: u32) -> u32 {
         self.ranks[document as usize]
     }
 
-    /// Returns the document with a rank.
     pub(crate) fn document(&self, rank: u32) -> u32 {
         self.documents[rank as usize]
     }

@@ -42,7 +42,6 @@ impl<'a> OutputFolder<'a> {
         &self.path
     }
 
-    /// Returns the parent folder.
     pub(crate) fn parent(&self) -> &Path {
         &self.parent
     }

@@ -139,7 +139,6 @@ pub(crate) fn for_each_row(
     Ok(names)
 }
 
-/// Returns the unescaped key in a field of a row.
 pub(crate) fn unescaped(path: &Path, row: &Row, field: usize) -> anyhow::Result<Vec<u8>> {
     let key = tsv::unescape(&row.fields[field]);
     Ok(key.with_context(|| format!("{}:{}", path.display(), row.line))?.into_owned())

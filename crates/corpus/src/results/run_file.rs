@@ -95,7 +95,6 @@ impl RunFile {
         Ok(run)
     }
 
-    /// Returns the job of the run.
     pub(crate) fn job(&self) -> &Dedup {
         &self.job
     }

@@ -193,7 +193,6 @@ impl NearGroups {
     }
 }
 
-/// Reads a column with one value for each group.
 fn column<T>(input: &mut impl Read, grouped: &Grouped, none: T) -> anyhow::Result<Column<T>>
 where
     T: twindex::sys::column::Value + FromZeros,

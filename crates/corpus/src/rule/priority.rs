@@ -127,7 +127,6 @@ impl Priority {
 }
 
 impl OrderedBy<'_> {
-    /// Returns the rank of a document.
     fn rank(self, grouped: &Grouped, document: u32) -> Rank {
         let is_history = document < self.history;
         let by_size = match self.near {

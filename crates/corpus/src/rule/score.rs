@@ -43,7 +43,6 @@ impl ScoreKind {
         }
     }
 
-    /// Unpacks a score.
     pub(crate) fn unpack(self, packed: u64) -> Score {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {

@@ -50,7 +50,6 @@ pub trait Value: Sized {
     }
 }
 
-/// Returns the text, if it is UTF-8.
 pub(crate) fn utf8(text: &OsStr) -> Result<&str, String> {
     text.to_str().ok_or_else(|| format!("expected UTF-8, found {}", text.display()))
 }

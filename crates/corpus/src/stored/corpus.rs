@@ -71,18 +71,15 @@ impl DroppedDocuments {
         self.keys.len()
     }
 
-    /// Returns the position of the document with this key.
     pub(crate) fn place_of(&self, key: &[u8]) -> Option<Place> {
         let found = self.known.as_ref().and_then(|known| known.find(&self.keys, key));
         found.map(|number| self.places.get(number))
     }
 
-    /// Returns the position of a document.
     pub(crate) fn place(&self, number: u32) -> Place {
         self.places.get(number)
     }
 
-    /// Returns the key of a document.
     pub(crate) fn key(&self, number: u32) -> &[u8] {
         self.keys.get(number)
     }
@@ -364,7 +361,6 @@ impl Corpus {
         Ok(())
     }
 
-    /// Returns the line of a document.
     pub(crate) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
         found(|| self.places.get(document), self.lines.get(document as usize))
     }

@@ -70,7 +70,6 @@ impl InsideValues {
         self.values.sorted(0..self.values.len() as u32, budget, memory)
     }
 
-    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
@@ -313,7 +312,6 @@ impl Grouped {
         &self.groups[self.group_of[document as usize] as usize]
     }
 
-    /// Returns the score of a group against itself.
     pub(crate) fn itself(&self, group: u32, kind: ScoreKind) -> Score {
         kind.itself(self.groups[group as usize].shingles)
     }

@@ -53,7 +53,6 @@ pub(crate) struct SitePages<'u> {
     frame: String,
 }
 
-/// Returns the hash of a value at a position.
 pub(crate) fn hash_of(place: u32, value: &str) -> u128 {
     xxh3_128_with_seed(value.as_bytes(), u64::from(place) + 1)
 }

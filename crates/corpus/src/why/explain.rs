@@ -559,7 +559,6 @@ struct Candidate {
     agrees: Option<bool>,
 }
 
-/// Reads a kept document from a results folder.
 fn read_kept(
     known: &RunDescription,
     (folder, input): (&Path, &InputOptions),

@@ -108,7 +108,6 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Returns the items of a list as words.
 pub(crate) fn listed(items: &[String]) -> Vec<Word<'_>> {
     items.iter().map(|text| Word { text, is_apart: true }).collect()
 }

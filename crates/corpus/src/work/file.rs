@@ -70,7 +70,6 @@ impl<F: Write> Hashed<F> {
         Self { file, hash: FileHash::default() }
     }
 
-    /// Returns the file and the hash of its bytes.
     pub(crate) fn into_parts(self) -> (F, FileHash) {
         (self.file, self.hash)
     }

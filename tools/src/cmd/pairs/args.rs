@@ -391,7 +391,6 @@ impl PairsArgs {
         Documents::check_options(&[&self.texts[..], &self.with_texts].concat(), &self.text_options()?)
     }
 
-    /// Returns the options for reading texts.
     pub(super) fn text_options(&self) -> Result<InputOptions, Usage> {
         self.reading.options_with(&self.fingerprint)
     }

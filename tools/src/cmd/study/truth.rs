@@ -84,7 +84,6 @@ impl TruthArgs {
         }
     }
 
-    /// Returns the found pairs.
     fn found(&self, input: &Path, memory: usize, keys: &mut KeyNumbers) -> anyhow::Result<KnownPairs> {
         if !input.is_dir() {
             return KnownPairs::read(input, keys);

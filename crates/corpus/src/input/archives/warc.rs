@@ -234,7 +234,6 @@ pub(crate) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
     fields.attached.of_header(|name| field(head, name), is_time, String::from_utf8_lossy)
 }
 
-/// Returns the names of the header fields of a record.
 pub(crate) fn field_names(record: &[u8]) -> Vec<Cow<'_, str>> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let lines = head.split(|&byte| byte == b'\n').skip(1);

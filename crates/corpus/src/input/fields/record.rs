@@ -95,7 +95,6 @@ impl Fields {
         self
     }
 
-    /// Returns the option that names the text field.
     pub(crate) fn text_option(&self) -> &'static str {
         match self.fingerprint {
             Some(_) => "--fingerprint-field",

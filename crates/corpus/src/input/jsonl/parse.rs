@@ -387,7 +387,6 @@ where
     }
 }
 
-/// Returns the error for a missing field.
 fn missing(line: &str, name: &str, option: &str) -> LineError {
     LineError::Missing(format!("no field {name:?}; {} (use {option} NAME)", fields_here(line)))
 }
@@ -419,7 +418,6 @@ fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<Stri
     Ok(Some(key))
 }
 
-/// Returns a value as a key, or as a part of a key.
 fn key_part(value: Scalar, field: &str) -> Result<String, String> {
     let found = match value {
         Scalar::String(key) => return Ok(key),

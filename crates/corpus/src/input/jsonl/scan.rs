@@ -30,7 +30,6 @@ pub(crate) enum ScannedValue {
 }
 
 impl ScannedValue {
-    /// Returns the value, given the line and the buffer.
     pub(crate) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
         match self {
             Self::Borrowed { start, end } => &line[start..end],

@@ -136,7 +136,6 @@ impl AnnotationOptions {
         self.notes.fields().iter().copied()
     }
 
-    /// Returns the name of a field with the prefix.
     pub(crate) fn name(&self, field: NoteField) -> String {
         format!("{}{}", self.prefix, field.name())
     }

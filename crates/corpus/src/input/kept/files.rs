@@ -75,7 +75,6 @@ fn begins_with(file: &str, name: &str) -> bool {
 pub(crate) const SUFFIX_OF_KEYS: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
-/// Returns whether this is the name of a key file.
 #[must_use]
 pub(crate) fn is_name_of_keys(file: &str) -> bool {
     file.strip_suffix(SUFFIX_OF_KEYS).is_some_and(is_ours)

@@ -452,7 +452,6 @@ impl Window {
         self.reader.name()
     }
 
-    /// Returns the bytes in the window.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

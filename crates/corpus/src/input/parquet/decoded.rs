@@ -502,7 +502,6 @@ fn date(days: i64) -> Option<NaiveDate> {
     NaiveDate::from_num_days_from_ce_opt(i32::try_from(days).ok()?.checked_add(EPOCH_DAY)?)
 }
 
-/// Returns the number of time units per second.
 fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::MILLIS => 1_000,

@@ -150,7 +150,6 @@ impl RowDialect {
         row
     }
 
-    /// Returns a reader for this dialect.
     pub(crate) fn reader(self) -> Reader {
         let mut builder = ReaderBuilder::new();
         builder.delimiter(self.delimiter).escape(self.escape);

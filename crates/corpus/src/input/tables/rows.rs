@@ -59,7 +59,6 @@ pub struct TableHeader {
 }
 
 impl TableHeader {
-    /// Returns the dialect of the rows.
     pub(crate) fn written(&self) -> RowDialect {
         self.written
     }
@@ -562,7 +561,6 @@ impl TableRows {
     }
 }
 
-/// Returns the number of lines in a row.
 fn lines(row: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
 }

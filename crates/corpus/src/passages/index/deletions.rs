@@ -34,7 +34,6 @@ impl DeletedDocuments {
         self.bits.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// Returns the number of deleted documents.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }

@@ -15,7 +15,6 @@ pub const LIST: &str = "PASSAGES";
 /// File name of the writer's lock.
 pub(crate) const LOCK: &str = "LOCK";
 
-/// Returns the file name of a part.
 pub(crate) fn part_name(number: u64) -> String {
     format!("passages-{number:06}.part")
 }

@@ -99,7 +99,6 @@ pub(crate) struct PartHeader {
 }
 
 impl PartHeader {
-    /// Returns the byte range of a section.
     pub(crate) fn section(&self, section: IndexSection) -> Range<u64> {
         let number = section as usize;
         let start = number.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.ends[before]);

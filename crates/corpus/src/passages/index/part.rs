@@ -165,7 +165,6 @@ impl Part {
         range.end - range.start
     }
 
-    /// Returns the key of a document.
     pub(crate) fn key(&self, document: u32) -> Result<&[u8]> {
         let range = self.ends(IndexSection::KeyEnds, document, self.length(IndexSection::Keys))?;
         self.part(IndexSection::Keys, range)
@@ -401,7 +400,6 @@ impl Postings<'_> {
 pub(crate) struct Hashes<'a>(&'a [u8]);
 
 impl<'a> Hashes<'a> {
-    /// Returns the hashes, encoded.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.0
     }
