@@ -15,7 +15,7 @@ pub(crate) struct RowWork {
     vector: Vec<(u64, i64)>,
 }
 
-/// Returns whether documents are features instead of texts.
+/// Returns whether rows are sets or vectors of the caller's own features, not texts.
 pub(crate) fn takes_features(shingling: &Shingling) -> bool {
     shingling.tokens == Tokens::Features
 }

@@ -128,8 +128,8 @@ impl<T: Record + Copy> Sorted<T> {
     }
 }
 
-/// Merges several sorted outputs, and calls `each` with each record in ascending order. Records that absorb each other are
-/// combined into one. Each output has its own read buffers.
+/// Merges several sorted outputs, and calls `each` with each record in ascending order. Records that
+/// [`absorb`](Record::absorb) combines are passed as one. Each output has its own read buffers.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file, and the errors of `each`.

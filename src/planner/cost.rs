@@ -862,8 +862,8 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Counts the pages of four buckets of 1.5 kB each, of the lookups in table 1, and of the directories. A page has
-        // 4 kB.
+        // If nothing is in memory, a query reads the pages (of 4 kB) of four buckets of 1.5 kB each, of the lookups in table 1,
+        // and of the directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

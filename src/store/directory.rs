@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use super::commit;
+use super::generation;
 use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
@@ -89,9 +89,9 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
     let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
     let named = made
         .and_then(|()| fill(&temporary))
-        .and_then(|manifest| commit::write_manifest(vfs, &temporary, &manifest))
-        .and_then(|current| commit::point(vfs, &temporary, &current, &mut false))
-        .and_then(|()| commit::sync_dir(vfs, &temporary))
+        .and_then(|manifest| generation::write_manifest(vfs, &temporary, &manifest))
+        .and_then(|current| generation::point(vfs, &temporary, &current, &mut false))
+        .and_then(|()| generation::sync_dir(vfs, &temporary))
         .and_then(|()| {
             // On some systems a rename replaces an empty directory that was created meanwhile. No data is lost by this.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
@@ -107,8 +107,8 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         return Err(error);
     }
     // guard: the parent of a new index is synced before it is acknowledged
-    // without it: commit::sync_dir(vfs, parent) -> Ok(())
-    commit::sync_dir(vfs, parent)
+    // without it: generation::sync_dir(vfs, parent) -> Ok(())
+    generation::sync_dir(vfs, parent)
 }
 
 /// Removes a directory that did not become an index, as far as possible. The caller returns the error that stopped the
@@ -153,10 +153,10 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
     }
     let mut pointed = false;
     let filled = fill(path)
-        .and_then(|manifest| commit::write_manifest(vfs, path, &manifest))
-        .and_then(|current| commit::sync_dir(vfs, path).map(|()| current))
-        .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
-        .and_then(|()| commit::sync_dir(vfs, path));
+        .and_then(|manifest| generation::write_manifest(vfs, path, &manifest))
+        .and_then(|current| generation::sync_dir(vfs, path).map(|()| current))
+        .and_then(|current| generation::point(vfs, path, &current, &mut pointed))
+        .and_then(|()| generation::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
         // Returns the original error even if the clean-up fails. Without `CURRENT` the remaining files are not an index, and
         // the next creation refuses the directory.

@@ -9,15 +9,15 @@
 //! Internal modules: `names` builds and parses file names; `state` holds an index as of one commit; `shared` holds the data
 //! that the handles and the writer of an index share; `log` stores batches in log files until their documents are in a
 //! segment, and `memtable` holds the same documents in memory; `part` gives segments and memtables a common interface;
-//! `commit` publishes a new generation in a crash-safe order; `recovery` opens an index, also after a crash.
+//! `generation` publishes a new generation in a crash-safe order; `recovery` opens an index, also after a crash.
 //!
 //! A small batch is appended to the log and added to the memtable; one sync makes it durable. A full memtable is written as
 //! a segment; a large batch is written directly as segments. Segments are merged to keep their number small.
 
-mod commit;
 mod copies;
 mod directory;
 mod document;
+mod generation;
 pub mod groups;
 pub mod idf;
 pub mod index;

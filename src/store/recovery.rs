@@ -17,8 +17,8 @@
 //!    ([`rewrite_tail`]). It first copies to it the batches of the last log that are not known to be durable, because they
 //!    may exist only in the page cache. The manifest records the durable length of the last log. Nothing is appended to that
 //!    log, because a record after a torn one would be lost.
-//! 6. The manifest that names the new log is published (`store::commit`). If a crash occurs before that, the files of step 2
-//!    still exist, and recovery begins again from the same state.
+//! 6. The manifest that names the new log is published (`store::generation`). If a crash occurs before that, the files of
+//!    step 2 still exist, and recovery begins again from the same state.
 //!
 //! Until step 5, opening changes no byte of a file that the manifest names. So after a crash at any point of a recovery, the
 //! next recovery does the same again.
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::commit;
+use super::generation;
 use super::log::{self, OpenLog, Position};
 use super::names::{self, FileKind};
 use super::state::{LiveView, State, open_segment, read_whole};
@@ -360,7 +360,7 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
-        let _ = commit::sweep(vfs, dir, manifest, before.as_ref(), &[]); // the next sweep tries again
+        let _ = generation::sweep(vfs, dir, manifest, before.as_ref(), &[]); // the next sweep tries again
     }
 }
 

@@ -9,7 +9,7 @@ use super::document::Document;
 use super::log::{self, Position};
 use super::names::{self, FileKind};
 use super::state::State;
-use super::{commit, directory, idf};
+use super::{directory, generation, idf};
 use crate::error::{Error, Result, corrupt};
 use crate::format::log::Operation;
 use crate::format::manifest::Manifest;
@@ -184,7 +184,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     match named {
         Ok(documents) => {
             salvaged.documents = documents;
-            commit::sync_dir(&**vfs, parent)?;
+            generation::sync_dir(&**vfs, parent)?;
             Ok(salvaged)
         }
         Err(error) => {

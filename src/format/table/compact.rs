@@ -794,7 +794,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the words of the stream before word `word`, and the samples between them.
+    /// Writes the words of the stream up to, but not including, word number `word`, each followed by its sample if it has one.
     #[inline(always)]
     fn words_up_to(&mut self, word: u64) -> Result<()> {
         while self.words < word {

@@ -13,7 +13,7 @@ use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
 use crate::store::log::OpenLog;
 use crate::store::state::State;
-use crate::store::{commit, names, recovery};
+use crate::store::{generation, names, recovery};
 use crate::trace::span;
 
 /// Maximum number of bytes of [`Durability::None`] commits that are held in memory.
@@ -298,22 +298,22 @@ impl Writer {
         }
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        let current = commit::write_manifest(vfs, dir, &self.next)?;
+        let current = generation::write_manifest(vfs, dir, &self.next)?;
         let settles = what.acknowledges() || begins || self.owed == PendingSync::Sync;
         // Before the directory has its final name, no reader opens it, so one sync after `CURRENT` is written is enough.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == DirectoryName::Named || !settles {
-            commit::sync_dir(vfs, dir)?;
+            generation::sync_dir(vfs, dir)?;
         }
         self.pointer = Pointer::MayBeLost;
-        let pointer = commit::write_current(vfs, dir, &current)?;
+        let pointer = generation::write_current(vfs, dir, &current)?;
         self.life = Life::InDoubt;
         // guard: files are removed after the generation without them is published
-        // without it: commit::sweep(vfs, dir, &self.next, None, &[]);
-        commit::replace_current(dir, pointer)?;
+        // without it: generation::sweep(vfs, dir, &self.next, None, &[]);
+        generation::replace_current(dir, pointer)?;
         // guard: the directory is synced before files that have expired are removed
         if settles {
-            commit::sync_dir(vfs, dir)?;
+            generation::sync_dir(vfs, dir)?;
             self.pointer = Pointer::Durable;
         }
         self.life = Life::Sound;
@@ -363,16 +363,16 @@ impl Writer {
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
+        let Ok(garbage) = generation::garbage(vfs, dir, &self.next, kept, &busy) else { return };
         // A file without a number, or with a number that is not assigned yet, may be created again under the same name, so
         // it is removed now.
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
-            |file: &commit::Garbage| self.options.background && file.length >= LARGE && file.is_numbered;
+            |file: &generation::Garbage| self.options.background && file.length >= LARGE && file.is_numbered;
         let (large, small): (Vec<_>, Vec<_>) = garbage.into_iter().partition(waits);
         // guard: each commit removes what it does not need
-        commit::remove(vfs, &small);
+        generation::remove(vfs, &small);
         let frees_memory = before.view.frozen.is_some() && self.view.frozen.is_none();
         if large.is_empty() && !(frees_memory && self.options.background) {
             return;

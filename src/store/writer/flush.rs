@@ -36,7 +36,7 @@ const LOOKED_EVERY: u32 = 1024;
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
-    /// Returns whether the memtable has at least `times` times the rows or bytes at which it is flushed.
+    /// Returns whether the memtable has reached `times` times its limit of rows or of bytes.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let rows = self.view.table.read().len();

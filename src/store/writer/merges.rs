@@ -13,7 +13,7 @@ use crate::segment::merge::{self, MergeInput};
 use crate::segment::spilled::SpillBudget;
 use crate::store::merge_plan::{self, Size};
 use crate::store::merging::{DocumentSource, FinishedMerge, MergeWork};
-use crate::store::{commit, names};
+use crate::store::{generation, names};
 use crate::trace::event;
 
 impl Writer {
@@ -309,9 +309,9 @@ impl Writer {
         // after a crash.
         // guard: the directory is synced before a new writer collects garbage
         if self.pointer == Pointer::MayBeLost {
-            commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
+            generation::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
             self.pointer = Pointer::Durable;
         }
-        commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None, &[])
+        generation::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None, &[])
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::store::commit;
+use crate::store::generation;
 use crate::store::state::State;
 use crate::sync;
 use crate::sys::Vfs;
@@ -29,12 +29,16 @@ pub(super) struct Sweeping {
 impl Sweeping {
     /// Starts a thread that removes `large` and drops `before`. Returns `None` if no thread can be started: the files are
     /// then kept until the next sweep.
-    pub(super) fn begin(vfs: Arc<dyn Vfs>, large: Vec<commit::Garbage>, before: Arc<State>) -> Option<Self> {
+    pub(super) fn begin(
+        vfs: Arc<dyn Vfs>,
+        large: Vec<generation::Garbage>,
+        before: Arc<State>,
+    ) -> Option<Self> {
         let (done, stop) = (Arc::new(sync::AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let work = {
             let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
             move || {
-                commit::remove(&*vfs, &large);
+                generation::remove(&*vfs, &large);
                 // The thread that drops the last reference to a state frees its memory. Waits until this thread has the last
                 // reference, so that no query has to free the memory.
                 let mut looks = 0;

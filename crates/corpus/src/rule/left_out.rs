@@ -197,7 +197,8 @@ fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     params.shingling.boilerplate.and_then(|_| count::of_index(index))
 }
 
-/// Returns the sketcher of a results folder whose parameters refer to a boilerplate list, and to `table` if there is one.
+/// Creates the sketcher of the results folder `out`. `params` name a boilerplate list, which is read from `out`; `table` is the
+/// IDF table that they name, if any.
 pub(crate) fn sketcher_of_results(
     out: &Path,
     params: &Params,

@@ -46,8 +46,8 @@ settings! {
         skip_bad: u64 = 0, "N";
         /// Encoding of texts: a label such as gbk, or auto
         ///
-        /// A label of the Encoding standard. `auto` uses a byte order mark, the page's own declaration, or a guess from the bytes. [default: UTF-8; for
-        /// HTML, auto]
+        /// Labels are those of the Encoding standard. `auto` takes a byte order mark, the page's own declaration, or else a
+        /// guess from the bytes. [default: UTF-8; for HTML, auto]
         encoding: Option<Charset> = None, "LABEL";
         /// What to do with invalid bytes: error, replace or skip
         ///

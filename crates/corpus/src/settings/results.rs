@@ -15,11 +15,11 @@ settings! {
         ///
         /// Without --resume, also removes the journal of an interrupted run.
         force: bool = false, "";
-        /// Keep a journal, so that the same command can continue
+        /// Keep a journal, so that the same command can continue a killed run
         ///
         /// The journal is the folder `.OUT.twindex-resume`. Documents are not sketched again, and finished stages are not
-        /// repeated; results are the same, byte for byte. --memory, --threads and --skip-bad may differ. Not with
-        /// standard input.
+        /// repeated; results are the same, byte for byte. --memory, --threads and --skip-bad may differ.
+        /// Standard input is refused.
         resume: bool = false, "";
         /// Which documents OUT/index contains: kept, all or none
         ///

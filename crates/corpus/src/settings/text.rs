@@ -88,7 +88,6 @@ pub enum StopList {
     Words {
         /// The name of the list in messages.
         name: &'static str,
-        /// The entries of the list.
         words: Vec<&'static str>,
     },
     /// A UTF-8 file of stop words, one per line.

@@ -8,7 +8,7 @@ use crate::error::InvalidOptions;
 /// Number of bits in Broder's small features.
 const BYTE: u32 = 8;
 
-/// The condition under which two documents are candidates: the features in which they must agree.
+/// The condition under which two documents are candidates: how many features must agree, and in how many bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
     /// The smallest number of features, or bands, that must agree. Broder's rule for the preset `broder-84` is 2 of 6.

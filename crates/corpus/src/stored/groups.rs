@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::rule::score::{Score, ScoreKind};
 use crate::stored::keys::{DocumentKeys, KnownKeys};
 
-/// The distinct values of the field.
+/// The distinct values of the field of `--inside`, each with a number.
 pub(crate) struct InsideValues {
     values: DocumentKeys,
     known: KnownKeys,

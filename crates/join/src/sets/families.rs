@@ -82,7 +82,8 @@ struct DifferenceRange {
 pub struct Difference {
     set: u32,
     reference: u32,
-    /// The lacking and the new elements; `None` if there are too many to store.
+    /// The elements of the reference that the set lacks, and those of the set that the reference lacks; `None` if there are too
+    /// many to store.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
 

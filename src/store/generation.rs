@@ -1,4 +1,4 @@
-//! Publishes a generation, that is, makes it the current one. The steps are:
+//! Publishes a generation, that is, makes it the current one. `writer/commits.rs` takes these steps:
 //!
 //! 1. Segments, and for a new index its IDF table, are written and synced under temporary names, then renamed (before
 //!    the functions of this module are called).
