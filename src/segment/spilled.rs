@@ -53,6 +53,7 @@ impl<'a> SpillBudget<'a> {
 pub trait Item: Copy + Ord + Default + 'static {
     /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;
+    /// Returns the key by which items are sorted.
     fn key(self) -> u64;
     /// Appends the encoded item to `bytes`.
     fn put(self, bytes: &mut Vec<u8>);

@@ -126,7 +126,7 @@ impl PassageQuery {
         let answer = index.find(hashed, work, Limits { documents: self.limit, places })?;
         let shared = answer.documents.into_iter().map(|one| {
             let key = index.key(one.document)?.to_vec();
-            Ok(SharedDocument { key, words: one.words, matches: one.matches })
+            Ok(SharedDocument { key, words: one.words, matches: one.runs })
         });
         Ok(PassageAnswer {
             key: key.to_vec(),

@@ -88,6 +88,7 @@ pub enum StopList {
     Words {
         /// The name of the list in messages.
         name: &'static str,
+        /// The stop words, one token each.
         words: Vec<&'static str>,
     },
     /// A UTF-8 file of stop words, one per line.

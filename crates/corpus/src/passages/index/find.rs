@@ -34,7 +34,7 @@ pub struct Matches {
     /// Number of units of the text that are in at least one of the runs.
     pub words: u32,
     /// The runs, in the order of the text. They may overlap.
-    pub matches: Vec<Match>,
+    pub runs: Vec<Match>,
 }
 
 /// The documents that share runs with a text.
@@ -276,7 +276,7 @@ impl PassageIndex {
             });
         }
         matches.sort_unstable();
-        Ok(Matches { document, words, matches })
+        Ok(Matches { document, words, runs: matches })
     }
 
     /// Like [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram

@@ -46,7 +46,7 @@ fn by_key(index: &PassageIndex, text: &str) -> (Vec<String>, u32, u64) {
     let answer = find(index, text, Limits::NONE);
     let shown = answer.documents.iter().map(|one| {
         let key = String::from_utf8(index.key(one.document).unwrap().to_vec()).unwrap();
-        format!("{key} {} {:?}", one.words, one.matches)
+        format!("{key} {} {:?}", one.words, one.runs)
     });
     (shown.collect(), answer.words_found, answer.documents_found)
 }

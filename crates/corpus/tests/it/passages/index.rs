@@ -108,7 +108,7 @@ proptest! {
         let answer = ask(&index, &question).unwrap();
         let mut found = vec![BTreeSet::new(); texts.len()];
         for one in &answer.documents {
-            found[one.document as usize] = one.matches.iter().map(|one| {
+            found[one.document as usize] = one.runs.iter().map(|one| {
                 let places = [one.start, one.end, one.document_start, one.document_end].map(|at| at as usize);
                 (places[0], places[1], places[2], places[3], one.words as usize)
             }).collect();
