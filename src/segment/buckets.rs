@@ -111,8 +111,8 @@ impl Segment {
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
-        // The compared bits of the tag, which is the part of a key that its entry stores. Not used if the directory prefix
-        // already covers all `bits`.
+        // The compared bits of the tag, which is the part of a key that its entry stores. Unused if the directory
+        // prefix already covers all `bits`.
         let tag = u64::from(layout.tag(key)) >> shift;
         for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
@@ -276,8 +276,8 @@ impl Segment {
     }
 }
 
-/// Returns the index in a bucket of the first entry for whose tag `before` returns false, or the number of entries if there
-/// is none. The tag is the part of a key that its entry stores. Uses binary search, because entries ascend by tag.
+/// Returns the index in a bucket of the first entry whose tag fails `before`, or the number of entries if there is
+/// none. The tag is the part of a key that its entry stores. Uses binary search, because entries ascend by tag.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {

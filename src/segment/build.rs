@@ -60,7 +60,7 @@ impl BuiltSegment {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Names the file. Fails if a file with this name exists.
+    /// Gives the file the name `path`. Fails if a file with this name exists.
     ///
     /// # Errors
     /// Errors of the operating system. The name becomes durable only when the directory is synced.

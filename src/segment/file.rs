@@ -171,7 +171,7 @@ impl<'a> SectionReader<'a> {
         Self { section, ..self }
     }
 
-    /// Returns true while the pages of the tables are not all known to be checked.
+    /// Returns true while some pages of the tables may be unchecked.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()

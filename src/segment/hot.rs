@@ -1,5 +1,5 @@
-//! Searches hot buckets with their nested tables. Searching a bucket of a million entries then costs little more than
-//! searching a normal bucket.
+//! Searches hot buckets, which have far more rows than an average bucket, with their nested tables. Searching a bucket
+//! of a million rows then costs little more than searching a normal bucket.
 
 use super::file::SectionReader;
 use super::output::SegmentOutput;
@@ -83,7 +83,7 @@ impl Kernel for NestedSearch<'_, '_> {
                                 format!("{fingerprint:016x}"),
                             )));
                         }
-                        // A match that an earlier nested table also finds has already been reported.
+                        // Skip a match that an earlier nested table has already reported.
                         let found_before = (0..j).any(|earlier| {
                             let differs = leads(earlier, hot.rest.nested(earlier, difference));
                             radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
@@ -106,7 +106,7 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-/// The prefixes of the hot buckets, each with the key and the rank of each of its fingerprints.
+/// The hot buckets: the prefix of each bucket, and the (key, rank) pairs of its fingerprints.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
 /// Returns the hot buckets of a table. `fingerprints` must be in the order of their ranks, and is iterated twice. Uses 4

@@ -421,8 +421,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(count)
     }
 
-    /// Returns the fingerprints with their new ordinals, in ascending order. They are read lazily if all maps are in memory,
-    /// otherwise they are stored as runs first.
+    /// Returns the fingerprints with their new ordinals, in ascending order. Reads them lazily if every input permits
+    /// it (see [`listed`](Self::listed)). Otherwise stores them as runs first.
     fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
@@ -432,7 +432,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
     }
 
-    /// Returns a run that reads an input lazily, or `None` if this is not possible.
+    /// Returns a run that reads an input lazily. `None` if the table is not in planes, the map is not in memory, or the
+    /// posting lists exceed the budget.
     fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
             return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
@@ -461,7 +462,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns runs that read the keys of table 1 lazily, one for each input. Fails if this is not possible.
+    /// Returns lazy runs of the keys of table 1, one for each input. Fails if an input drops documents or has a table 1
+    /// that is not in planes.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -513,7 +515,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                 ranked += u64::from(rank.is_some());
                 Ok(())
             })?;
-            // A document has one rank, so exactly one list contains it.
+            // Each document with a rank must be in exactly one list.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
@@ -822,8 +824,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document has one rank, and only the list of that rank may contain it. So if the numbers are equal,
-                    // every document with a rank is listed.
+                    // A document can be only in the list of its rank. So if both numbers are equal, every document with
+                    // a rank is in a list.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());
@@ -832,7 +834,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Handle fingerprints with a single document each, up to the first one with a list or with damaged data.
+            // Handle fingerprints with one document each, until a fingerprint has a posting list or its data is
+            // damaged.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());

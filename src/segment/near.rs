@@ -1,6 +1,4 @@
-//! Searches for fingerprints within a Hamming radius, and for the documents that have them.
-//!
-//! The search itself is implemented in `segment::probe`.
+//! Searches for fingerprints within a Hamming radius (see `segment::probe`), and for the documents that have them.
 
 use std::ops::ControlFlow;
 
@@ -24,8 +22,9 @@ pub fn check_radius(within: u32) -> Result<()> {
 }
 
 impl Segment {
-    /// Calls `hit` once with each distinct fingerprint within `within` bits of `query`, in no particular order. Finds all of
-    /// them unless the table design is a free one. Finds none if the index stores no fingerprints.
+    /// Calls `hit` once with each distinct fingerprint within `within` bits of `query`, in no particular order. Free
+    /// table designs may miss fingerprints; all other designs are exact. Finds none if the index stores no
+    /// fingerprints.
     ///
     /// Takes [`Design::probes`](crate::design::Design::probes) lookups. Each is followed by a scan of about n / 2^b entries,
     /// where b is the number of bits in the prefix of a probe.
@@ -147,7 +146,8 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // As in `search_documents`: a document is in one list only, so the lists overlap.
+            // A document is in at most one list. So if the lists have more entries than the segment has documents, they
+            // overlap.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }

@@ -72,7 +72,7 @@ pub struct Segment {
     pub(super) features: OnceLock<FeatureColumn>,
     /// The priority of each document; computed at its first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// The sum of the arguments of all calls of [`prepare_priorities`](Self::prepare_priorities).
+    /// The number of reads announced to [`prepare_priorities`](Self::prepare_priorities) so far.
     pub(super) priority_reads: AtomicU64,
     /// The documents of long buckets, ordered by priority.
     pub(super) ordered: Mutex<HeldOrders>,

@@ -14,8 +14,8 @@ use crate::format::postings::{self, Posting};
 
 /// Minimum number of documents of a bucket whose order is cached.
 const LONG: usize = 32;
-/// Once the number of priorities read reaches the number of documents divided by this, the priorities of all documents are
-/// cached.
+/// All priorities are cached once the number of priorities read reaches the number of documents divided by this
+/// constant.
 const READS: u64 = 8;
 /// Minimum number of priorities that are read one by one before all of them are cached.
 const READS_MIN: u64 = 4096;
@@ -45,7 +45,7 @@ impl Segment {
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
         self.check_map()?;
-        // If another thread has stored the same order first, this replaces it.
+        // This replaces an equal order if another thread has stored one in the meantime.
         self.ordered.lock().add(bucket, &sorted, self.documents());
         Ok(Some(sorted))
     }

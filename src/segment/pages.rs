@@ -48,7 +48,7 @@ pub(super) enum PageError {
     Failed(io::Error),
 }
 
-/// Returns the error for a guarded map with pages that are or were unreadable.
+/// Returns the error for a guarded map in which a page was unreadable.
 pub(super) fn lost() -> io::Error {
     io::Error::other(
         "a page of the map cannot be read: the file was cut short, or its disk failed; open the index again",

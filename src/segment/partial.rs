@@ -171,7 +171,7 @@ impl<T: PartRemainder> Distributed<T> {
                 sorted[*place as usize] = row;
                 *place += 1;
             }
-            // Most parts are sorted. Counting without branches lets the compiler compare several rows at once.
+            // Most parts are sorted. Counting descents without branches lets the compiler compare several rows at once.
             let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
             if pairs.filter(|(row, next)| row > next).count() > 0 {
                 let mut start = 0;

@@ -42,9 +42,8 @@ const GRAIN: usize = 16;
 /// Minimum number of queries for which the queries are sorted by prefix before each table is probed. Consecutive queries
 /// then read the same bucket or the same pages. For fewer queries, sorting costs more than it saves.
 const MANY: usize = 1 << 10;
-/// Maximum number of queries that are sorted together. One batch of a million queries is slower than four batches of a
-/// quarter million: with 1 M and 10 M fingerprints, a query takes 263..323 and 499..551 ns in the large batch, and 188..215
-/// and 409..463 ns in the small ones.
+/// Maximum number of queries that are sorted together. Larger batches are slower: one batch of a million queries takes
+/// longer than four batches of a quarter million.
 const ORDERED_MAX: usize = 1 << 18;
 /// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
 /// so that small tables are tested with sorted queries, too.
@@ -553,7 +552,7 @@ impl<'a> TableSearch<'a, '_> {
         }
     }
 
-    /// Stage 1 for the next probes with the indices `places`. Indices past the last probe are ignored.
+    /// Runs stage 1 for the next probes with the indices `places`. Ignores indices past the last probe.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -573,8 +572,9 @@ impl<'a> TableSearch<'a, '_> {
                 let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
-            // A bucket has at most as many rows as the table. If the directory of a partial table has fewer bits than a
-            // prefix, several probes read the same bucket.
+            // The buckets of a query in a table are disjoint, so together they have at most as many rows as the table.
+            // But if the directory of a partial table has fewer bits than a prefix, several probes read the same
+            // bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, max) {
                 let table = &tables.all[step.table as usize];
@@ -610,7 +610,7 @@ impl<'a> TableSearch<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 if some tables have unfiltered buckets.
+    /// Runs stage 2 for a plan in which some buckets are not filtered.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -628,7 +628,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for filtered buckets.
+    /// Runs stage 2 for filtered buckets.
     #[inline(always)]
     fn filter(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
         let SearchScratch { probes, survivors, .. } = &mut *self.scratch;
@@ -684,7 +684,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for the unfiltered buckets of one table, one after the other.
+    /// Runs stage 2 for the unfiltered buckets of one table, one after the other.
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -725,8 +725,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table is a hit.
-    /// For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
+    /// Runs stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table
+    /// is a hit. For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
@@ -760,7 +760,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stages 4 and 5: follows pointers into table 1 and searches their buckets.
+    /// Runs stages 4 and 5: follows pointers into table 1 and searches their buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
         // If a pointer has as many bits as a prefix of table 1, it is such a prefix, and the raw layout finds its bucket.
@@ -781,7 +781,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Stage 4: looks up the rows of the buckets to which the pointers refer.
+    /// Runs stage 4: looks up the rows of the buckets to which the pointers refer.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -827,7 +827,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5: compares the rows of the followed buckets that passed the filter with the query.
+    /// Runs stage 5: compares the rows of the followed buckets that passed the filter with the query.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -903,8 +903,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 if there is no raw layout for the followed buckets, or if the radius is large: scans the buckets one after
-    /// the other.
+    /// Runs stage 5 if there is no raw layout for the followed buckets or if the radius is large: scans the buckets one
+    /// after the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);

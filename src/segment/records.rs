@@ -42,7 +42,7 @@ pub(super) enum RowKind {
     Sketched,
     /// A document without tokens, and so without a sketch.
     Empty,
-    /// A delete. It is not written to the segment, but it hides older records of its key.
+    /// A delete. It is not written to the segment, but it hides older records with its key.
     Deleted,
 }
 
@@ -307,7 +307,7 @@ impl Records {
         &self.signatures[row * bytes..][..bytes]
     }
 
-    /// Appends the values of the bottom (0) or modular (1) sample of a row to `out`.
+    /// Appends the hashes in the bottom sample (`of` is 0) or the modular sample (1) of a row to `out`.
     pub(crate) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         if let Some(column) = &self.samples[of] {
             out.extend(samples::decode(column.get(row)));
@@ -397,7 +397,7 @@ impl Records {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Rows break ties, so the last row of a key comes after its other rows.
+        // Equal keys are ordered by row, so the last row of a key comes last.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {

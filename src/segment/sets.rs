@@ -1,15 +1,15 @@
 //! Sets of shingle hashes: finds the documents of a segment whose set may be near a given set, and writes the sections for
 //! this search.
 //!
-//! An element of a set is a 64-bit shingle hash. Its tag is its upper 32 bits. The section `common` lists the common tags,
-//! which are determined in two passes over all sets. The first pass counts tags in two tables of `2^k` counters. The index
-//! into the first table is the first k bits of the tag, and the index into the second is the first k bits of the tag times
-//! 0x9e3779b1. k is the smallest number from 1 to 18 for which a table has at least as many counters as all sets together
-//! have elements, or 18 if there is none. The smaller of a tag's two counters is its count. It is at least the number of
-//! documents that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags whose count is
-//! at least 32 and at least the number of elements of all sets divided by `2^16`. It selects at most 2^17 tags: the first
-//! ones in the order of documents and elements. The class of a tag is the number of bits of its count. A segment of fewer
-//! than 32 documents has no common tags.
+//! An element of a set is a 64-bit shingle hash. Its tag is its upper 32 bits. The section `common` lists the common
+//! tags, which are found in two passes over all sets. The first pass estimates how many documents have each tag, with a
+//! count-min sketch (Cormode and Muthukrishnan 2005): two tables of `2^k` counters, of which a tag's smaller counter is
+//! its count. The index into the first table is the first k bits of the tag, and the index into the second is the first
+//! k bits of the tag times 0x9e3779b1. k is the smallest number from 1 to 18 for which a table has at least one counter
+//! per set element, or 18 if there is none. The second pass selects the tags whose count is at least 32 and at least
+//! the number of elements of all sets divided by `2^16`. It selects at most 2^17 tags: the first ones in the order of
+//! documents and elements. The class of a tag is the number of bits of its count. A segment of fewer than 32 documents
+//! has no common tags.
 
 use std::collections::BTreeMap;
 
@@ -77,8 +77,9 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // Count in tables of 2^18 counters. If 2^k counters suffice, adjacent counters are summed afterwards: the first k
-        // bits of an index are the index into the smaller table.
+        // The number of elements is not known yet, so count in tables of 2^18 counters. If `2^k` counters suffice,
+        // adjacent counters are summed after the pass, because an index into the smaller table is the first k bits of
+        // an index.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -103,7 +104,7 @@ impl CommonTags {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
-                // For most tags, at least one of the two counters is below the minimum.
+                // Skip most tags early: at least one of their two counters is below the minimum.
                 if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
                     continue;
                 }
@@ -141,7 +142,7 @@ impl CommonTags {
     }
 }
 
-/// Returns the near relation of an index with sets. `None` if the parameters have no sets or no threshold.
+/// Returns the resemblance at which two sets are near. `None` if the parameters have no sets or no threshold.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
@@ -184,9 +185,9 @@ impl Segment {
     /// bits of a shingle hash) in common with the prefix of `set`, and is passed once for each such tag. The arguments of
     /// `each` are the ordinal of the candidate and the position of the tag.
     ///
-    /// No near document without a mark is missed. If `marked` is true, no near document with a mark is missed either. Other
-    /// documents may be passed, too: documents that are not near, deleted documents and, even if `marked` is false, a marked
-    /// document if its inverted tag happens to equal a tag of the prefix. Passes no document if the index stores no sets.
+    /// A mark says that a document is a duplicate. Reports every near document without a mark and, if `marked` is true,
+    /// every near document with a mark. May also report documents that are not near, deleted documents, and marked
+    /// documents whose inverted tag equals a tag of the prefix. Reports nothing if the index stores no sets.
     ///
     /// The position is the index of the tag in the prefix of `set`, from 0, for
     /// [`fewest_missing`](crate::format::prefixes::fewest_missing). It is always 0 if `marked` is true and the index stores
@@ -225,8 +226,8 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // If keys of both kinds are looked up, the inverted tag of a marked document may equal the tag of an unmarked one.
-        // So a match does not determine the position of a tag, and position 0 is reported.
+        // An inverted tag of a marked document may equal a tag of an unmarked one. So if both kinds of keys are looked
+        // up, a match does not determine the position of a tag, and position 0 is reported.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))

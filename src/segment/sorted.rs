@@ -431,7 +431,8 @@ struct MergeHead<R, T> {
 
 /// An ascending run that is read piece by piece.
 pub(super) trait SortedRun<T> {
-    /// Appends at most `max` items, or slightly more if some must not be separated. Appends none only at the end of the run.
+    /// Appends at most `max` items, or more if the last fingerprint has a long posting list. Appends none only at the
+    /// end.
     fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 

@@ -57,8 +57,8 @@ impl RawLayout {
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
-        // If the page of the entry has not been checked, `both` is 1, so that `start` is above `end` and this branch is
-        // taken.
+        // If the page of the entry has not been checked, `both` is 1. Then `start` is 1 and `end` is 0, so this branch
+        // is taken.
         if start > end || u64::from(end) > max {
             return self.checked_rows(at, prefix, max);
         }
@@ -73,7 +73,7 @@ impl RawLayout {
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
             twindex_kernel::prefetch(at.whole, line);
-            // All prefetches after the first one are at the start of a cache line.
+            // Continue at the start of the next cache line.
             line = (line | (CACHE_LINE - 1)) + 1;
         }
     }
@@ -149,7 +149,7 @@ pub(super) struct OpenTable {
     pub(super) order: BitOrder,
     /// The bit order of the table's entries if the table is partial, otherwise `None`.
     pub(super) entry_order: Option<BitOrder>,
-    /// Whether no bit of an entry's pointer is among the leading bits of the table.
+    /// Whether the pointer bits of an entry are disjoint from the leading bits of the table.
     pub(super) pointer_apart: bool,
     /// The number of bits in the prefix of a probe.
     pub(super) bits: u32,
@@ -398,7 +398,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
 
 /// Sorts the values that [`value_of`] computed for ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // Except for the leading bits of the directory, keys and entries are mostly in the order of the fingerprints.
+    // The values are mostly in the order of the fingerprints, except for their leading bits.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),

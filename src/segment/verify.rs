@@ -210,8 +210,8 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // Several codecs encode a few fingerprints in the same bytes, so compare the codec with the codec that the
-        // parameters name.
+        // Several codecs encode a few fingerprints in the same bytes, so also compare the name of the codec with the
+        // name in the parameters.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
