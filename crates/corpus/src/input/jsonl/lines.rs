@@ -53,7 +53,7 @@ impl JsonLines {
         lines.reader.is_stream() && !there && !lines.ended
     }
 
-    /// Returns the next line, for [`parse`], or its error, with its number; `None` at the end. Skips blank lines.
+    /// Returns the number of the next line, and the line or its error; `None` at the end. Skips blank lines.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl JsonLines {
     }
 }
 
-/// The lines of a stream. Uses at most the memory of the longest allowed line and one chunk.
+/// The lines of a stream. The buffer holds at most one line of maximum length and one chunk.
 struct Lines {
     reader: Reader,
     /// Number of bytes of the stream before the start of the buffer.
@@ -175,7 +175,7 @@ impl Lines {
     }
 }
 
-/// The lines of a table, which may be compressed, with their numbers. Skips blank lines.
+/// Reads the lines of a text table, which may be compressed, with their numbers. Skips blank lines.
 pub struct TableLines(JsonLines);
 
 impl TableLines {

@@ -1,4 +1,4 @@
-//! Finds values in a JSON object by paths, level by level. Each value is parsed once.
+//! Finds the values of field paths in a JSON object, one level of nesting at a time.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::input::fields::names::{FieldPath, Selection};
 /// The values of the fields of a selection; `None` for a missing field.
 pub(crate) type Selected<'l> = Vec<Option<&'l RawValue>>;
 
-/// Returns the values that the two selections have in the JSON object `line`.
+/// Returns the values of the fields of both selections in the JSON object `line`.
 ///
 /// # Errors
 ///
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for Element {
     }
 }
 
-/// Returns the message for an error of this module.
+/// Returns the message for an error of [`select`] or [`select_single`].
 pub(crate) fn select_error(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     if message.contains("is repeated in the object") {
@@ -175,7 +175,7 @@ pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
-        // The parser's own messages for these errors are about its implementation.
+        // The parser's messages for half a surrogate pair do not show the escape.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
                 .map(|escape| format!("an escape of half a surrogate pair, {escape}"))

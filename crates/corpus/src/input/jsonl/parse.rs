@@ -19,7 +19,7 @@ use crate::input::place::{LOSSY_ADVICE, UTF16_ADVICE};
 use crate::input::text::charset::{self, Charset};
 use crate::input::text::lossy::{self, InvalidUtf8};
 
-/// Number of field names that a message shows of a record without the wanted field, and number of characters of each.
+/// Maximum number of field names in the message about a missing field, and maximum number of characters of each name.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
@@ -28,7 +28,7 @@ const NAME_CHARACTERS_SHOWN: usize = 40;
 pub(crate) struct LineBuffers {
     line: String,
     values: Values,
-    /// The bytes to compare if decoding the text was lossy.
+    /// The bytes that are compared instead of the text if decoding was lossy.
     identity: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct ParsedObject<'p> {
     pub(crate) is_lossy: bool,
     /// Whether the encoding was detected from the bytes.
     pub(crate) is_detected: bool,
-    /// The text fields that the line lacks, as bits in the order of their names. It has at least one of them.
+    /// Bit `i` is set if the line lacks text field `i`. The line has at least one of the text fields.
     pub(crate) absent: u64,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), Str
     if !reserved.iter().any(|name| occurs(&name)) {
         return Ok(());
     }
-    // Reserved names are ASCII, so the search does not depend on the encoding of the line.
+    // Reserved names are ASCII, so replacing invalid UTF-8 does not change them.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(name_conflict(name)))
@@ -110,7 +110,7 @@ pub(crate) enum LineError {
     Reason(String),
     /// A field that every document needs is missing.
     Missing(String),
-    /// Decoding the text was lossy, and such documents are skipped.
+    /// Decoding the text was lossy, and the options skip lossy documents.
     Skipped,
 }
 
@@ -172,7 +172,7 @@ fn parse_utf8<'p>(
     Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false, absent })
 }
 
-/// Parses a line in which undecodable bytes are [marked](lossy): in its text, its key, or a field that is not used.
+/// Parses a line whose undecodable bytes were marked by [`lossy::mark_json`]. Returns an error if the key has any.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
@@ -271,7 +271,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     let (mut text, mut absent) = (Vec::new(), 0);
     for (number, value) in values.iter().enumerate() {
         absent |= u64::from(value.is_none()) << number;
-        // A missing field is treated like null, since writers use either.
+        // Treats a missing field like null, since some writers omit fields that have no value.
         let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
@@ -396,8 +396,8 @@ pub(crate) fn fields_here(line: &str) -> String {
     deserialize(line, FieldNameList).unwrap_or_default()
 }
 
-/// Returns the value of the key field as a key, with numbers as they are written in the line; `None` if the key is
-/// created from the line number.
+/// Returns the key of a line, from the value of the key field; `None` if the key is created from the line number. The
+/// digits of a number are copied from the line.
 fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, LineError> {
     if fields.ids == Ids::Line {
         return Ok(None);
@@ -439,12 +439,12 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     Ok(value)
 }
 
-/// A scalar JSON value of a field. Of other types, only the name is kept.
+/// The value of a field. For a boolean, an array or an object, only the type is stored.
 enum Scalar {
     String(String),
     /// An integer, in decimal digits.
     Integer(String),
-    /// A number that is not an integer.
+    /// A number that is not a 64-bit integer.
     Fraction,
     Null,
     /// Another type: its name, with an article.

@@ -14,7 +14,6 @@ use crate::input::fields::record::Fields;
 /// Maximum nesting depth of objects and arrays, one bit of a word for each level. Deeper lines are left to the parser.
 const DEPTH_MAX: u32 = 64;
 
-/// The key and the text found in a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scanned {
     /// The key; `None` if the line has no key field.
@@ -38,7 +37,7 @@ impl ScannedValue {
     }
 }
 
-/// Finds the key and the text of a line; `None` if the line is not a common one. The buffers are working memory.
+/// Finds the key and the text of a line; `None` if the line is not a common one. Unescapes values into the buffers.
 pub(crate) fn scan(
     line: &str,
     fields: &Fields,
@@ -192,7 +191,7 @@ impl<'s> Scan<'s> {
             if self.bytes[end] == b'"' {
                 return Some(ScannedValue::Unescaped);
             }
-            // In ASCII-only JSON, non-English texts consist of sequences of escapes.
+            // Decodes runs of escapes: in ASCII-only JSON, non-English texts consist of them.
             loop {
                 buffer.push(self.escape()?);
                 if self.peek() != Some(b'\\') {

@@ -14,8 +14,8 @@ use crate::work::tsv;
 /// The decision about a document, and its repeated spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentNote {
-    /// The id of the document's cluster and the number of documents in it; `None` if the document was removed for a
-    /// document of a history.
+    /// The id of the document's cluster and the number of documents in it; `None` if the document was removed because
+    /// it is near a document of a history.
     pub cluster: Option<(u32, u32)>,
     /// Whether the document is kept.
     pub is_kept: bool,
@@ -27,7 +27,7 @@ pub struct DocumentNote {
     pub spans: Vec<u8>,
 }
 
-/// The fields to add.
+/// Selects the fields to add to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotatedFields {
     /// All fields of the decision about the document.
@@ -73,7 +73,6 @@ impl AnnotatedFields {
     }
 }
 
-/// A field to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteField {
     ClusterId,
@@ -84,14 +83,13 @@ pub(crate) enum NoteField {
     Spans,
 }
 
-/// The value of a field.
 enum NoteValue<'n> {
     Number(u32),
     Boolean(bool),
     /// A decimal number.
     Digits(&'n [u8]),
     Text(&'n [u8]),
-    /// JSON arrays of numbers. Formats other than JSON store it as text.
+    /// A JSON array of arrays. Formats other than JSON store it as text.
     Arrays(&'n [u8]),
 }
 

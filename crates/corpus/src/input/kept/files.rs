@@ -1,5 +1,5 @@
-//! The files to which documents are written: their names, and the keys of documents whose lines have no key or another
-//! key: keys with an added number, and keys that consist of a file and a row. These are in a file beside them.
+//! The files to which documents are written: their names, and a file of keys next to each. A file of keys has the keys
+//! that are not in the lines: keys with an added number, and keys that consist of a file and a row.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn may_be_compressed(suffix: &str) -> bool {
     LINES.contains(&suffix)
 }
 
-/// Returns the name of a file of documents. `stem` is the start of the name, and `number` is the index of the file, from 0,
+/// Returns the name of a file of documents. `stem` is the start of the name. `number` is the index of the file, from 0,
 /// among the files with this suffix.
 pub(crate) fn name(stem: &str, suffix: &str, number: usize, compression: Option<Compression>) -> String {
     let packed = compression.map_or("", Compression::suffix);
@@ -71,7 +71,7 @@ fn begins_with(file: &str, name: &str) -> bool {
     (LINES.contains(&suffix) || plain.is_none() && OTHERS.contains(&suffix)) && number.is_some()
 }
 
-/// Suffix that is added to the name of the file of documents.
+/// Suffix of a file of keys; it is appended to the name of the file of documents.
 pub(crate) const SUFFIX_OF_KEYS: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
@@ -90,15 +90,15 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Reads the keys of one file, in the order of the documents.
+/// Reads the file of keys of one file of documents, in the order of the documents.
 pub(crate) struct KeptKeys {
     lines: TableLines,
     next: Option<(u64, Vec<u8>)>,
 }
 
 impl KeptKeys {
-    /// Opens the key file next to the file at `path`; `None` if `dedup` did not write the file, or if all keys are in
-    /// its lines.
+    /// Opens the file of keys next to the file at `path`. Returns `None` if `dedup` did not write the file at `path`,
+    /// or if all keys are in its lines.
     ///
     /// # Errors
     ///
@@ -131,8 +131,8 @@ impl KeptKeys {
         Ok(())
     }
 
-    /// Returns the key of the document with this number; `None` if it is the key in its line. Numbers must be
-    /// ascending.
+    /// Returns the key of the document with this number; `None` if the key is in the document's line. The numbers of
+    /// successive calls must be ascending.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ fn problem(file: &Path, error: &anyhow::Error) -> Problem {
     Problem { place: Place::file(Arc::from(file)), reason: format!("{error:#}") }
 }
 
-/// Writes the key file of one file.
+/// Writes the file of keys of one file of documents.
 pub(crate) struct KeyWriter {
     file: HashedFile,
     waiting: Vec<u8>,
@@ -167,8 +167,8 @@ pub(crate) struct KeyWriter {
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Creates the key file for the file `kept` in a folder. If an earlier writer of this file was finished, opens the
-    /// file to append keys; `earlier` is the hash that the earlier writer returned.
+    /// Creates the file of keys for the file `kept` in a folder. If an earlier writer of this file was finished, opens
+    /// the file to append keys; `earlier` is the hash that the earlier writer returned.
     ///
     /// # Errors
     ///

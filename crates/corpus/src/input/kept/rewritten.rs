@@ -47,7 +47,7 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 
 /// Returns the line of a document without these byte ranges of its text. The ranges must be in ascending order, must
 /// not overlap, and must be on character boundaries. The rest of the line is unchanged, except that an archive record
-/// gets its new length and no digests. The line is parsed again to check the result. For Parquet rows, the ranges are
+/// gets a new length and loses its digests. The result is parsed again as a check. For Parquet rows, the ranges are
 /// removed [when rows are copied](crate::input::kept::writer::KeptWriter::without).
 ///
 /// # Errors

@@ -17,12 +17,10 @@ use crate::input::parquet::kept;
 use crate::input::text::cuts::Cuts;
 use crate::work::file::{FileHash, HashedFile, WrittenFile};
 
-/// File name suffix of JSON Lines files.
 const JSONL: &str = "jsonl";
-/// File name suffix of ARC files.
 const ARC: &str = "arc";
 
-/// A block of documents to be written.
+/// A buffer of documents that are written together.
 #[derive(Default)]
 pub struct KeptBlock {
     /// The bytes of the documents, each followed by the line or record ending of its form.
@@ -48,7 +46,7 @@ struct Run {
 /// The key of a document whose line has another key.
 struct OtherKey {
     run: usize,
-    /// Number of documents before this one in the run, and the start of its line.
+    /// Number of documents of the run before this one, and the start of its line in the bytes of the block.
     before: u64,
     start: usize,
     key: Vec<u8>,
@@ -138,7 +136,7 @@ struct KeptFile {
     written: u64,
     /// Whether the last line has no newline yet, because it had none in its input file.
     is_open: bool,
-    /// The hash of the file while it is closed, and the hash of its file of keys, if there is one.
+    /// The hash of the file while it is closed, and the hash of its file of keys, if it has one.
     hash: FileHash,
     keys: Option<FileHash>,
 }
@@ -153,7 +151,7 @@ struct OpenOutput {
 
 impl<'n> KeptWriter<'n> {
     /// Creates a writer of files in a folder whose names begin with `stem`. The writer adds the annotation fields to
-    /// Parquet rows and to table headers; the caller adds them to lines of JSON and of tables.
+    /// Parquet rows and to table headers; the caller adds the fields to JSON lines, table rows and archive records.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -173,8 +171,8 @@ impl<'n> KeptWriter<'n> {
         self
     }
 
-    /// Removes these spans from the texts of Parquet rows while they are copied. The caller must remove them from
-    /// lines.
+    /// Removes these spans from the texts of Parquet rows while the rows are copied. The caller must remove them from
+    /// the lines of other forms.
     #[must_use]
     pub fn without(mut self, cuts: Cuts<'n>) -> Self {
         self.columns.set_cuts(cuts);
@@ -300,7 +298,7 @@ impl<'n> KeptWriter<'n> {
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
-            // The newline of the last line is counted when it is written.
+            // If the header has no newline, its newline is counted when it is written.
             let is_open =
                 first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
             // The first record of an ARC file is its description.
@@ -383,7 +381,7 @@ pub(crate) enum OutputFile {
 }
 
 impl OutputFile {
-    /// Wraps a file whose first or next byte is about to be written. `None` writes it uncompressed.
+    /// Wraps a new file or a file that is open for appending. `None` writes it uncompressed.
     pub(crate) fn new(file: HashedFile, compression: Option<Compression>) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(file),

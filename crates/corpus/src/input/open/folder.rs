@@ -25,14 +25,14 @@ pub(crate) struct Listing {
     pub(crate) files: Vec<Box<Path>>,
     /// Total size of the files in bytes.
     pub(crate) bytes: u64,
-    /// Number of links, devices and files that were ignored, including files for which `wanted` returned false.
+    /// Number of links, devices and files that were ignored, including files that the filter of [`list`] excludes.
     pub(crate) ignored: u64,
     /// Errors about entries that could not be read.
     pub(crate) unreadable: Vec<Problem>,
 }
 
-/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows links, except links to
-/// entries that are listed anyway: to wanted files below `root`, and to folders that contain the link.
+/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows a symbolic link unless its
+/// target is a folder or a wanted file below `root`, which is listed anyway, or a folder that contains `root`.
 pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -52,7 +52,7 @@ pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
         match checked {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
-                // A broken link, or a link to a folder that contains it, is ignored and is not an error.
+                // Ignores a broken link, or a link to a folder that contains the link. Neither is an error.
                 if error.loop_ancestor().is_some() || path.is_symlink() {
                     listing.ignored += 1;
                     continue;
@@ -101,7 +101,7 @@ pub(crate) enum Contents {
         offset: usize,
         is_tar: bool,
     },
-    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is the offset of the first
+    /// The text cannot be decoded without loss, and the options do not allow loss. `offset` is the offset of the first
     /// byte that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
     Lossy {
         offset: Option<usize>,
@@ -165,7 +165,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
         bytes.drain(..3);
     }
     let bytes = match String::from_utf8(bytes) {
-        // An HTML page may declare another encoding, although its bytes are valid UTF-8.
+        // HTML that is valid UTF-8 is decoded again below, since the page may declare another encoding.
         Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
             return Contents::Text(FileText { shown, ..FileText::default() });
         }
@@ -199,9 +199,9 @@ pub(crate) fn read_file(
     read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
-/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of a key are replaced, since JSON
-/// cannot represent them; the key of the document keeps them. Invalid bytes of a text are encoded as lone surrogates,
-/// so that no information is lost.
+/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of the key are replaced in the line,
+/// since JSON cannot represent them. Invalid bytes of the text are encoded as lone surrogates, so that no information
+/// is lost.
 ///
 /// # Errors
 ///
@@ -223,15 +223,14 @@ pub(crate) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Resu
     Ok(line)
 }
 
-/// Patterns of the files that are read, and of the files that are ignored.
+/// Glob patterns that select the files of a folder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patterns {
-    /// Patterns of the files that are read; `None` to read all files.
+    /// The patterns of files to read; `None` to read all files.
     include: Option<Set>,
     exclude: Set,
 }
 
-/// A set of patterns.
 #[derive(Clone, Debug, Default)]
 struct Set {
     /// Patterns without a `/`, which match a file name in any folder.
@@ -241,8 +240,9 @@ struct Set {
 }
 
 impl Patterns {
-    /// Compiles patterns. Files of one that begins with `!` are ignored, and only those of the others are read. `*` and `?` match within a name, `**` matches any folders, `[ab]` and `{a,b}` are
-    /// alternatives.
+    /// Compiles glob patterns. Files that match a pattern with a leading `!` are ignored. If there are other patterns,
+    /// only files that match one of them are read. `*` and `?` match within a name, `**` matches any number of folders,
+    /// and `[ab]` and `{a,b}` match alternatives.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! The format of a file: by its name or, if the name indicates none, by its first bytes. Also detects files that no
-//! reader can read.
+//! Detects the format of a file from its name or its first bytes, and the common format of the files in a folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +67,6 @@ pub(crate) fn is_named_as_text(path: &Path) -> bool {
     plain.extension().is_some_and(is_one) || http::is_named_html(&plain)
 }
 
-/// The suffixes of text files.
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
 /// Returns whether a file has the name of an output file of Hadoop or Spark without a suffix, such as `part-00000`.
@@ -79,9 +77,9 @@ pub(crate) fn is_part(path: &Path) -> bool {
 
 /// Returns the format of the files in a folder: `None` if each file is one document, or there is no file.
 ///
-/// A folder that has files of several formats, or record files and other files, is an error: its record files would be
-/// read as one text each, or files would be left out. JSON objects are common among texts of other kinds, so `.json`
-/// files are records only if there are no other files.
+/// It is an error if the folder has several record formats, or record files and other files: either whole record files
+/// would be read as texts, or files would be left out. `.json` files beside files of no record format are read as
+/// texts, because folders of texts often contain such files.
 pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
@@ -137,10 +135,10 @@ pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::
     )
 }
 
-/// Number of bytes that are checked. A longer JSON line is recognized by its start.
+/// Number of bytes from which the format is detected. A longer JSON line is recognized by its start.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Returns the format of a file, from its decompressed bytes; `None` unless they are certainly records.
+/// Returns the record format that the first decompressed bytes of a file indicate; `None` if they indicate none.
 ///
 /// # Errors
 ///
@@ -170,7 +168,8 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Returns whether the first line is a complete JSON object. `continues` is whether the file has more bytes.
+/// Returns whether the first line is a JSON object. If the file `continues` after a line without end, checks only the
+/// start of the line.
 fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     match memchr::memchr(b'\n', text) {
         Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),

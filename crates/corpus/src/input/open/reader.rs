@@ -1,4 +1,4 @@
-//! Opens a path or standard input as a stream of uncompressed bytes, and as a window that grows up to a limit. Decompresses
+//! Opens a path or standard input as a stream of decompressed bytes, and buffers a stream in a window. Decompresses
 //! gzip and zstd, and detects other compressions and archives.
 
 use std::fs::File;
@@ -40,8 +40,8 @@ impl Compression {
         }
     }
 
-    /// Returns the compression that the first bytes of a stream indicate. None of the magic numbers is valid UTF-8 or
-    /// JSON, except for the number of a skippable zstd frame, which contains a control character.
+    /// Returns the compression that the first bytes of a stream indicate. No JSON line starts with a magic number: each
+    /// is invalid UTF-8, except that of a skippable zstd frame, which contains a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -153,8 +153,8 @@ fn zstd_by<'d, R: BufRead>(
 /// Length in bytes of the magic number, version and role at the start of twindex files.
 const OURS_BYTES: usize = 11;
 
-/// Returns the kind of a twindex file, and the command that reads it; `None` if these are not the first bytes of such a
-/// file. Twindex files are not documents.
+/// Returns a message that describes a twindex file, which cannot be read as documents; `None` if these are not the
+/// first bytes of a twindex file.
 fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     let role = start[OURS_BYTES - 1];
     start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
@@ -166,7 +166,7 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     })
 }
 
-/// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work is done.
+/// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work.
 ///
 /// Decompresses one byte, because a zstd window above the limit is detected only by decompressing. If `may_break`, a
 /// stream that is truncated before this byte is not an error.
@@ -185,7 +185,7 @@ pub(crate) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    /// Whether a compressed stream may be truncated, and the reason why it was.
+    /// Whether a truncated compressed stream ends without an error.
     may_break: bool,
     broke_off: Option<String>,
     /// Number of bytes read from all inputs, and its value when this input was opened.
@@ -419,7 +419,7 @@ pub(crate) fn is_tar(start: &[u8]) -> bool {
 /// Read size in bytes. It is small in fuzzing, so that short inputs cross buffer boundaries.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// Bytes of a stream that were read and not yet removed.
+/// A buffered part of a stream: the bytes that were read and not yet taken.
 pub(crate) struct Window {
     reader: Reader,
     /// Number of bytes of the stream before the start of the buffer.
