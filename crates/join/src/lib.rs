@@ -32,7 +32,7 @@
 //! |---|---|---|
 //! | a snapshot, or two | all pairs within a Hamming radius | [`hamming`] |
 //! | a file of fingerprints | all pairs within a Hamming radius | [`hamming::raw`] |
-//! | a snapshot | groups of living documents: the leader of each document | [`clusters::living`] |
+//! | a snapshot | groups of live documents: the leader (representative) of each document | [`clusters::living`] |
 //! | a snapshot and many queries | all answers within a radius | [`hamming::batch`] |
 //! | a snapshot with bands | candidate pairs that share features | [`bands`] |
 //! | sets of shingle hashes | all pairs with at least a given resemblance, computed exactly | [`pairs`] |

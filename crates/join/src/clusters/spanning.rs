@@ -107,7 +107,7 @@ impl SpanningForest {
     /// Creates an empty forest. Uses about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
-        // Uses the same error text as all other errors of merging runs.
+        // Gives read errors of runs the text that `merge` uses for its scratch files.
         let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
@@ -299,7 +299,7 @@ impl Table {
 
     /// Returns the numbers of all keys, sorted by key. Drops the hash table, so keys can no longer be looked up.
     fn order(&mut self) -> Vec<u32> {
-        self.slots = Vec::new(); // keys are not looked up after this
+        self.slots = Vec::new();
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
         order

@@ -256,8 +256,8 @@ impl ContainmentQueries {
         self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
     }
 
-    /// Passes the pairs of [`run`](Self::run) to `take`, those of one piece of the documents at a time. A piece without
-    /// pairs is passed as an empty list.
+    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents at a time. A piece without pairs is
+    /// passed as an empty list.
     fn for_each_piece(
         &self,
         snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Documents that contain others, or are contained in them.
+//! Finds containing and contained documents.
 
 pub mod contained;
 pub mod containing;

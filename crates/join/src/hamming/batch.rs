@@ -302,5 +302,5 @@ pub fn raw_answers_within<S: Send>(
 
 /// Number of lanes in a block of a scan. Two blocks and their results fit in the cache.
 const BLOCK: usize = 1 << 10;
-/// Number of fingerprints that a thread processes as one unit of work.
+/// Number of fingerprints that a thread claims at a time.
 const STRETCH: usize = 1 << 14;

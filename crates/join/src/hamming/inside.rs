@@ -4,9 +4,9 @@
 //! and the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits
 //! in which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
 //! to buckets by each group in turn. A near pair agrees in at least one group, and is reported for the first one.
-//! Fingerprints that share a block, which are frequent in real data, thus cost as much as the same number of shorter random
-//! fingerprints. Buckets are divided as long as this saves comparisons, judging by the sizes of the new buckets. If it
-//! saves none, most pairs are near or nearly near.
+//! Real data often has many fingerprints with an equal block. Divided, they cost as much as the same number of shorter
+//! random fingerprints. A bucket is divided only if the sizes of the new buckets show that this at least halves the
+//! comparisons. Otherwise, most of its pairs are near or nearly near.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -116,9 +116,9 @@ const BUCKET_BITS: u32 = 3;
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Number of candidate pairs that are verified at once.
 const FOUND: usize = 1 << 9;
-/// Minimum number of fingerprints for which it pays to choose the most selective bits.
+/// Minimum number of fingerprints for which bits are grouped by a sample (`informed_groups`).
 const SAMPLED: usize = 1 << 12;
-/// Number of fingerprints that are sampled to choose these bits.
+/// Number of fingerprints in this sample.
 const SAMPLE: usize = 256;
 
 /// Number of bits of an entry that store a position in a part of at most 65,536 rows. The upper 48 bits of the entry store
@@ -128,7 +128,7 @@ const SHORT_PLACE_BITS: u32 = 16;
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
 const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
-/// Number of buckets that are compared between two prefetches of the next data.
+/// Number of buckets that are compared between two prefetches of the next part.
 const AHEAD_TOGETHER: usize = 8;
 
 /// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. The faster the comparisons,
@@ -260,7 +260,7 @@ struct BucketComparison<'i, 's, 't> {
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut PairBuffer,
-    /// The memory that is distributed next. It is prefetched during the comparison.
+    /// The rows of the next part. They are prefetched during the comparison.
     ahead: &'i [&'s [u8]],
     by: Partitioner,
     place: &'i ReportCondition,
@@ -285,8 +285,8 @@ impl Kernel for BucketComparison<'_, '_, '_> {
             _ => None,
         };
         found.clear();
-        // Collects the pairs of many buckets before verifying them, because the number of pairs in a bucket is
-        // unpredictable.
+        // Verifies the pairs of many buckets in one loop, because a loop over the pairs of one bucket ends
+        // unpredictably.
         let keep = |inside: &mut BucketJoin, found: &mut PairBuffer| {
             let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
             let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));

@@ -7,12 +7,12 @@
 //! Then the fingerprints of each bucket are compared (module `inside`). A pair is reported only for the first block in
 //! whose used bits it agrees, so no duplicates need to be removed.
 //!
-//! Distribution takes two steps. The first step uses few bits: not more output streams than the processor's TLB has
-//! entries, and parts that fit in the second-level cache. The second step distributes each part just before it is compared.
-//! A table is thus written to memory once and read once. Threads share each table: each thread distributes its piece of the
-//! fingerprints into its own memory; then threads process one part after the other, gathering the rows of a part from all
-//! pieces. If the memory is too small for a table, the table is built and compared one range of parts at a time; for each
-//! range, all fingerprints are read, and the fingerprints of the range are kept. Module `rows` defines the rows of a table.
+//! Distribution takes two steps. The first step uses so few bits that it has no more output streams than the TLB has
+//! entries, but enough bits that a part fits in the second-level cache. The second step distributes each part just
+//! before it is compared. A table is thus written to memory once and read once. Threads share each table: each thread
+//! distributes its piece of the fingerprints into its own memory. Then threads process one part after the other,
+//! gathering its rows from all pieces. If the memory is too small for a table, it is built and compared one range of
+//! parts at a time; each range takes another pass over all fingerprints. Module `rows` defines the rows of a table.
 //!
 //! A pair that is reported for the last block differs in each of the k earlier blocks, so it differs in exactly k bits. In
 //! the buckets of the last block, only pairs with matching parities are compared, which are half of all pairs.

@@ -26,7 +26,7 @@ use twindex::sys::zeroed::Zeroed;
 const AHEAD: usize = 16;
 /// Number of pairs between the current pair and the pair whose lists of documents are prefetched.
 const LISTS_AHEAD: usize = 8;
-/// Number of fingerprints that a thread processes as one unit of work.
+/// Number of fingerprints that a thread claims at a time.
 const STRETCH: u64 = 1 << 17;
 
 /// The live documents of one segment that have the same fingerprint.
@@ -200,7 +200,7 @@ impl<'a> Fingerprints<'a> {
         Documents { number, segment: self.segments[number].0, ordinals }
     }
 
-    /// Splits all fingerprints into units of work, each a segment and a range of ranks in it.
+    /// Splits all fingerprints into ranges of at most [`STRETCH`] ranks, each with the position of its segment.
     fn stretches(&self) -> Vec<(usize, Range<u64>)> {
         let mut all = Vec::new();
         for (number, (segment, _)) in self.segments.iter().enumerate() {
@@ -241,9 +241,9 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 /// `begin`; the states are returned. The order of calls and of states is unspecified.
 ///
 /// The result is exact for all supported radii and does not depend on the table design of the index, as only the first
-/// table is read. Time: O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; where the second
-/// term would dominate, it is reduced. Memory: `resources.memory`. If nearly all fingerprints agree in one block, the table
-/// of this block takes up to 12 more bytes per fingerprint and thread.
+/// table is read. Time: O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; dividing large
+/// buckets further reduces the second term. Memory: `resources.memory`. If nearly all fingerprints agree in one block,
+/// the table of this block takes up to 12 more bytes per fingerprint and thread.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, an index without fingerprints, or more than `u32::MAX` fingerprints;

@@ -8,7 +8,7 @@ use twindex::error::Result;
 
 pub use crate::hamming::FingerprintValues as RawValues;
 
-/// Number of fingerprints that a thread processes as one unit of work.
+/// Number of fingerprints that a thread claims at a time.
 const STRETCH: usize = 1 << 17;
 
 /// The positions in the input of two near fingerprints, or of a repeated fingerprint.

@@ -1,8 +1,8 @@
-//! Counts elements in a table with two bits for each: in no set, in one set, or in several; and in a smaller table, by how
-//! many more than two.
+//! Counts in how many sets an element occurs: in none, one or several, in a table with two bits per element; and in a
+//! smaller table, in how many sets after the first two.
 //!
-//! The table is larger than the caches, so that adding elements one by one would mostly wait for the memory and for the
-//! translation of addresses. [`CellAdder`] collects elements by parts of the table, and adds many to one part at once.
+//! The table is larger than the caches, so that adding elements one by one would mostly wait for cache and TLB misses.
+//! [`CellAdder`] collects elements by parts of the table, and adds many to one part at once.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, Ordering::Relaxed};
 
@@ -22,14 +22,14 @@ pub(super) struct Cells {
     further: Vec<AtomicU16>,
 }
 
-/// Odd factors of hash functions. With a second function, few of the elements collide that collide with the first.
+/// Odd factors of multiplicative hash functions. Elements that collide under one function rarely collide under another.
 const FACTORS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
 
 /// Number of elements between the current element and the one whose cell is prefetched.
 pub(super) const AHEAD: usize = 32;
 
-/// The size of a part of the table in bytes: the processor's cache and address translation cover a part.
+/// The size of a part of the table in bytes. A part fits in the cache, and its pages fit in the TLB.
 const PART: usize = 1 << 18;
 /// Maximum number of parts.
 const PARTS: usize = 1 << 9;
@@ -37,9 +37,9 @@ const PARTS: usize = 1 << 9;
 const GROUP: usize = 1 << 12;
 
 impl Cells {
-    /// Creates a table of empty cells: `per_element` for each of `elements` elements, rounded down to a power of two, and
-    /// at most `memory` bytes. Further elements are counted in about `counters` counters; 0 means that they are not
-    /// counted. Tables of consecutive rounds use different hash functions.
+    /// Creates a table of empty cells: `per_element` for each of `elements` elements, rounded down to a power of two,
+    /// and at most `memory` bytes. Occurrences after the first two are counted in about `counters` counters; 0 means
+    /// that they are not counted. Tables of consecutive rounds use different hash functions.
     pub(super) fn new(elements: u64, per_element: u64, memory: usize, counters: usize, round: usize) -> Self {
         let bits = elements.saturating_mul(per_element).clamp(64, 4 * memory.max(16) as u64).ilog2();
         let mut bytes = Vec::new();

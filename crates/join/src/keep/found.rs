@@ -17,7 +17,7 @@ use crate::work::threads::{cut, in_order, on_threads};
 use twindex::error::Result;
 use twindex::sys::MemoryBudget;
 
-/// The part of the memory that undecided sets may use before they are stored in a scratch file.
+/// Undecided sets may use one part in this number of the memory before they are stored in a scratch file.
 const PART_OF_UNDECIDED: usize = 8;
 
 /// Decides on all sets, in one or more passes.
@@ -31,7 +31,7 @@ pub(super) fn cover(
     let budget = MemoryBudget::new(resources.dir, resources.memory / PART_OF_UNDECIDED);
     let mut undecided = Undecided::new(&budget);
     find_undecided(covering, rule, (&rarity, threads), &mut undecided)?;
-    // Only kept sets that are indexed by all of their elements are read again.
+    // The rarities are used again only if kept sets are indexed by all of their elements.
     let rarity = rule.indexes_all().then_some(rarity);
     let held = rarity.as_ref().map_or(0, Rarity::bytes) + resources.memory / PART_OF_UNDECIDED;
     let max = resources.memory.saturating_sub(held);
@@ -231,7 +231,7 @@ impl Pass<'_> {
         Ok(left)
     }
 
-    /// Adds a kept set to the index. Returns false if the index is or was full.
+    /// Adds a kept set to the index. Returns false if the index is full.
     fn keep(
         &mut self,
         covering: &Covering<'_>,

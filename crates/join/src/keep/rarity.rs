@@ -25,9 +25,9 @@ const COUNTED: f64 = 0.5;
 const SPARE: f64 = 1.5;
 /// Minimum size of the table of cells in bytes.
 const LEAST: usize = 1 << 12;
-/// A thread counts the elements of consecutive sets at once: of sets with at most this number of elements in total.
+/// Approximate number of elements of the consecutive sets that a thread counts at a time.
 const PIECE: u64 = 1 << 17;
-/// One counter of further sets for this number of counted elements, if the memory suffices.
+/// Number of counted elements per counter of further sets, if the memory suffices.
 const ELEMENTS_PER_COUNTER: u64 = 4;
 /// Number of classes of elements, by the number of sets after the first two: class 0 for none, class n for fewer than 2^n.
 const CLASSES: usize = u16::BITS as usize + 1;

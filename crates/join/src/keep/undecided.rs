@@ -1,7 +1,7 @@
 //! The sets that are not decided yet: the elements with which they are looked up, and their sketches.
 //!
-//! A set is read once to find these; later passes only read what is stored here, which is much less. An
-//! element is represented by its [tag](crate::work::slots::tag), 32 bits of its hash.
+//! Each set is read once. Later passes read only the data stored here, which is much less. An element is represented by
+//! its [tag](crate::work::slots::tag), 32 bits of its hash.
 
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub(super) struct UndecidedPlace {
 const CELLS: u64 = 4;
 /// Maximum number of times that tags are counted.
 const ROUNDS: usize = 4;
-/// Tags are counted again if at least this part of them was dropped.
+/// Tags are counted again if at least one tag in this number was dropped.
 const WORTH: usize = 4;
 /// Number of tags that a thread counts at once.
 const PIECE: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! Sorts hashes by their leading bits and removes duplicates.
 
-/// Maximum mean number of moves per hash in the insertion sort. If more are needed, the hashes are sorted by comparisons
-/// instead. A hash that occurs a thousand times, such as a shingle of a table, needs few moves.
+/// Maximum mean number of moves per hash in the insertion sort. If more are needed, the hashes are sorted by
+/// comparisons instead. Repeated hashes, such as the shingles of a table, need few moves.
 const MOVES: usize = 8;
 
 /// Sorts hashes, reusing its buffers.

@@ -38,14 +38,14 @@ pub(crate) fn pack(set: &[u64], words: &mut Vec<u64>) {
     words.extend(rest.iter().map(|&element| element & LOW_MASK));
 }
 
-/// Appends the `size` elements of a packed set to `set`. Returns false if these are not the words of such a set.
+/// Appends the `size` elements of a packed set to `set`. Returns false if `words` is not a packed set of this size.
 pub(crate) fn unpack(words: &[u64], size: usize, set: &mut Vec<u64>) -> bool {
     let Some((high, low)) = words.split_at_checked(high_words(size)) else { return false };
     let start = set.len();
     set.reserve(size);
     let (groups, rest) = low.as_chunks::<{ TOGETHER - 1 }>();
     let (groups, rest) = match groups.len().checked_sub(size / TOGETHER) {
-        // The rest has as many elements as a group has words.
+        // If seven elements remain, their words look like another group.
         Some(1) if rest.is_empty() => {
             (&groups[..groups.len() - 1], groups.last().map_or(&[][..], |last| last))
         }

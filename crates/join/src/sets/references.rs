@@ -422,8 +422,8 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         let slot = &table[hash as usize & (table.len() - 1)];
         let is_filled = slot.load(Relaxed) != 0;
-        // Plain stores, because an atomic exchange would wait for the cache line. If two threads insert, only a hint is
-        // lost.
+        // Plain stores, because an atomic exchange would wait for the cache line. If two threads insert at once, an
+        // anchor may be lost, and similar sets are then stored without a delta.
         slot.store(hash << 32 | u64::from(reference + 1), Release);
         if !is_filled {
             self.used.0.store(self.used.0.load(Relaxed) + 1, Relaxed);

@@ -89,15 +89,15 @@ impl ShingleSets {
         }
     }
 
-    /// Names the scratch file of an empty collection: a file at `path`, which remains. So another process can
-    /// [read](crate::StoredSets) the sets from it. If the file exists, its bytes are overwritten from its start.
+    /// Uses the file at `path` as the scratch file of an empty collection. The file is not removed, so another process
+    /// can [read](crate::StoredSets) the sets from it. An existing file is overwritten from its start.
     #[must_use]
     pub fn with_file(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
     }
 
-    /// Returns the last set, as it is added again to a collection to which the same sets were added; `None` if the collection
-    /// is empty, or if the set is in a scratch file that has no name.
+    /// Returns the last set in the form in which it can be added to another collection with the same earlier sets;
+    /// `None` if the collection is empty, or if the set is in a scratch file that has no name.
     #[must_use]
     pub fn last(&self) -> Option<LastSet<'_>> {
         let number = u32::try_from(self.len().checked_sub(1)?).ok()?;
@@ -112,7 +112,8 @@ impl ShingleSets {
         Some(LastSet::InMemory(self.header(number), words))
     }
 
-    /// Returns the header with which a set is added again. For the set itself, no further reference is tried.
+    /// Returns the header for adding a set to another collection with the same earlier sets. No further reference is
+    /// tried.
     fn header(&self, number: u32) -> DeltaHeader {
         let size = self.sizes[number as usize] as usize;
         match self.reference_of[number as usize] {

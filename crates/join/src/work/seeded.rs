@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// xxh3-64 with a random seed for each table, so that nobody can construct colliding data.
+/// xxh3-64 with a random seed for each table, so that an attacker cannot construct colliding keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seeded(u64);
 

@@ -66,9 +66,9 @@ pub(crate) fn on_threads<S: Send, P: Sync, R: Send>(
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
-/// number of waiting results, a piece is started only if the results of at most `ahead` earlier pieces per thread were not
-/// taken yet. If `take` returns a break, the work ends.
+/// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound
+/// the number of waiting results, piece n starts only after the result of piece n - `ahead` * threads was taken. If
+/// `take` returns a break, the work ends.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed or for which `take` failed.

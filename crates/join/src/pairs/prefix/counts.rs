@@ -183,8 +183,8 @@ pub(super) fn counted(
     // cell.
     let part_bits = head_scratches.len().next_power_of_two().ilog2().min(bits - 2).min(element_count_bits);
     let mut parts = parts(&mut shared, &mut element_counts, part_bits);
-    // Writes to the memory first: if it were read before the first write, there would be a page fault for the shared zero
-    // page, and another one with a TLB shootdown on all other threads.
+    // Writes each page before it is read: reading it first would map the shared zero page, and the later write would
+    // cause a second page fault, with a TLB shootdown on all other threads.
     on_each(&mut parts, |_, part| {
         part.seen.fill(0);
         part.counts.fill(0);

@@ -65,9 +65,9 @@ pub struct Prefixes {
 
 /// Minimum number of pairs in a batch that is passed to the callback, except in the last batch.
 const BATCH: usize = 1 << 14;
-/// Maximum memory per indexed element, in bytes. Stored are the prefix element, another prefix element that is only looked
-/// up, and a posting. While the index is built, the element with its count (12 bytes), its number, and fewer than three
-/// slots in each of two hash tables are stored, too.
+/// Maximum memory per indexed element, in bytes: for the element, another prefix element that is only looked up, and a
+/// posting. While the index is built, also for the element with its count (12 bytes), its number, and fewer than three
+/// slots in each of two hash tables.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
@@ -138,7 +138,7 @@ struct PrefixJoin<'a> {
     list: &'a [u32],
     shared: &'a SharedFilter,
     element_counts: &'a ElementCounts,
-    /// The number of postings, or of sets, at which a block is full.
+    /// A block is full with `max` postings or with `most_sets` sets.
     max: usize,
     most_sets: usize,
     found: Prefixes,
