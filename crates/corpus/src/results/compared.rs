@@ -1,5 +1,5 @@
-//! The field inside whose values the documents of an index were compared. The file `inside` in the folder of the index
-//! names it, so that later runs neither compare inside of another field nor across its values.
+//! The `--inside` field of an index: only documents with equal values of this field were compared. The file `inside` in
+//! the index folder has its name, so that later runs must use the same field.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -50,8 +50,8 @@ pub(crate) fn recorded(index: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Returns why documents that were compared inside of `made` cannot be compared inside of `own`; `None` if they can.
-/// `None` for a field is a comparison of all documents.
+/// Compares the `--inside` field `made` of an index with the field `own` of this run. Returns the message for the user
+/// if they differ. A field of `None` means that all documents are compared.
 pub(crate) fn difference(made: Option<&str>, own: Option<&str>) -> Option<String> {
     Some(match (made, own) {
         (made, own) if made == own => return None,

@@ -1,5 +1,5 @@
-//! Writes documents: the kept ones, copies of the inputs with the decision about each, and revisit records of removed
-//! pages of web archives.
+//! Writes three kinds of document files: the kept documents, all documents annotated with the decision, and WARC
+//! revisit records of removed pages.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn write_documents(
     let kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let mut kept = kept.compressed(compression);
     let (mut documents, mut reading) = (documents, corpus.reading());
-    // Reads the next block while the current one is written.
+    // The next block is read while the current one is written.
     let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
     let mut fill =
         |block: &mut KeptBlock| corpus.fill(block, (&mut documents, last), &mut reading, annotation);
@@ -101,8 +101,8 @@ pub(crate) fn write_kept(
 pub struct Revisits {
     /// Number of records in revisits.warc.
     pub records: u64,
-    /// Number of removed documents without a record: their payloads are only near, or they are not complete responses
-    /// of a WARC file.
+    /// Number of removed documents without a record, because their payload does not equal that of the kept document, or
+    /// because they are not complete responses of a WARC file.
     pub left_out: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The results folder. It is written under a temporary name and then renamed.
+//! Creates the results folder under a temporary name, and then renames it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use crate::work::output_path::{check_folder, is_inside};
 pub(crate) struct OutputFolder<'a> {
     /// The path as the user specified it, for messages.
     given: &'a Path,
-    /// The parent folder joined with the name. Has no `.` or `/` at the end, which the rename system call rejects.
+    /// The parent folder joined with the name. A trailing `.` or `/` is removed, because the rename system call rejects
+    /// it.
     path: PathBuf,
     parent: PathBuf,
 }
@@ -37,7 +38,6 @@ impl<'a> OutputFolder<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Returns the final path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -46,9 +46,8 @@ impl<'a> OutputFolder<'a> {
         &self.parent
     }
 
-    /// Returns an error if the results folder holds a file that the run reads, or is inside a folder that it reads.
-    /// Called before anything is read. A results folder that does not exist yet may be inside an input folder, because
-    /// folders are listed before anything is created.
+    /// Returns an error if the results folder contains a file that the run reads, or is inside a history or an index. A
+    /// new results folder may be inside an input folder, because input folders are listed before it is created.
     pub(crate) fn check_inputs(&self, job: &Dedup) -> anyhow::Result<()> {
         if let Some(history) = job.scope.against.iter().find(|history| is_inside(&self.path, history)) {
             return Err(InvalidOptions::new(format!(
@@ -61,8 +60,7 @@ impl<'a> OutputFolder<'a> {
         Ok(check_folder(self.given, job.reading.inputs.iter().chain(&job.other_files()))?)
     }
 
-    /// Returns an error if the results folder holds one of the files that were found in the input folders, through a
-    /// link.
+    /// Returns an error if a file found in an input folder is a link into the results folder.
     pub(crate) fn check_files(&self, documents: &Documents) -> anyhow::Result<()> {
         if self.path.symlink_metadata().is_err() {
             return Ok(());
@@ -90,7 +88,7 @@ impl<'a> OutputFolder<'a> {
         let found = || -> anyhow::Result<()> {
             if folder.symlink_metadata()?.is_dir() {
                 if fs::read_dir(folder)?.next().is_none() {
-                    return Ok(()); // nothing can be lost
+                    return Ok(()); // an empty folder may be replaced
                 }
                 if let Some(written) = Written::read(folder)? {
                     return written.check_all_ours(folder);
@@ -108,7 +106,6 @@ impl<'a> OutputFolder<'a> {
         })
     }
 
-    /// Creates the parent folders of OUT.
     pub(crate) fn make_parents(&self) -> anyhow::Result<MadeFolders> {
         let mut made = MadeFolders(Vec::new());
         let above: Vec<&Path> =
@@ -116,7 +113,7 @@ impl<'a> OutputFolder<'a> {
         for folder in above.into_iter().rev() {
             match fs::create_dir(folder) {
                 Ok(()) => made.0.push(folder.to_owned()),
-                // The folder existed. Some systems report another error first, such as a read-only disk.
+                // The folder already exists. The error may still be another one, such as a read-only disk.
                 Err(_) if folder.is_dir() => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
@@ -155,7 +152,7 @@ impl<'a> OutputFolder<'a> {
             Ok(earlier) => earlier,
             Err(error) => {
                 if aside.path().join("earlier").symlink_metadata().is_ok() {
-                    let _ = aside.keep(); // it contains what could not be moved back
+                    let _ = aside.keep(); // keeps earlier results that could not be moved back
                 }
                 return Err(error);
             }
@@ -167,8 +164,8 @@ impl<'a> OutputFolder<'a> {
             }
             return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
         }
-        // The earlier results may be removed only after this sync: after a power failure, either the old or the new
-        // results exist.
+        // Syncs the rename before drop of `aside` removes the earlier results, so that after a power failure either the
+        // old or the new results exist.
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })
@@ -197,8 +194,8 @@ impl Drop for MadeFolders {
     }
 }
 
-/// Creates a folder that is removed when it is dropped. It is on the file system of the results, so that it can be
-/// renamed.
+/// Creates a temporary folder in `parent`; drop removes it. `parent` is also the parent of the results folder, so both
+/// are on one file system and a rename between them works.
 pub(crate) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".twindex-dedup-");

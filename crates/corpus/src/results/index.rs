@@ -1,4 +1,4 @@
-//! Builds the index of the kept documents, and the index in which distances are searched.
+//! Builds the index of the kept documents, and the index of all documents that the search by Hamming distance uses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,14 +45,15 @@ impl Indexed<'_> {
         (wanted, last): (impl Fn(u32) -> IndexMembership, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
-        // Little of the index is read again during the run, so its writes bypass the page cache.
+        // The run reads little of the index again, so its writes bypass the page cache.
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         // A single commit writes segments, so no log is needed.
         let mut writer = index.writer_with(WriterOptions::default().memory(memory).logged(false))?;
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
         let numbers = 0..corpus.documents().len() as u32;
-        // Several documents may share a set. It can be freed early only if documents are in the order of their groups.
+        // Documents of one group share a set. Sets can be freed while they are read only if documents are in the order
+        // of their groups.
         let frees_sets =
             last && numbers.filter(|&number| wanted(number) != IndexMembership::Not).map(group).is_sorted();
         if frees_sets && !self.params.sets {
@@ -68,7 +69,7 @@ impl Indexed<'_> {
             }
             let set = if frees_sets { reader.next_set(group)? } else { reader.set(group)? };
             out.extend_from_slice(set);
-            // The set in the index must be the set of the text alone, since queries compute it from a text.
+            // Removes the `--inside` value from the hashes, because queries compute sets from the text alone.
             if take_outside(out, grouped.value_of(group)) {
                 out.sort_unstable();
             }
@@ -79,7 +80,8 @@ impl Indexed<'_> {
     }
 }
 
-/// Builds the index of the wanted documents, which were compared inside of a field, unless the stopped run already did.
+/// Builds the index of the documents that `wanted` selects, unless the stopped run already did, and records the field
+/// `inside` in its folder.
 pub(crate) fn make_of_kept(
     indexed: &Indexed<'_>,
     inside: Option<&str>,

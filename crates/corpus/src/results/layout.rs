@@ -15,8 +15,8 @@ use crate::work::tsv;
 
 /// The files that `dedup` always writes. A folder without them was not written by `dedup`.
 pub(crate) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
-/// The tables whose first column has the keys of the removed documents: of those near a document of the same run, and of
-/// those near a document of a history.
+/// The tables of removed documents, with their keys in the first column: `pairs.tsv` if the near document is of the
+/// same run, `against.tsv` if it is in a history.
 pub(crate) const TABLES_OF_REMOVED: [&str; 2] = ["pairs.tsv", "against.tsv"];
 /// The files of a results folder, except the files of documents.
 const FILES: [&str; 11] = [
@@ -38,9 +38,8 @@ pub(crate) const CONTAINED: &str = "contained.tsv";
 pub(crate) const REVISITS: &str = "revisits.warc";
 /// The HTML report about the results.
 pub(crate) const REPORT: &str = "report.html";
-/// The inputs and options of the run.
+/// The settings of the run; see [`RunFile`](crate::results::run_file::RunFile).
 pub(crate) const RUN: &str = "run.json";
-/// The index folder.
 pub(crate) const INDEX: &str = "index";
 
 /// Returns the files of kept documents in a results folder, in order; `None` if `dedup` did not write the folder.
@@ -96,8 +95,8 @@ pub(crate) fn find_rows(
     Ok((header, rows))
 }
 
-/// Passes each row of a table with its line number to `each`, and returns the column names. The first of these must be
-/// those in `head`, if given.
+/// Passes each row of a table with its line number to `each`, and returns the column names. They must start with the
+/// names in `head`, if given.
 pub(crate) fn for_each_row(
     path: &Path,
     head: Option<&str>,

@@ -62,11 +62,11 @@ pub struct Report {
     /// Names of the files of annotated documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
-    /// The histories that decided: indexes that were queried, or files whose texts were read.
+    /// The histories that the run compared with: indexes that were queried, or files whose texts were read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<HistoryUsed>,
-    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
-    /// and at most s documents.
+    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8 and so on) and the number of clusters with more
+    /// than s / 2 and at most s documents.
     pub cluster_sizes: Vec<(u64, u64)>,
     /// The lowest resemblance found inside a cluster; `None` if none was measured.
     pub lowest_resemblance: Option<f64>,
@@ -84,7 +84,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Describes a run whose documents were read, decided and written.
+    /// Collects the counts and times of a finished run.
     pub(crate) fn of(
         job: &Dedup,
         input: &Counts,

@@ -1,4 +1,5 @@
-//! `OUT/run.json`: the settings of a run. `why` reads the documents again by them, and `dedup --job` runs them again.
+//! Reads and writes `OUT/run.json`, the settings of a run. `why` uses them to read the documents again, and `dedup
+//! --job` repeats a run with them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,14 +16,14 @@ use crate::settings::job::Dedup;
 use crate::settings::value::Value;
 use crate::work::file::write_file;
 
-/// The settings of a run, and what `why` needs in addition.
+/// The settings of a run, the parameters of its sketches, and the list of the files that it wrote.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct RunFile {
     /// The version of twindex that wrote the results folder.
     twindex: String,
     /// The folder that relative paths in the settings start from, in text form.
     directory: String,
-    /// The settings, without those that were not given and have no default.
+    /// The settings that the user gave or that have a default.
     settings: Map<String, Json>,
     /// The parameters of the sketches and of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
     params: Vec<String>,
@@ -50,9 +51,9 @@ impl RunFile {
     pub(crate) fn of(job: &Dedup, params: &Params, pages: bool) -> anyhow::Result<Self> {
         let directory = std::env::current_dir().context("the current folder cannot be found")?;
         let mut settings = to_json(job.settings().into_iter().flat_map(AnySettings::texts));
-        // The default of what is near depends on what is read.
+        // The default of `near` depends on the kind of input, so its value is always stored.
         settings.insert("near".to_owned(), job.near().to_string().into());
-        // The results do not depend on them, and neither does this file.
+        // Memory and threads do not affect the results, so run.json omits them.
         settings.remove("memory");
         settings.remove("threads");
         Ok(Self {
@@ -104,7 +105,7 @@ impl RunFile {
         PathBuf::parse(self.directory.as_ref()).map_err(anyhow::Error::msg)
     }
 
-    /// Returns paths in the settings with their absolute paths.
+    /// Returns `paths`, which come from the settings, each with its absolute path.
     pub(crate) fn inputs<'p>(
         &self,
         paths: impl IntoIterator<Item = &'p PathBuf>,

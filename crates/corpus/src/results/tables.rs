@@ -56,8 +56,8 @@ pub(crate) fn write_tables(
     Ok((pairs, annotated, digests))
 }
 
-/// Writes the pairs of documents in sorted order. Returns their number and the digest of the file. Uses `memory` bytes; data beyond that is
-/// sorted in a scratch file.
+/// Writes each removed document with its kept document, sorted by key. Returns the number of pairs and the digest of
+/// the file. If the pairs exceed the memory in `limits`, they are sorted in a scratch file.
 pub(crate) fn write_pairs(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -100,7 +100,7 @@ pub(crate) fn write_pairs(
     Ok((written, digest))
 }
 
-/// The reason why writing the pairs stopped early.
+/// The error that stopped writing the pairs.
 enum Stop {
     Read(twindex::Error),
     Write(io::Error),
@@ -118,8 +118,8 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Writes the documents of a history that later documents contain, with the containing document and the contained
-/// share.
+/// Writes contained.tsv: the documents of a history that later documents contain, each with the containing document and
+/// the contained share.
 pub(crate) fn write_contained(
     corpus: &Corpus,
     contained: &[(u32, u32, Score)],
@@ -139,8 +139,8 @@ pub(crate) fn write_contained(
     })
 }
 
-/// Writes the documents that were removed because of a document of a history, in sorted order, with that document and
-/// the score.
+/// Writes against.tsv if the history was read as texts: the documents that were removed because of a document of the
+/// history, sorted by key, each with that document and the score.
 pub(crate) fn write_covered_by_history(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -205,7 +205,7 @@ pub(crate) fn write_clusters(
     })
 }
 
-/// Writes the URLs of documents, if a field has them.
+/// Writes the URL of each document that has one.
 pub(crate) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
@@ -234,7 +234,8 @@ pub(crate) fn write_hosts(
     if counter.is_empty() { Ok(None) } else { counter.finish(Some(limits.folder)).map(Some) }
 }
 
-/// Writes the documents that were removed because of a document of another index, in sorted order, with that document.
+/// Writes against.tsv if the history was an index: the documents that were removed because of a document of the index,
+/// sorted by key, each with that document and the score.
 pub(crate) fn write_dropped(
     corpus: &Corpus,
     against: &ComparedIndex,

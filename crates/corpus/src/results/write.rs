@@ -1,5 +1,5 @@
-//! Writes the results. The index and the HTML report about it are written in parallel with the tables and documents:
-//! neither depends on the other, and parts of both are single-threaded.
+//! Writes the results. One thread writes the index and computes the figures of the HTML report, while others write the
+//! tables and documents. Neither task depends on the other, and parts of both are single-threaded.
 
 use std::path::Path;
 
@@ -42,20 +42,21 @@ pub(crate) struct WrittenResults {
     pub(crate) kept_files: Vec<String>,
     /// Names of the files of annotated documents.
     pub(crate) annotated_files: Vec<String>,
-    /// The digests of the files that a history is read from, by name, as far as this process wrote them.
+    /// The digests, by file name, of the files that a later run reads as its history. Files that a stopped run wrote
+    /// are absent.
     pub(crate) digests: Digests,
 }
 
-/// Figures about the index for the HTML report, and the CPU time of writing the index and computing the figures.
+/// The result of writing the index and computing its figures.
 struct SideResults {
     /// Figures for the HTML report; `None` if no report is written.
     figures: Option<Figures>,
-    /// CPU seconds for writing the index, and for computing the figures.
+    /// CPU seconds for writing the index (`indexing`), and for computing the figures (`looking`).
     indexing: f64,
     looking: f64,
 }
 
-/// Writes all results: the kept documents, the tables, the index and the page about it.
+/// Writes all results: the kept documents, the tables, the index and the HTML report.
 pub(crate) fn write_results(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -66,7 +67,7 @@ pub(crate) fn write_results(
 ) -> anyhow::Result<WrittenResults> {
     let (by_key, whole) = (decision.by_key.take(), decision.whole.take());
     let Decision { near, clusters, contained, .. } = &*decision;
-    // The index or the figures use the other half of the memory budget at the same time.
+    // Two tasks run at the same time, and each gets half of the memory budget.
     let half = JoinLimits { memory: limits.memory / 2, ..*limits };
     let history = corpus.history;
     let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), job.results.index)
@@ -77,7 +78,7 @@ pub(crate) fn write_results(
     };
     let written = indexed.filter(|_| job.writes_index());
     if written.is_none() {
-        // Only an index needs the sets after the decision.
+        // After the decision, only the index reads the sets. Without an index, their disk space is freed.
         corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
     }
     let aside = || {
@@ -140,7 +141,7 @@ fn keep_documents(
     clusters: &Clusters,
     limits: &JoinLimits<'_>,
 ) -> anyhow::Result<(Vec<String>, Digests)> {
-    // After this pass no line is read, unless `annotated` files or revisit records are written, too.
+    // Only annotated files and revisit records read lines after this pass.
     let last = !job.results.adds(Also::Annotated) && !job.results.adds(Also::Revisits);
     if let Some(journal) = limits.journal
         && let Some(mut names) = journal.files(KEPT)?
@@ -180,7 +181,7 @@ fn look_at(job: &Dedup, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) ->
     SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
 }
 
-/// Writes the HTML report with the clusters.
+/// Adds the clusters to the figures, and writes the HTML report.
 fn write_page(
     job: &Dedup,
     figures: Figures,
@@ -201,7 +202,7 @@ fn write_page(
     write(&folder.join(layout::REPORT), &figures)
 }
 
-/// Size of a bucket above which the page does not compare all of its documents with each other.
+/// For the HTML report, all documents of a bucket are compared with each other only up to this bucket size.
 const PAGE_BUCKET: usize = 10_000;
 /// Name of the sealed journal file with the names of the kept documents' files; see [`DECIDED`].
 const KEPT: &str = "kept";

@@ -1,5 +1,5 @@
-//! The record in `OUT/run.json` of what the run wrote to OUT. With it, `--force` replaces no file of another origin, and
-//! `--against` notices that the kept documents or the index were changed later.
+//! The list in `OUT/run.json` of the files that the run wrote to OUT. Because of it, `--force` replaces only files that
+//! `dedup` wrote, and `--against` detects later changes of the kept documents or the index.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::results::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files}
 use crate::work::file::FileDigest;
 use crate::work::numbers::count;
 
-/// What a run wrote to its results folder.
+/// The files and the index that a run wrote to its results folder.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct Written {
     /// The names of all files and folders in the results folder, in ascending order.
@@ -66,7 +66,7 @@ impl WrittenIndex {
 }
 
 impl KeptFile {
-    /// Describes a file. Reads it only if its digest is not in `digests`: the stopped run wrote it.
+    /// Describes a file. If a stopped run wrote it, `digests` lacks its digest, and the file is read.
     fn of(folder: &Path, name: String, digests: &Digests) -> anyhow::Result<Self> {
         let FileDigest { bytes, xxh3 } = match digests.get(&name) {
             Some(&digest) => digest,
@@ -94,8 +94,8 @@ pub(crate) enum Check {
 }
 
 impl Written {
-    /// Describes the results in `folder`, where `kept` documents were written, before run.json is. Scratch files are not
-    /// listed. `digests` are those of the files that this process wrote.
+    /// Describes the results in `folder` before run.json is written. `kept` is the number of kept documents, and
+    /// `digests` has the digests of the files that this process wrote. Scratch files are not listed.
     pub(crate) fn of(folder: &Path, kept: u64, digests: &Digests) -> anyhow::Result<Self> {
         let mut names = vec![RUN.to_owned()];
         for name in names_in(folder).with_context(|| format!("{}: cannot be listed", folder.display()))? {
@@ -132,8 +132,7 @@ impl Written {
         Ok(run.written)
     }
 
-    /// Returns an error unless the kept files and the index in `folder` are those that the run wrote. `shown` is the
-    /// path as the user specified it.
+    /// Returns an error unless the kept files and the index in `folder` are unchanged since the run wrote them.
     pub(crate) fn check(&self, folder: &Path, check: Check) -> anyhow::Result<()> {
         let shown = folder.display();
         let found = kept_files(folder)?.unwrap_or_default();
@@ -190,8 +189,7 @@ impl Written {
         Ok(())
     }
 
-    /// Returns an error that names a file or folder in `folder` that the run did not write, if there is one. `shown` is
-    /// the path of the folder in messages.
+    /// Returns an error that names a file or folder in `folder` that the run did not write, if there is one.
     pub(crate) fn check_all_ours(&self, folder: &Path) -> anyhow::Result<()> {
         const NOT_OURS: &str = "was not made by `twindex dedup`";
         for entry in fs::read_dir(folder)? {
@@ -215,12 +213,12 @@ impl Written {
     }
 }
 
-/// Returns the names of all entries of a folder.
 fn names_in(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Returns the error for results whose kept files and index are no longer those of one run.
+/// Returns the error for a results folder that was changed after its run. It advises to name the kept files or the
+/// index instead of the folder.
 fn parted(folder: &Path, kept: &[PathBuf], why: &str) -> anyhow::Error {
     let mut named: Vec<String> = kept.iter().map(|kept| format!("--against {}", kept.display())).collect();
     let index = folder.join(INDEX);

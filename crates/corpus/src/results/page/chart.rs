@@ -70,7 +70,7 @@ impl Chart {
         (left + self.x.place(x) * (right - left), bottom - self.y.place(y) * (bottom - top))
     }
 
-    /// Adds bars. Each is given by two x coordinates and the value up to which it is drawn.
+    /// Adds bars. Each bar is given by its left and right x coordinates and its height.
     pub(crate) fn bars(&mut self, class: &'static str, bars: impl IntoIterator<Item = (f64, f64, f64)>) {
         for (from, to, value) in bars {
             let ((left, top), (right, _)) = (self.at((from, value)), self.at((to, value)));
@@ -159,7 +159,7 @@ impl Chart {
     }
 }
 
-/// Formats a number with few characters, as a label of an axis.
+/// Formats a number as a short axis label, for example 1.5k.
 fn short(value: f64) -> String {
     for (unit, name) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= unit {
@@ -178,7 +178,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Escapes a text for HTML. Characters that HTML does not allow are replaced.
+/// Escapes a text for HTML, and replaces control characters with U+FFFD.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -67,7 +67,7 @@ pub struct TextSide {
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(String);
 
-/// Appends a text as HTML. Keeps line ends and tabs; other control characters are replaced.
+/// Appends a text as HTML. Keeps line ends and tabs, and replaces other control characters.
 fn push_text(out: &mut String, text: &str) {
     for piece in text.split_inclusive(['\n', '\t']) {
         let body = piece.strip_suffix(['\n', '\t']).unwrap_or(piece);
@@ -99,7 +99,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     merged
 }
 
-/// Appends a part of a text in which passages are marked. The number of a passage is added at its start.
+/// Appends a part of a text, and inserts the number of each passage at the start of the passage.
 fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usize, usize)]) {
     let mut at = part.start;
     let inside = begins.iter().filter(|(begin, _)| part.contains(begin));

@@ -14,16 +14,16 @@ use crate::results::page::chart::{Chart, Scale};
 use crate::urls::hosts::Hosts;
 use crate::work::numbers::count;
 
-/// The smallest score, the number of equal bits of two fingerprints, in the table of collisions: 56 of 64 bits, a
-/// distance of 8, as in the study from which the table is taken.
+/// The smallest score in the table of colliding pairs. A score is the number of equal bits of two 64-bit fingerprints,
+/// so 56 is a Hamming distance of 8.
 pub(crate) const SCORE_MIN: usize = 56;
 /// Number of bins into which resemblances are grouped.
 pub(crate) const BINS: usize = 20;
 /// Number of clusters that are shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
-/// Number of candidates collected in memory before they are reduced to the clusters shown.
+/// Number of clusters collected in memory before the largest [`CLUSTERS_SHOWN`] are selected.
 const CLUSTERS_HELD: usize = 1 << 12;
-/// Number of keys shown for a cluster.
+/// Maximum number of keys shown for a cluster.
 pub const KEYS_SHOWN: usize = 5;
 
 /// The numbers that a report shows.
@@ -86,7 +86,7 @@ impl CollisionFigures {
     }
 }
 
-/// Statistics of the candidates that bands find.
+/// Statistics of the candidate pairs that banding finds.
 #[derive(Debug, Serialize)]
 pub(crate) struct BandFigures {
     pub(crate) bands: u16,
@@ -94,11 +94,11 @@ pub(crate) struct BandFigures {
     pub(crate) minima: usize,
     #[serde(rename = "meetings")]
     pub(crate) collisions: CollisionFigures,
-    /// For each bin: its resemblance, the predicted share of pairs that agree in a band, the measured share, and the
-    /// number of pairs measured.
+    /// For each bin of resemblance: its middle, the predicted share of pairs that collide in a band, the measured
+    /// share, and the number of measured pairs.
     pub(crate) curve: Vec<(f64, f64, Option<f64>, u64)>,
     pub(crate) threshold: f64,
-    /// The scheme of features from which the share is predicted.
+    /// The scheme of features that predicts the share.
     #[serde(skip)]
     pub(crate) scheme: FeatureScheme,
 }
@@ -153,13 +153,13 @@ impl ClusterFigures {
 }
 
 impl Figures {
-    /// Sets the name to the last component of a path.
+    /// Sets the name shown in the report to the last component of `path`.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         Self { name: name_of(path), ..self }
     }
 
-    /// Replaces the clusters with clusters that were found by another method.
+    /// Sets the clusters, which the caller found by another method.
     #[must_use]
     pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
         Self { clusters: Some(clusters), ..self }
@@ -234,7 +234,7 @@ impl BandFigures {
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
         let (found, clusters) = if by_signatures {
-            // The number of distinct signatures is at most the number of documents.
+            // The elements of the forest are distinct signatures, at most one per document.
             let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
             let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
                 if is_near[score as usize] {
@@ -248,7 +248,8 @@ impl BandFigures {
             (band_scores(snapshot, look.max_bucket, resources)?, None)
         };
 
-        // Features of 32 bits hardly ever agree by chance, so 64 bits are assumed. Features of 8 bits often do.
+        // Features of 32 bits hardly ever agree by chance, so the prediction assumes 64 bits. Shorter features, for
+        // example of 8 bits, often agree by chance, so their width is used.
         let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
         let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
         let bin = |score: usize| {
@@ -259,7 +260,8 @@ impl BandFigures {
         let curve = (0..BINS).map(|place| {
             let middle = (place as f64 + 0.5) / BINS as f64;
             let scores = (0..=minima).filter(|&score| bin(score) == Some(place));
-            // Each score is weighted by the estimated number of pairs in the index that have this score.
+            // `found` has only pairs that share a band. Dividing their number by the share that collides estimates the
+            // number of all pairs with this score.
             let (mut pairs, mut there) = (0, 0.0);
             for score in scores {
                 if let Some(accepted) = found.accepted(score, minhash.bands).filter(|share| *share > 0.0) {
@@ -312,12 +314,10 @@ fn clusters_of(
     )?)
 }
 
-/// Returns the last component of a path as text.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Returns a key as text.
 fn shown(key: &KeyBuf) -> String {
     match key.as_key() {
         twindex::Key::U64(number) => number.to_string(),
@@ -325,7 +325,7 @@ fn shown(key: &KeyBuf) -> String {
     }
 }
 
-/// Options for comparing the documents of an index.
+/// Options for comparing the documents of an index for the report.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyOptions {
     /// The smallest estimated resemblance of documents in a cluster.
@@ -359,8 +359,8 @@ impl GroupSizes {
         Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
     }
 
-    /// Returns the total number of groups, followed by the number in each class of sizes: 1, 2, 3 to 4, 5 to 8, and so
-    /// on.
+    /// Returns the total number of groups, and then the number of groups with 1, 2, 3 to 4, 5 to 8, and so on
+    /// documents.
     #[must_use]
     pub fn classes(&self) -> Vec<(String, u64)> {
         let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
@@ -401,8 +401,8 @@ impl GroupSizes {
 
 /// The disk space of an index.
 pub struct Space {
-    /// Number of bytes by kind of section. `other` includes headers, tables of contents, checksums, gaps, the manifest
-    /// and `CURRENT`.
+    /// Number of bytes by kind of section. `other` is the sum of headers, tables of contents, checksums, gaps, the
+    /// manifest and `CURRENT`.
     pub sections: BTreeMap<&'static str, u64>,
     /// Number of bytes in the files of the current generation. Excludes the lock, earlier generations and foreign
     /// files.
@@ -428,7 +428,8 @@ impl Space {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
         }
-        // Read the lengths of segments from the manifest. Another process may have removed the manifest file meanwhile.
+        // The lengths of segments are taken from the manifest in memory. Files that another process has removed
+        // meanwhile count 0 bytes.
         let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();

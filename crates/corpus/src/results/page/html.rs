@@ -9,7 +9,8 @@ use crate::results::page::figures::{
 use crate::urls::hosts::Hosts;
 use crate::work::numbers::{bytes, count};
 
-/// The first bytes of every page of this program. No file of another origin is replaced.
+/// The first bytes of every page of this program. [`check`](super::report::check) lets a page replace only files that
+/// begin with them.
 pub(crate) const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"generator\" content=\"twindex\">\n";
 
@@ -72,7 +73,7 @@ pub fn html(figures: &Figures) -> String {
 }
 
 fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(page, "{line}"); // writing to memory does not fail
+    let _ = writeln!(page, "{line}"); // writing to a String cannot fail
 }
 
 fn summary(page: &mut String, figures: &Figures) {

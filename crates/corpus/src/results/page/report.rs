@@ -21,8 +21,8 @@ pub enum ClusterSource {
     Added,
 }
 
-/// Computes the figures about an index for a report: with clusters from signatures, or without clusters. Data that
-/// exceeds the memory of `resources` is written to scratch files.
+/// Computes the figures about an index for a report. With [`ClusterSource::Added`], the figures have no clusters yet.
+/// Data that exceeds the memory of `resources` is written to scratch files.
 ///
 /// # Errors
 ///
@@ -42,8 +42,8 @@ pub fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
     write_whole(path, &html(figures))
 }
 
-/// Returns an error if no page can be written to `path`, if it would replace a file that the run reads, or a file that is
-/// not a page of this program. Called before any work is done. `reads` are all files and folders that the run reads.
+/// Returns an error if a page cannot be written to `path`. The page may replace only a page of this program, and no
+/// file that the run reads. Called before any work is done. `reads` are all files and folders that the run reads.
 ///
 /// # Errors
 ///
