@@ -1,5 +1,5 @@
-//! The data stored about the documents of a run: keys, positions in the inputs, lines, groups of equal texts, and the
-//! documents that were removed because they are near a document of an index.
+//! Stores the data of the documents of a run: keys, positions in the inputs, lines and groups of equal texts. Also
+//! lists the documents that were removed because they are near a document of an index.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
 use crate::stored::lines::{LineReader, LineStore};
 use crate::work::tsv;
 
-/// The near document of the index for which a document was removed.
+/// The document of an index because of which a new document was removed, and its distance or resemblance.
 pub(crate) struct Dropped {
     pub(crate) other: KeyBuf,
     pub(crate) near: MeasuredNearness,
@@ -34,7 +34,7 @@ pub(crate) enum MeasuredNearness {
 }
 
 impl Dropped {
-    /// Writes the key of the near document and the score as table columns.
+    /// Writes table columns: the key of the document of the index, and the score.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
@@ -61,7 +61,6 @@ pub(crate) struct DroppedDocuments {
 }
 
 impl DroppedDocuments {
-    /// Creates an empty list.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         let (keys, columns) = (DocumentKeys::new(budget), DocumentKeys::new(budget));
         Self { keys, known: None, places: DocumentPlaces::new(budget), columns, budget: budget.clone() }
@@ -84,7 +83,7 @@ impl DroppedDocuments {
         self.keys.get(number)
     }
 
-    /// Returns the key of the near document of the index, and the score, as a table shows it.
+    /// Returns the key of the near document of the index, and the score as text.
     pub(crate) fn near(&self, number: u32) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
         let mut columns = self.columns.get(number).split(|&byte| byte == b'\t');
         let key = tsv::unescape(columns.next().unwrap_or_default())?.into_owned();
@@ -122,20 +121,20 @@ impl DroppedDocuments {
 
 /// The documents of a run.
 pub(crate) struct Corpus {
-    /// Number of documents of the history. They precede all others, are always kept, and are not written.
+    /// Number of documents of the history. These documents precede all others, are always kept, and are not written.
     pub(crate) history: u32,
-    /// Number of groups with documents of the history. They precede all other groups.
+    /// Number of groups with documents of the history. These groups precede all others.
     pub(crate) history_groups: u32,
     pub(crate) keys: DocumentKeys,
     places: DocumentPlaces,
-    /// For each document, whether its key differs from the key in its line.
+    /// For each document, whether its key differs from the key in its line, for example because a number was added.
     other_keys: OtherKeys,
-    /// The number of each document after the history that `--keep max` and `--keep min` compare, as bits. Empty if the
-    /// rule uses no numbers.
+    /// For each document after the history, the number that `--keep max` and `--keep min` compare, encoded as bits.
+    /// Empty if the rule uses no numbers.
     pub(crate) numbers: Column<u128>,
     /// The URL of each document, empty if it has none; `None` if no field has URLs.
     urls: Option<DocumentKeys>,
-    /// The documents in groups of equal texts.
+    /// The groups of documents with equal texts.
     pub(crate) grouped: Grouped,
     /// The line of each document, as it is written to a file of kept documents.
     lines: LineStore,
@@ -151,17 +150,17 @@ pub(crate) struct Corpus {
     dropped_lines: Option<DroppedLines>,
 }
 
-/// The lines of documents that were removed because of an index, and the places of these documents in the input order.
+/// The lines of documents that were removed because of an index, and their positions in the input order.
 struct DroppedLines {
     lines: LineStore,
     other_keys: OtherKeys,
-    /// For each of these documents, the number of other documents before it.
+    /// For each removed document, the number of stored documents that precede it in the input.
     before: Column<u32>,
 }
 
 impl Corpus {
-    /// Creates an empty corpus. The data about documents takes up to `memory` bytes and the sets up to `memory` bytes
-    /// more; the rest is in scratch files in `folder`. The scratch file of the sets is at the path `sets`, if given.
+    /// Creates an empty corpus. Up to `memory` bytes of document data and up to `memory` bytes of sets are in memory,
+    /// the rest in scratch files in `folder`. `sets` is the path of the scratch file of the sets, if given.
     pub(crate) fn new(
         (folder, sets): (&Path, Option<&Path>),
         memory: usize,
@@ -190,7 +189,8 @@ impl Corpus {
         })
     }
 
-    /// Also stores the lines of documents that are removed because of an index, so that they can be written.
+    /// Also stores the lines of documents that are removed because of an index, so that annotated files can include
+    /// them.
     pub(crate) fn with_lines_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
         let budget = &self.grouped.budget;
         self.dropped_lines = Some(DroppedLines {
@@ -254,7 +254,7 @@ impl Corpus {
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
-        // Only the stored lines are needed to compare texts for equality.
+        // To confirm that two texts are equal, both are parsed again from their stored lines.
         let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
         let parser = |document: u32| {
             let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
@@ -285,8 +285,8 @@ impl Corpus {
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
-    /// Returns all documents after the history in input order, if the lines of all are stored. Numbers from that of the
-    /// last document on are those of the documents that were removed because of an index; see
+    /// Returns all documents after the history in input order. If their lines are stored, includes the documents that
+    /// were removed because of an index. Their numbers follow those of all stored documents; see
     /// [`dropped_at`](Self::dropped_at).
     pub(crate) fn all_documents(&self) -> impl Iterator<Item = u32> + Send {
         let before = self.dropped_lines.as_ref().map_or(&[][..], |dropped| &dropped.before[..]);
@@ -302,7 +302,7 @@ impl Corpus {
         })
     }
 
-    /// Returns the number among the removed documents, if `document` is one that was removed because of an index.
+    /// Returns the index in `dropped` of a document that was removed because of an index; `None` for other documents.
     pub(crate) fn dropped_at(&self, document: u32) -> Option<u32> {
         document.checked_sub(self.keys.len() as u32)
     }
@@ -312,13 +312,12 @@ impl Corpus {
         self.urls.as_ref().unwrap_or(&self.keys).get(document)
     }
 
-    /// Returns whether a field of the documents has their URLs.
     pub(crate) fn has_urls(&self) -> bool {
         self.urls.is_some()
     }
 
-    /// Adds lines of documents to a block until it is full or all documents were added. If `last`, no earlier line is read
-    /// afterwards, so the disk space of earlier lines is freed.
+    /// Adds lines of documents to a block until it is full or all documents were added. If `last`, no line is read
+    /// after this pass, so the disk space of the lines that were read is freed.
     pub(crate) fn fill(
         &self,
         block: &mut KeptBlock,
@@ -370,7 +369,7 @@ impl Corpus {
         self.lines.reading()
     }
 
-    /// Returns whether any document is an HTML page. The stored line of a page has its markup, not the compared text.
+    /// Returns whether any document is an HTML page. The stored line of a page is its markup, not the compared text.
     pub(crate) fn has_pages(&self) -> bool {
         self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
@@ -396,7 +395,7 @@ impl Corpus {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup structures after all documents were added. If `asked` is true, keeps the structures that
+    /// Frees the lookup structures after all documents were added. If `asked`, keeps the one that
     /// [`group_at`](Self::group_at) needs.
     pub(crate) fn end(&mut self, asked: bool) {
         self.grouped.end();
@@ -414,19 +413,17 @@ impl Corpus {
     }
 }
 
-/// One bit for each document: whether its key differs from the key in its line.
+/// A bit for each document: whether its key differs from the key in its line.
 struct OtherKeys {
     bits: Column<u64>,
     documents: u32,
 }
 
 impl OtherKeys {
-    /// Creates a column without documents.
     fn new(budget: &MemoryBudget) -> Self {
         Self { bits: Column::new(budget), documents: 0 }
     }
 
-    /// Adds the next document.
     fn push(&mut self, is_other: bool) -> twindex::Result<()> {
         let (word, bit) = (self.documents / 64, self.documents % 64);
         if bit == 0 {
@@ -442,7 +439,7 @@ impl OtherKeys {
     }
 }
 
-/// Returns the stored line of a document. I/O errors, and the error for a missing line, name the document's position.
+/// Unwraps a line that was read. The error for a missing line, and I/O errors, name the position of the document.
 fn found<L>(place: impl Fn() -> Place, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     match line {
         Ok(Some(line)) => Ok(line),

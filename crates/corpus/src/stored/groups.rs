@@ -1,10 +1,10 @@
-//! Groups of documents with equal texts, and the sets by which groups are compared.
+//! Groups documents with equal texts, and stores the shingle set of each group.
 //!
-//! Documents are compared only with documents of the same value of the `--inside` field, such as a source or a language,
-//! so each value has its own kept documents. Equal texts with different values are in different groups. Each shingle hash
-//! is combined with the value, so sets with different values have no common hash, and code that counts common shingles
-//! needs no further check. Sketches are computed from the text alone, so they may be near although the values differ; such
-//! pairs are discarded before the decision.
+//! Only documents with the same value of the `--inside` field, such as a source or a language, are compared. Equal
+//! texts with different values are in different groups. Each shingle hash is combined with the value, so sets with
+//! different values have no common hash, and code that counts common shingles needs no further check. Sketches are
+//! computed from the text alone, so sketches may be near although the values differ; these pairs are discarded before
+//! the decision.
 
 use std::borrow::Cow;
 
@@ -18,17 +18,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::rule::score::{Score, ScoreKind};
 use crate::stored::keys::{DocumentKeys, KnownKeys};
 
-/// The distinct values of the field of `--inside`, each with a number.
+/// The distinct values of the `--inside` field, each with an id.
 pub(crate) struct InsideValues {
     values: DocumentKeys,
     known: KnownKeys,
 }
 
-/// The id of the empty value, used if there is no field.
+/// The id of the empty value. All documents have it if there is no `--inside` field.
 pub(crate) const NO_FIELD: u32 = 0;
 
 impl InsideValues {
-    /// Creates an empty list whose memory counts against `budget`.
     pub(crate) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(Self { values: DocumentKeys::new(budget), known: KnownKeys::new(budget)? })
     }
@@ -75,12 +74,12 @@ impl InsideValues {
     }
 }
 
-/// Returns the number that is combined with each hash of a document with this value; 0 for the empty value.
+/// Returns the number that is XORed with each shingle hash of a document with this value; 0 for the empty value.
 fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }
 
-/// Returns the shingle hashes of a document combined with its value, in the same order. Distinct hashes remain
+/// Combines the shingle hashes of a document with its `--inside` value. Keeps their order; distinct hashes remain
 /// distinct.
 pub(crate) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
     let salt = salt(value);
@@ -90,7 +89,7 @@ pub(crate) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, 
     }
 }
 
-/// Combines the hashes of a document with its value, in place.
+/// Combines the hashes of a document with its `--inside` value, in place.
 pub(crate) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     let salt = salt(value);
     for hash in hashes {
@@ -139,8 +138,7 @@ pub(crate) struct Grouped {
 /// Maximum number of anchors of a document.
 pub(crate) const ANCHORS: usize = 12;
 
-/// Hashes that similar texts most likely share: minima, then features. They are used to find a reference set for delta
-/// encoding.
+/// Hashes that similar texts probably share: minima, then features. They find a reference set for delta encoding.
 pub(crate) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
@@ -163,7 +161,7 @@ impl Anchors {
     }
 }
 
-/// The shingle set of a new document, in one of the forms in which the caller supplies it.
+/// The shingle set of a new document, in the form that the caller has.
 #[derive(Clone, Copy)]
 pub(crate) enum NewSet<'s> {
     /// A delta-encoded set to store.
@@ -181,19 +179,18 @@ pub(crate) enum NewSet<'s> {
 pub(crate) enum SetHeader {
     /// The set is new.
     New(DeltaHeader),
-    /// The set is in the scratch file already, because a stopped run has written it.
+    /// A stopped run already wrote the set to the scratch file.
     Stored(StoredSet),
 }
 
 impl<'s> NewSet<'s> {
-    /// Returns the set of a document from its encoded words, or only its size if there is no `header` because sets are
-    /// not stored.
+    /// Returns the set that `words` encode. Without a `header`, sets are not stored, and `words` only give the size.
     pub(crate) fn of(header: Option<SetHeader>, words: &'s [u64]) -> Self {
         header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
 
-/// A document to add to the group of its text.
+/// A document to add to the group of documents with its text.
 pub(crate) struct NewDocument<'n> {
     /// The xxh3-128 hash of the bytes that are compared for equality.
     pub hash: u128,
@@ -221,7 +218,7 @@ impl Grouped {
         })
     }
 
-    /// Returns whether there may be a group of texts with this hash and this value of the `--inside` field.
+    /// Returns whether a group with this text hash and this value of the `--inside` field may exist.
     pub(crate) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
         let Some(inside) = self.values.find(inside) else { return false };
         self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
@@ -303,7 +300,6 @@ impl Grouped {
         self.values.of_number(self.groups[group as usize].inside)
     }
 
-    /// Returns the number of documents added so far.
     pub(crate) fn len(&self) -> usize {
         self.group_of.len()
     }

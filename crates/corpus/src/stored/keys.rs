@@ -1,4 +1,5 @@
-//! Keys of documents, and documents sorted by key. Data beyond the memory budget is in scratch files.
+//! Stores the keys of documents, sorts documents by key, and finds documents by key. Data beyond the memory budget is
+//! in scratch files.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -47,8 +48,8 @@ impl DocumentKeys {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// Returns these indices sorted by their keys; of equal keys, only the first. Uses about `memory` bytes, in
-    /// addition to the result, which counts against `budget`.
+    /// Sorts the indices `numbers` by their keys. Of equal keys, only the first index is returned. Uses about `memory`
+    /// bytes; the memory of the result counts against `budget`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
@@ -91,7 +92,7 @@ impl DocumentKeys {
 
 /// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// Memory for a key during a sort, in bytes, in addition to its length.
+/// Memory overhead of a key during a sort, in bytes.
 const BESIDE: usize = 16;
 
 /// A key and its index, as stored in a sorted run.
@@ -166,7 +167,7 @@ impl ByKey {
     }
 }
 
-/// Finds the index of a key among the keys added so far.
+/// A hash table that finds the index of a key in [`DocumentKeys`].
 pub(crate) struct KnownKeys {
     numbers: HashNumbers,
     /// A random hash seed, so that inputs cannot be crafted with colliding keys.
@@ -188,7 +189,7 @@ impl KnownKeys {
         }
     }
 
-    /// Inserts a key that is new.
+    /// Inserts a key, which must be new.
     pub(crate) fn insert(&mut self, key: &[u8], number: u32) -> twindex::Result<()> {
         self.numbers.insert(self.hash(key), number)
     }
@@ -201,7 +202,7 @@ impl KnownKeys {
 /// The positions of documents: the file, and the line or offset in it.
 pub(crate) struct DocumentPlaces {
     paths: Vec<Arc<Path>>,
-    /// For each document, the index of its path and its packed position in the file.
+    /// For each document, the index of its path and its position in the file, packed into two numbers.
     at: Column<[u32; 3]>,
 }
 

@@ -1,9 +1,9 @@
-//! Stores lines in compressed blocks of a scratch file. Lines of pipes and of compressed inputs are stored this way, because
-//! they cannot be read again from the input. Most of them are read once more, in order; a few are also read before, at
-//! random.
+//! Stores lines in compressed blocks of a scratch file. Lines of pipes and of compressed inputs are stored this way,
+//! because they cannot be read again from the input. Most lines are read once, in order; a few are also read at random
+//! before.
 //!
-//! Blocks are small, so that reading a single line is cheap, and each is compressed on its own. So that a block need not
-//! repeat what all lines have in common, the first lines are the dictionary of all blocks.
+//! Blocks are small, so that reading a single line is cheap, and each is compressed on its own. The first lines are the
+//! zstd dictionary of all blocks, so that strings common to most lines are not stored in each block.
 
 use std::io;
 use std::path::Path;
@@ -21,8 +21,8 @@ const BLOCK: usize = 64 << 10;
 const TOGETHER: usize = 16;
 /// Compression level of zstd. Level -1 is a third faster, but takes a third more disk space.
 const LEVEL: i32 = 1;
-/// Number of bytes of the first lines that are the dictionary. Twice as many compress worse, because the hash table of
-/// level 1 finds fewer of the matches.
+/// Maximum size of the dictionary in bytes. A dictionary of twice the size compresses worse, because the hash table of
+/// level 1 finds fewer of its matches.
 const DICTIONARY: usize = 128 << 10;
 
 /// Lines in the order of addition. A line is identified by the offset of its first byte in the concatenation of all lines.
@@ -34,13 +34,13 @@ pub(crate) struct LineBlocks {
     waiting: Vec<u8>,
     /// The end of each complete block in `waiting`.
     complete: Vec<usize>,
-    /// `None` until blocks are compressed.
+    /// `None` until the first blocks are compressed.
     dictionary: Option<Dictionary>,
 }
 
-/// The first lines, prepared for the compression and the decompression of blocks. It remains in memory, so blocks can be
-/// read even if the disk space of the first lines was freed. It takes 362 KiB: two copies of the lines, a hash table of
-/// 80 KiB, and 27 KiB of decoding tables.
+/// The zstd dictionary: the first lines, prepared for compression and decompression. It remains in memory, so blocks
+/// can be read even if the disk space of the first lines was freed. It takes 362 KiB: two copies of the lines, a hash
+/// table of 80 KiB, and 27 KiB of decoding tables.
 struct Dictionary {
     encoder: EncoderDictionary<'static>,
     decoder: DecoderDictionary<'static>,
@@ -56,8 +56,8 @@ struct BlockEnd {
     file: u64,
 }
 
-/// The last decompressed block, and the state of the decompressor. The block is used again if the next line is in the same
-/// block of the same store. It takes about 200 KiB, or more if lines are longer than a block.
+/// A cache of the last decompressed block, and the decompressor. It must be used with one store only. It takes about
+/// 200 KiB, or more if lines are longer than a block.
 #[derive(Default)]
 pub(crate) struct ReadBlock {
     number: Option<usize>,
@@ -76,10 +76,9 @@ impl ReadBlock {
 }
 
 impl Dictionary {
-    /// Prepares a dictionary of `lines`.
     fn of(lines: &[u8]) -> io::Result<Self> {
-        // Lines can have any bytes. A dictionary that starts with the magic number of zstd's trained dictionaries would be
-        // decoded as one, so a newline is put before the lines.
+        // The dictionary starts with a newline, because zstd would parse content that starts with its dictionary magic
+        // number as a trained dictionary.
         let content = [b"\n", lines].concat();
         let encoder = EncoderDictionary::try_copy(&content, LEVEL)?;
         Ok(Self { encoder, decoder: DecoderDictionary::try_copy(&content)? })
@@ -87,9 +86,9 @@ impl Dictionary {
 }
 
 impl LineBlocks {
-    /// Creates an empty store with a scratch file in `folder`. The store takes about 2.4 MiB of memory, or more if lines are
-    /// longer than a block, and 16 bytes of `budget` for each block. While blocks are compressed, each thread takes another
-    /// 330 KiB.
+    /// Creates an empty store with a scratch file in `folder`. The store takes about 2.4 MiB of memory, or more if
+    /// lines are longer than a block, and 16 bytes of `budget` for each block. During compression, each thread takes
+    /// another 330 KiB.
     pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> io::Result<Self> {
         Ok(Self {
             scratch: Spill::create(folder)?,
@@ -184,7 +183,7 @@ impl LineBlocks {
         let ReadBlock { lines, packed, decompressor, .. } = block;
         lines.clear();
         lines.reserve_exact(bytes);
-        // A decompressor that has not used the dictionary before is slower, and so is creating one.
+        // Reuses the decompressor: creating one takes time, and its first use of the dictionary is slower.
         let decompressor = decompressor.get_or_insert_with(DCtx::create);
         let found = decompressor
             .decompress_using_ddict(lines, packed, dictionary)

@@ -1,4 +1,4 @@
-//! Stores the positions of documents' lines, so that the lines can be read again.
+//! Stores the lines of documents, or their positions in the inputs, so that the lines can be read again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::input::content::{Ending, Form};
 use crate::sketching::documents::{DocumentLine, line_hash};
 use crate::stored::line_blocks::{LineBlocks, ReadBlock};
 
-/// Lines, identified by their index in the order of addition. For regular files only the position of a line is stored.
-/// Lines of pipes and compressed files are copied to compressed blocks of a scratch file.
+/// Stores lines, which are identified by their index in the order of addition. For a line of a regular file, only its
+/// position is stored. Lines of pipes and compressed files are copied to compressed blocks of a scratch file.
 pub(crate) struct LineStore {
     at: Column<LinePosition>,
     blocks: LineBlocks,
@@ -23,7 +23,7 @@ pub(crate) struct LineStore {
     /// The folder for scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
-    /// The file read last. Only one is open, since there may be more files than a process may open.
+    /// The file read last. Only one file is open at a time, because the number of open files of a process is limited.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
 
@@ -45,7 +45,6 @@ struct LinePosition {
 /// Number of low bits of `form[0]` that store the kind of the form. The line ending is in the bits above them.
 const FORM_BITS: u32 = 8;
 
-/// Packs a form and a line ending into two numbers.
 fn packed(form: Form, ending: Ending) -> [u32; 2] {
     let ending: u32 = match ending {
         Ending::Newline => 0,
@@ -56,7 +55,6 @@ fn packed(form: Form, ending: Ending) -> [u32; 2] {
     [kind | ending << FORM_BITS, number]
 }
 
-/// Unpacks a form and a line ending.
 fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
     let ending = match kind >> FORM_BITS {
         0 => Ending::Newline,
@@ -151,7 +149,8 @@ impl LineStore {
     pub(crate) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         if file == 0 {
-            // Other threads must not wait for this one, so it takes the block. They create one of their own meanwhile.
+            // This thread takes the cached block, so that other threads need not wait for it. They use a new one
+            // meanwhile.
             let mut block =
                 self.block.try_lock().map(|mut block| std::mem::take(&mut *block)).unwrap_or_default();
             let line = self.blocks.read(&mut block, offset, length as usize)?.to_vec();
@@ -178,11 +177,11 @@ impl LineStore {
     }
 }
 
-/// Number of bytes read at a time: initially, and after a jump to another position.
+/// Number of bytes to read at a time at the start, and after a jump to another position.
 const LEAST: u64 = 8 << 10;
-/// Maximum number of bytes read at a time, while lines are consecutive.
+/// Maximum number of bytes to read at a time while lines are consecutive.
 const WINDOW: u64 = 256 << 10;
-/// Maximum number of bytes between two lines for both to be read at once.
+/// Lines separated by at most this number of bytes are consecutive.
 const GAP: u64 = 4 << 10;
 
 /// Reads lines in mostly ascending order through a window that moves over the file.
@@ -221,7 +220,7 @@ impl LineReader<'_> {
         if offset < self.start || end > self.start + self.window.len() as u64 {
             let read = self.start..self.start + self.window.len() as u64 + GAP;
             self.ahead = if read.contains(&offset) { WINDOW.min(2 * self.ahead) } else { LEAST };
-            // Reads no further than the window or, for a longer line, the line.
+            // Reads `ahead` bytes, or the whole line if it is longer.
             self.window.resize((size - offset).min(self.ahead.max(length.into())) as usize, 0);
             self.start = offset;
             if let Some((_, reader, _)) = &self.open {

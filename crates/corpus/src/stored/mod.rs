@@ -1,5 +1,5 @@
-//! What is stored of the documents of a run until it is decided which stay: keys, lines, sets and sketches. Data beyond
-//! the memory budget is in scratch files.
+//! Stores keys, lines, sets and sketches of the documents of a run until the kept documents are known. Data beyond the
+//! memory budget is in scratch files.
 
 pub(crate) mod corpus;
 pub(crate) mod groups;

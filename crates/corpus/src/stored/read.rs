@@ -29,8 +29,8 @@ use crate::stored::sketches::{Sketched, Sketches};
 use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
-/// Opens the input documents without reading them. If only equal texts are duplicates, texts are compared after the
-/// requested normalization and folding.
+/// Opens the input documents without reading them. With `--near equal`, texts are compared after the requested
+/// normalization and folding.
 pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
     check_named_once(job)?;
     let mut documents = open_inputs(job)?;
@@ -47,7 +47,7 @@ pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
 fn check_named_once(job: &Dedup) -> anyhow::Result<()> {
     let mut seen = HashMap::new();
     for path in &job.reading.inputs {
-        // A path that cannot be resolved is reported when it is opened.
+        // Skips a path that cannot be resolved; opening it reports the error.
         let Ok(resolved) = fs::canonicalize(path) else { continue };
         if let Some(first) = seen.insert(resolved, path) {
             let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
@@ -58,7 +58,7 @@ fn check_named_once(job: &Dedup) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the input documents without reading them. Options for reading also apply to the texts of the history.
+/// Opens the input documents, and checks the options against the formats of the inputs and of the history.
 fn open_inputs(job: &Dedup) -> anyhow::Result<Documents> {
     let options = job.input_options()?;
     let documents = Documents::open_part(&job.reading.inputs, &options)?;
@@ -66,7 +66,7 @@ fn open_inputs(job: &Dedup) -> anyhow::Result<Documents> {
     kinds.check_revisits(job.results.adds(Also::Revisits))?;
     kinds.check_compression(job.results.compress.is_some(), false)?;
     let history = if job.scope.texts.is_empty() {
-        // A folder that has no results is reported when the history is opened.
+        // Skips a folder without results; opening the history reports the error.
         let kept = job.scope.against.iter().filter_map(|folder| kept_files(folder).ok().flatten()).flatten();
         InputKinds::of_names(kept)
     } else {
@@ -88,7 +88,7 @@ pub(crate) struct JobFolder<'p> {
     pub(crate) observer: &'p dyn Observer,
 }
 
-/// The documents of a run, as they are held until it is decided which stay.
+/// The documents of a run after reading, before the decision which of them are kept.
 pub(crate) struct ReadDocuments {
     pub(crate) corpus: Corpus,
     /// The sketches; `None` if no index is built.
@@ -99,8 +99,8 @@ pub(crate) struct ReadDocuments {
     pub(crate) empty: u64,
 }
 
-/// Reads the texts of the history and all documents: groups equal texts, and stores the set and the sketch of each
-/// text. `left_out` has the statistics of the ignored text, without any document.
+/// Reads the texts of the history and all documents. Groups equal texts, and stores the set and the sketch of each
+/// text. `left_out` are the statistics of the ignored text before the first document.
 pub(crate) fn read(
     job: &Dedup,
     params: &Params,
@@ -112,7 +112,7 @@ pub(crate) fn read(
 ) -> anyhow::Result<ReadDocuments> {
     let watch = Stopwatch::start();
     let mut left_out = left_out;
-    // Sketches are stored only for an index, of the results or for the search.
+    // Sketches are stored only if an index is built, as a result or for the search by distance.
     let is_indexed = job.writes_index() || job.searches_index();
     let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
     let mut corpus = empty_corpus(job, (folder, *journal), documents)?;
@@ -146,7 +146,8 @@ fn read_history(
     corpus: &mut Corpus,
     observer: &dyn Observer,
 ) -> anyhow::Result<()> {
-    // Named texts get the keys that they had when they were indexed; keys in results folders are used unchanged.
+    // The documents of `texts` get the keys that they had when they were indexed. Keys in results folders are used
+    // unchanged.
     let repeated_keys =
         if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
     let budget = Some(corpus.grouped.budget.clone());
@@ -194,8 +195,8 @@ fn read_history(
     history.check(&found)
 }
 
-/// Reads all documents into the corpus, and stores their sketches. Returns the number of documents without words,
-/// and the time spent on finding equal texts.
+/// Reads all new documents into the corpus, and stores their sketches. Returns the number of documents without words,
+/// and the time spent on grouping equal texts.
 fn read_documents(
     job: &Dedup,
     documents: &mut Documents,
@@ -210,7 +211,7 @@ fn read_documents(
     // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles are counted.
     let wanted = SketchOptions {
         repeated_keys: match job.scope.repeated_keys {
-            RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
+            RepeatedKeys::Error => RepeatedKeys::Any, // the corpus detects repeated keys, and its error names both positions
             other => other,
         },
         budget: Some(corpus.grouped.budget.clone()),
@@ -270,12 +271,11 @@ fn read_documents(
     Ok((empty, finding_copies))
 }
 
-/// Returns the data to compute for each document; with `shingles`, also its distinct shingles.
+/// Returns the options for sketching documents. With `shingles`, their distinct shingles are returned, too.
 fn wanted(job: &Dedup, shingles: bool) -> SketchOptions {
     SketchOptions { shingles, whole: true, memory: Some(job.resources.memory), ..SketchOptions::default() }
 }
 
-/// Creates the corpus for the data of the documents.
 fn empty_corpus(
     job: &Dedup,
     (folder, journal): (&Path, Option<&Journal<'_>>),

@@ -8,8 +8,8 @@
 //!          0 for a document without words, then: length of the set (4), the encoded set
 //! ```
 //!
-//! Parts that the parameters do not require are absent. Only what an index needs is stored: the first 32 bits of a feature,
-//! and no keys, because the corpus has them.
+//! Parts that the parameters do not require are absent. Only the first 32 bits of a feature are stored, because an
+//! index uses no more. Keys are not stored, because the corpus has them.
 
 use std::path::{Path, PathBuf};
 
@@ -23,14 +23,14 @@ use twindex::sys::Spill;
 use twindex::{Document, Key, Params, Sketch, Writer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A block ends with the first record at which the total length of its records is at least this number of bytes.
+/// A block is complete when its records have at least this number of bytes.
 const BLOCK: usize = 64 << 10;
 /// Length of a block's head in bytes.
 const HEAD: usize = 8;
 /// Length of the stored part of a feature in bytes.
 const FEATURE_BYTES: usize = KEY_BITS as usize / 8;
 
-/// Whether a document is added to an index, and whether it is marked as a duplicate there.
+/// Whether a document is added to an index, and if so, whether it is marked as a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexMembership {
     Not,
@@ -38,7 +38,7 @@ pub(crate) enum IndexMembership {
     AsDuplicate,
 }
 
-/// Writes sketches. Sets are stored only for documents without words; each consists of one hash.
+/// Writes sketches. A document without words has no sketch; its set, which consists of one hash, is written instead.
 pub(crate) struct Sketches {
     folder: PathBuf,
     params: Params,
@@ -62,7 +62,7 @@ impl Sketches {
         Ok(Self { folder, params, block: vec![0; HEAD], set: Vec::new(), spill })
     }
 
-    /// Adds the next document. Its key is not stored, but refused here already if an index cannot have it.
+    /// Adds the next document. Returns an error if an index cannot store the key; the key itself is not written.
     pub(crate) fn push(&mut self, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
         Key::Bytes(key).check(self.params.key)?;
         let Self { params, block, set, .. } = self;
@@ -110,12 +110,11 @@ impl Sketches {
     }
 }
 
-/// Returns the head of a block of these records.
 fn head_of(records: &[u8]) -> [u8; HEAD] {
     (u64::from(records.len() as u32) | xxh3_64(records) << 32).to_le_bytes()
 }
 
-/// Decodes the records of a block. Keeps its buffers from one block to the next.
+/// Decodes the records of blocks. Reuses its buffers.
 #[derive(Default)]
 struct RecordDecoder {
     features: Vec<u64>,
@@ -123,7 +122,7 @@ struct RecordDecoder {
 }
 
 impl RecordDecoder {
-    /// Decodes the first of these records, and removes it from them. Returns the sketch of a document with words, or the set
+    /// Decodes the first record, and removes it from `records`. Returns the sketch of a document with words, or the set
     /// of a document without words; `None` if the record is damaged.
     fn next<'r, 'b: 'r>(
         &'r mut self,
@@ -165,16 +164,16 @@ fn take<'b>(bytes: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     Some(first)
 }
 
-/// Removes a number of 4 bytes.
+/// Removes and decodes a 4-byte number.
 fn number(bytes: &mut &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?) as usize)
 }
 
 impl Sketched {
-    /// Adds the wanted documents to an index with the parameters `kept`, and marks duplicates. Documents are identified
-    /// by their index in the order of addition; `key_of` returns the key of a document. If this is the `last` use, the
-    /// disk space is freed while reading. If the index stores sets, `set_of` appends the set of a document with words;
-    /// if it stores values, `value_of` returns the value.
+    /// Adds the documents that `wanted` selects to an index with the parameters `kept`, and marks duplicates. Documents
+    /// are identified by their index in the order of addition. `key_of` returns the key of a document; `value_of` its
+    /// value, if the index stores values; `set_of` appends the set of a document with words, if the index stores sets.
+    /// With `last`, the sketches are not read again, so their disk space is freed while reading.
     pub(crate) fn put<'v>(
         &self,
         writer: &mut Writer,
@@ -244,7 +243,6 @@ impl Sketched {
         Ok(())
     }
 
-    /// Returns the error for a damaged scratch file. No other process writes to it.
     fn damaged(&self, at: u64) -> anyhow::Error {
         let folder = self.folder.display();
         anyhow!(
