@@ -51,7 +51,7 @@ macro_rules! fixed {
             }
             #[inline]
             fn take(bytes: &[u8], record: &mut Option<Self>) {
-                // Always succeeds, because `bytes` has `HEAD` bytes. So `None` never ends a run early.
+                // Always succeeds, because `bytes` has `HEAD` bytes. `None` would end the run.
                 *record = <$wire>::read_from_bytes(bytes).ok().map(|$found| $from);
             }
         }

@@ -226,8 +226,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document and caches all of them while the segment is open, 16 bytes
-    /// for each document. For callers that will read many priorities.
+    /// Reads the [`priority`](Self::priority) of each document and caches all priorities while the segment is open, 16
+    /// bytes for each document. Use it before reading many priorities.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -249,7 +249,7 @@ impl Segment {
         })?;
         done?;
         self.check_map()?;
-        // If another thread has stored the priorities first, keep those; they are the same.
+        // If another thread has stored the same priorities first, keep its copy.
         let _ = self.priorities.set(all);
         Ok(())
     }

@@ -223,7 +223,6 @@ struct MergedInputs<'a, 'r> {
     origins: SpillColumn<'r, u32>,
 }
 
-/// One input of a merge.
 struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -258,7 +257,6 @@ impl MergeSource<'_, '_> {
     }
 }
 
-/// The merged keys.
 enum MergedKeys<'r> {
     Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
     Bytes(SpilledParts<'r>),

@@ -152,7 +152,7 @@ impl PageChecks {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // If another thread has stored a larger value, some pages are looked up again later.
+        // If another thread has stored a larger page number, later calls check some pages again.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }

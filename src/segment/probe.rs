@@ -482,7 +482,8 @@ impl<'a> TableSearch<'a, '_> {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // If a query has several probes in a table, only the first of them follows the sorted order, so sorting pays less.
+        // If a query has several probes in a table, only its first probe follows the sorted order, so sorting pays
+        // less.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }

@@ -120,7 +120,7 @@ impl Segment {
             if deleted.contains(ordinal) {
                 continue;
             }
-            // Each band must list the document once; otherwise its band entries are not trusted.
+            // Trust the band entries of a document only if each band lists the document once.
             let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
             features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));

@@ -142,7 +142,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns a reader of all postings, for callers that need many of them.
+    /// Returns a reader that is fast for many postings.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt). If the file is mapped or in memory, this call checks the pages of all

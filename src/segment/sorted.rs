@@ -245,7 +245,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
-                // All keys of this bucket are equal, and its items were pushed in order, so they are sorted.
+                // All items of this bucket have the same key and were pushed in order, so they are sorted.
                 let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;

@@ -1,7 +1,7 @@
 //! Files that are written sequentially and then synced to disk.
 //!
-//! A durable file is written to the disk in any case. The page cache would keep a copy of it, which takes memory from other
-//! data, and adding pages to the cache takes longer than writing them to the disk. So writes of large files bypass the cache
+//! A durable file must reach the disk, so a copy in the page cache saves no write. It takes memory from other data, and
+//! adding pages to the cache takes longer than writing them to the disk. So writes of large files bypass the cache
 //! (`O_DIRECT` on Linux) after the first 64 MiB, if the file system supports it.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! An in-memory file system for tests, which leave no files on the disk.
+//! An in-memory file system for tests, so that they leave no files on the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

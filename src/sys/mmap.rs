@@ -161,7 +161,7 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
     });
 }
 
-/// Does nothing. On other systems the memory is freed with the map.
+/// Does nothing, because other systems free the memory together with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
