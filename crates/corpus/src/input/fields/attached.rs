@@ -1,4 +1,4 @@
-//! The value and the stamp of a document: the fields from which they are read, and the types of values.
+//! The value and the stamp that an index stores with a document, and the fields from which they are read.
 //!
 //! They are fields of a JSON object, columns of a table, or header fields of an archive record. A text file has none.
 
@@ -17,7 +17,8 @@ use crate::input::jsonl::nested;
 /// Maximum number of characters of an invalid stamp that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
 
-/// The data of a document that options name: its value, its stamp, and the fields that affect which documents are kept.
+/// The data of a document besides key and text: its value, its stamp, and the fields that affect which documents are
+/// kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(crate) value: Vec<u8>,
@@ -27,7 +28,7 @@ pub struct OwnAttached {
     pub(crate) has: HasField,
 }
 
-/// Whether a record has the fields that it may lack.
+/// The optional fields that a record has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HasField {
     pub(crate) value: bool,
@@ -130,9 +131,9 @@ impl AttachedFields {
         Ok(OwnAttached { value, stamp: Some(stamp), has, ..OwnAttached::default() })
     }
 
-    /// Returns the requested values of a record header. `field` returns a header field, and `is_time` returns whether
-    /// a name is that of a header field that has a time. Such times may be shortened, down to the year, which must
-    /// not be taken for a number.
+    /// Returns the requested values of a record header. `field` returns the value of a header field. `is_time` returns
+    /// whether a field contains a time, and `time` formats it. A time may be only a year, which must not be parsed as a
+    /// number.
     ///
     /// # Errors
     ///

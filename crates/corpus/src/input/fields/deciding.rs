@@ -67,7 +67,7 @@ impl DecidingFields {
         self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
-    /// Returns the field of the number; `None` if it is not read.
+    /// Returns the name of the number field; `None` if the field is not read.
     pub(crate) fn number(&self) -> Option<&str> {
         self.number.as_deref().filter(|_| !self.is_history)
     }
@@ -131,8 +131,8 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// If compared documents must share a part of the URL, sets the value to that part. The URL is the one in `found`
-    /// if a URL field is named, and `key` otherwise.
+    /// Sets `found.inside` to the part of the URL that compared documents must share, if options name a part. The URL
+    /// is `found.url` if a URL field is named, and `key` otherwise.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ const PRIORITY: &str = "which --priority-field says is the priority";
 /// The purpose of the `--inside` field, in the message that the field is missing.
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
-/// Returns the description of the expected format of the number field. Where a number is expected, it may be a time.
+/// Returns the expected format of the number field for a message. If it is a number, a time is valid, too.
 fn number_or_time(expected: &str) -> String {
     if expected == NUMBER_TYPE { format!("{NUMBER_TYPE} or {TIME}") } else { expected.to_owned() }
 }
