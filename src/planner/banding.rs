@@ -11,11 +11,11 @@ use crate::params::FeatureScheme;
 
 /// Default number of minima used for bands.
 pub const MINIMA: u16 = 120;
-/// Recommended number of minima if pairs are accepted only by their estimated resemblance. At a resemblance of .8, the
-/// estimate then has a standard deviation of .018; with [`MINIMA`] minima it has .037.
+/// Recommended number of minima if pairs are accepted only by their estimated resemblance. At a resemblance of 0.8, the
+/// standard deviation of the estimate is 0.018; with [`MINIMA`] minima it is 0.037.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
-/// The minimum recall of chosen bands for pairs whose resemblance equals the threshold. Pairs of higher resemblance have
-/// a higher recall.
+/// The minimum recall of chosen bands for pairs whose resemblance equals the threshold. Pairs of higher resemblance
+/// have a higher recall.
 pub const RECALL: f64 = 0.995;
 
 /// The number of bands, and the number of minima in each band.

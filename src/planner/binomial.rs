@@ -26,7 +26,7 @@ pub struct Binomial {
     trials: u64,
     /// The probability of one event.
     p: f64,
-    /// The probability `1 - p` that an event does not occur. It can be more precise than the subtraction `1.0 - p`.
+    /// The probability `1 - p` that an event does not occur; can be more precise than the subtraction `1.0 - p`.
     q: f64,
 }
 
@@ -96,7 +96,7 @@ impl Binomial {
             return f64::NEG_INFINITY;
         }
         if k as f64 > trials as f64 * p {
-            // Above the mean, each term is smaller than the previous one.
+            // Above the mean, each term is smaller than the previous term, so the tail is summed upwards from `k`.
             let tail = sum_of_ratios((k..trials).map(|i| (trials - i) as f64 * p / ((i + 1) as f64 * q)));
             self.ln_exactly(k) + tail.ln()
         } else {
@@ -113,7 +113,7 @@ impl Binomial {
         }
         let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
         let (n, x, y) = (trials as f64, k as f64, others as f64);
-        // `ln_1p` gives more digits of ln(1 - x) if x, the probability of the other outcome, is small.
+        // Returns the logarithm of `this`, which is `1 - other`. `ln_1p` is more precise if `other` is small.
         let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
         match (k, others) {
             (0, 0) => 0.0,

@@ -9,8 +9,8 @@
 //! P[X > (1 + delta) mu] <= (e^delta / (1 + delta)^(1 + delta))^mu
 //! ```
 //!
-//! The lecture from which these bounds are taken (*Duplicate detection*, 1.3) omits the exponent mu in the second bound,
-//! and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives
+//! The lecture from which these bounds are taken (*Duplicate detection*, 1.3) omits the exponent mu in the second
+//! bound, and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives
 //! `-k J / 200`. According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is
 //! 0.67, and the true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the
 //! lecture's exact sum, the binomial coefficient should be k choose j, with the summation index j.)
@@ -20,7 +20,7 @@
 //! | | minima |
 //! |---|---|
 //! | by the bound above, [`samples_by_chernoff`] | 1,152 |
-//! | by the bound before it is simplified, [`samples_by_relative_entropy`] | 251 |
+//! | by the unsimplified bound, [`samples_by_relative_entropy`] | 251 |
 //! | exactly, [`samples_exact`] | 154 |
 
 use super::Binomial;
@@ -53,9 +53,9 @@ impl Miss {
 /// more than `delta`.
 ///
 /// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at a limit is not a
-/// miss. A limit within 1e-12 t of an integer is rounded to that integer, because doubles only approximate decimal J
-/// and delta. The probability does not decrease monotonically with t, because the limit passes an integer only at some
-/// values of t: at J = 0.8 and delta = 0.1 the probability is 0.0097 for 136 minima, and 0.0141 for 139.
+/// miss. A limit within 1e-12 t of an integer is rounded to the integer, because doubles only approximate decimal J
+/// and delta. The probability does not decrease monotonically with t, because X is an integer: at J = 0.8 and
+/// delta = 0.1 the probability is 0.0097 for 136 minima, and 0.0141 for 139.
 ///
 /// Returns NaN if J is not in the range 0 to 1, or if delta is negative.
 #[must_use]
@@ -103,7 +103,7 @@ pub fn chernoff_bound(samples: u64, resemblance: f64, delta: f64, miss: Miss) ->
 
 /// Returns the exponents per minimum of the bounds for [`Miss::Under`] and for [`Miss::Over`].
 fn chernoff_exponents(resemblance: f64, delta: f64) -> (f64, f64) {
-    // Uses `ln_1p` because for small delta the result is about delta^2 / 2, a difference of two terms close to delta.
+    // `ln_1p` is precise for small delta, where both terms are near delta and the result is about delta^2 / 2.
     let over = (1.0 + delta) * delta.ln_1p() - delta;
     (resemblance * delta * delta / 2.0, resemblance * over)
 }
@@ -160,10 +160,10 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
 /// Returns the smallest number of minima for which the probability of a miss is at most `failure`, for this number and
 /// for all larger numbers.
 ///
-/// Larger numbers must be considered because the probability is not monotonic ([`miss_probability`]). For J = 0.8,
-/// delta = 0.1 and 1 % the result is 154: 136 and 140 would suffice, but 139 and 153 would not. Searches downwards from the
-/// result of [`samples_by_relative_entropy`], because the bound holds for all larger numbers. Returns `None` if this
-/// result is `None` or above [`SAMPLES_MAX`]. Takes time proportional to the power 3/2 of this result.
+/// The probability is not monotonic in the number of minima ([`miss_probability`]). For J = 0.8, delta = 0.1 and 1 %
+/// the result is 154: 136 and 140 minima suffice, but 139 and 153 do not. Searches downwards from the result `n` of
+/// [`samples_by_relative_entropy`], whose bound holds for all larger numbers. Returns `None` if `n` is `None` or above
+/// [`SAMPLES_MAX`]. Takes O(n^1.5) time.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_exact};

@@ -8,9 +8,9 @@
 //! within this distance leads to a bucket of `n / 2^16` entries in table 1. Memory accesses are counted in cache lines.
 //!
 //! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] describe one reference
-//! machine and were fitted to measurements by `scripts/experiment fit_costs`. They are constants because the scheme chosen for a
-//! segment is stored in the segment and must not depend on the machine. For the same reason, numbers that affect a
-//! choice are computed only with `+ - * /`, which give the same bits on all machines.
+//! machine and were fitted to measurements by `scripts/experiment fit_costs`. They are constants because the scheme
+//! chosen for a segment is stored in the segment and must not depend on the machine. For the same reason, numbers that
+//! affect a choice are computed only with `+ - * /`, which give the same bits on all machines.
 
 use std::ops::{Add, AddAssign};
 
@@ -22,7 +22,7 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Queries of exact designs scan all fingerprints if there are at most about this number of fingerprints per probe.
+/// A query of an exact design scans all fingerprints if there are at most about this number of fingerprints per probe.
 pub const ROWS_A_PROBE: u64 = 128;
 /// Returns whether a scan of all `rows` fingerprints is less work than `probes` probes. Always `false` for free
 /// designs, because a scan would find more fingerprints than their tables.
@@ -38,11 +38,11 @@ const LINE: f64 = 64.0;
 const FOLLOWING: f64 = 0.15;
 /// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Average number of lookups in table 1 per query that find a hit. A hit is looked up in table 1 if a partial table
-/// finds it and the probes of table 1 do not. The prices were fitted to queries, half of them with a hit at a distance
-/// of 0 to 3 bits.
+/// Average number of hits per query that need a lookup in table 1: a partial table finds the hit, and the probes of
+/// table 1 do not. Holds for the queries to which the [`PRICES`] were fitted: half of these queries have a hit, at a
+/// distance of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
-/// Average number of hits per query, in the queries to which the prices were fitted.
+/// Average number of hits per query, in the queries to which the [`PRICES`] were fitted.
 const HITS: f64 = 0.5;
 
 /// Number of kinds of work.
@@ -83,17 +83,17 @@ const LINE_UNCACHED_PAGE: usize = 13;
 ///
 /// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at
 /// 2.6 GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
-/// users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of `plain`
-/// and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a virtual machine
-/// (`scripts/experiment billion`), where an address is translated by the page tables of the guest and of the host.
+/// users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of
+/// `plain` and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a
+/// virtual machine (`scripts/experiment billion`), where page tables of guest and host translate each address.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2, 50.8];
 /// Size of the level 2 cache in the cost model, in bytes.
 const NEAR_BYTES: f64 = 2_097_152.0;
 /// Size of the level 3 cache in the cost model, in bytes.
 const FAR_BYTES: f64 = 33_554_432.0;
-/// Size in bytes of the tables whose page tables stay in the caches, in the cost model. Pages of 4 KiB have 8 bytes in a
-/// page table, so those of 16 GiB fill the level 3 cache; a quarter of it is counted.
+/// Largest size in bytes of tables whose page tables stay in the caches, in the cost model. A page of 4 KiB has a page
+/// table entry of 8 bytes, so 4 GiB of tables have page tables of 8 MiB, a quarter of the level 3 cache.
 const TRANSLATED_BYTES: f64 = 4_294_967_296.0;
 
 /// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
@@ -107,8 +107,8 @@ impl QueryWork {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
     }
 
-    /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. Each cache holds
-    /// a fraction of the data.
+    /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. The share of the
+    /// lines that a cache serves is the share of the data that fits into the cache.
     fn read(&mut self, lines: f64, bytes: f64) {
         let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
         self.0[LINE_NEAR] += lines * share(NEAR_BYTES);
@@ -151,7 +151,7 @@ pub struct Cost {
     pub entries: f64,
     /// Number of fingerprints that are compared with the query in all bits.
     pub candidates: f64,
-    /// Number of file pages that a query reads, without pages of directories.
+    /// Number of file pages that a query reads, excluding pages of directories.
     pub pages: f64,
     /// Number of file pages of directories that a query reads.
     pub directory_pages: f64,
@@ -170,7 +170,7 @@ impl Cost {
     }
 
     /// Returns the number of pages that a query reads from the medium if `memory` bytes of the tables are in memory.
-    /// Directories are kept in memory first, because they have the most reads per byte.
+    /// Assumes that directories are cached first, because they have the most reads per byte.
     #[must_use]
     pub fn cold_pages(&self, memory: u64) -> f64 {
         let (memory, directories) = (memory as f64, self.directory_bytes as f64);
@@ -229,8 +229,8 @@ fn exp_minus(x: f64) -> f64 {
     (0..HALVINGS).fold(series, |value, _| value * value)
 }
 
-/// Returns the average number of cache lines or pages, of `size` bytes each, that a run of `bytes` bytes overlaps if the
-/// run starts at a random offset.
+/// Returns the average number of cache lines or pages, of `size` bytes each, that a run of `bytes` bytes overlaps if
+/// the run starts at a random offset.
 fn spanned(bytes: f64, size: f64) -> f64 {
     if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
 }
@@ -257,15 +257,15 @@ struct PricedTable {
     probe_bits: u32,
     /// For a partial table, the number of bits of an entry after the pointer.
     filter_bits: u32,
-    /// The number of pointer bits by which the table is probed, and the mask of these bits, in which bit 0 of the
-    /// fingerprint is the highest bit.
+    /// The number of pointer bits by which the table is probed. `overlapping` is the mask of these bits; bit 0 of the
+    /// fingerprint is the highest bit of the mask.
     overlap: u32,
     overlapping: u64,
-    /// Whether no pointer bit is a leading bit of the table.
+    /// Whether the pointer and the leading bits of the table have no bit in common.
     apart: bool,
-    /// Number of bytes per entry of the column that is scanned.
+    /// Number of bytes per entry in the scanned column.
     column: f64,
-    /// Number of bytes per entry of the column that is read for entries that pass the scan.
+    /// Number of bytes per entry in the columns that are read only for entries that pass the scan.
     rest: f64,
 }
 
@@ -377,7 +377,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
                 }
                 Complete::Compact => {
                     let compact = Compact::of(rows);
-                    // The data that locates a bucket: the directory, and one or two bits of the stream for each row.
+                    // The directory has 4 bytes for each prefix of `floor(log2 rows) - 6` bits.
                     let length = compact.length;
                     (length, 4 << prefix_bits(rows, 64).saturating_sub(3), 64, 2.0)
                 }
@@ -438,7 +438,7 @@ impl Cost {
             table.probe_bits
         };
         let bucket = rows / power(bits);
-        // The number of entries that are near the query in the bits of the scanned column.
+        // The number of entries that are within the radius in the bits of the scanned column.
         let mut candidates = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
@@ -454,7 +454,7 @@ impl Cost {
         work.read(probes * spanned(8.0, LINE), self.directory_bytes as f64);
         let narrowed = table.probe_bits > table.directory_bits && table.complete.is_some();
         if narrowed {
-            // Two binary searches in a bucket of the directory.
+            // Each probe makes two binary searches in a bucket of the directory.
             #[allow(clippy::cast_sign_loss, reason = "a quotient of counts")]
             let steps = 1 + ((rows / power(table.directory_bits)) as u64).checked_ilog2().unwrap_or(0);
             work.read(probes * 2.0 * f64::from(steps), self.bytes as f64);
@@ -486,7 +486,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // The entries of a bucket that pass the scan are close together in the column that is read next.
+        // Entries of one bucket that pass the scan share cache lines and pages of the next column.
         let after = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { min(candidates, probes * spanned(column, size)) + hits }
@@ -498,7 +498,7 @@ impl Cost {
     }
 
     /// Adds the cost of the lookups in table 1 for entries of a partial table. `own` is the radius of the probes of
-    /// table 1, `None` if table 1 is not probed. Pointers to fingerprints that these probes find are not followed.
+    /// table 1; `None` if table 1 is not probed. Skips pointers to fingerprints that the probes of table 1 find.
     fn follow(
         &mut self,
         first: &PricedTable,
@@ -510,8 +510,8 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // The pointer determines whether the probes of table 1 find the fingerprint only if it contains all bits that
-        // these probes compare.
+        // A pointer shows whether the probes of table 1 find the fingerprint only if the pointer contains all bits by
+        // which table 1 is probed.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| FirstTableProbe {
@@ -537,7 +537,7 @@ impl Cost {
         let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // The differing pointer bits leave little or none of the radius, so there are hardly any candidates.
+                // Candidates are too rare to count: the differing bits of the pointer use up most of the radius.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
@@ -595,16 +595,16 @@ impl PricedTable {
         }
     }
 
-    /// Returns the fraction of the entries in a bucket of a partial table that are near the query in the pointer and in
-    /// the `filter` bits after the pointer, if the prefix of the bucket differs from the query in `ones` bits. Excludes
-    /// the fingerprints that the probes of table 1, described by `own`, find.
+    /// Returns the fraction of the entries in a bucket of a partial table that are within the radius in the pointer and
+    /// in the `filter` bits after the pointer. The prefix of the bucket differs from the query in `ones` bits. Excludes
+    /// the fingerprints that the probes `own` of table 1 find.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. They always reduce the radius that
-        // remains for the other bits. The `ones - inside` differing prefix bits outside the pointer reduce this radius
-        // only in tables in which no pointer bit is a leading bit.
+        // `inside` is the number of differing prefix bits that are also pointer bits. These bits always reduce the
+        // radius that remains for the other bits. The `ones - inside` other differing bits of the prefix reduce the
+        // remaining radius only in tables in which no pointer bit is a leading bit.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
@@ -623,20 +623,20 @@ impl PricedTable {
     }
 }
 
-/// The probes of table 1, which determine the fingerprints that table 1 finds without pointers.
+/// The probes of table 1, which find fingerprints without a pointer from another table.
 #[derive(Clone, Copy)]
 struct FirstTableProbe {
     radius: u32,
-    /// The number of bits by which table 1 and the other table are both probed.
+    /// The number of bits by which both table 1 and the partial table are probed.
     both: u32,
-    /// The number of bits by which table 1 is probed, but not the other table.
+    /// The number of bits by which only table 1 is probed.
     alone: u32,
 }
 
 impl FirstTableProbe {
-    /// Returns the probability that the probes of table 1 find an entry. The entry differs from the query in `inside`
-    /// of the `overlap` pointer bits by which the other table is probed, and in
-    /// `outside` of the `16 - overlap` pointer bits by which the other table is not probed.
+    /// Returns the probability that the probes of table 1 find an entry of a partial table. The entry differs from the
+    /// query in `inside` of the `overlap` pointer bits by which the partial table is probed, and in `outside` of the
+    /// `16 - overlap` other pointer bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -681,7 +681,7 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average, the unused bits at the end of a block could store half a difference.
+    // The unused bits at the end of a block are, on average, half the length of a difference.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
@@ -700,8 +700,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Number of probes of a query.
     pub probes: u64,
-    /// For each distinct number of leading bits, ascending: this number, the number of tables with this number of
-    /// leading bits, and the expected number of fingerprints that a probe of one of these tables finds by chance.
+    /// For each distinct number of leading bits, ascending: the number of leading bits, the number of tables that have
+    /// it, and the expected number of fingerprints that a probe of one of these tables finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
@@ -862,8 +862,8 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // If nothing is in memory, a query reads the pages (of 4 kB) of four buckets of 1.5 kB each, of the lookups in table 1,
-        // and of the directories.
+        // If nothing is in memory, a query reads the pages (of 4 kB) of four buckets of 1.5 kB each, of the lookups in
+        // table 1, and of the directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -4,8 +4,8 @@ use super::Binomial;
 use crate::params::FeatureScheme;
 
 impl FeatureScheme {
-    /// Returns the probability that a feature is equal in two documents of this resemblance, from 0 to 1:
-    /// `q = J^s + (1 - J^s) 2^-bits`.
+    /// Returns the probability that one feature is equal in two documents of resemblance J, from 0 to 1:
+    /// `q = J^s + (1 - J^s) 2^-bits`, where s is the group size.
     #[must_use]
     pub fn agreement(&self, resemblance: f64) -> f64 {
         let (agree, _) = self.agree_or_differ(resemblance);
@@ -24,14 +24,14 @@ impl FeatureScheme {
         (equal + unequal * by_chance, unequal * (1.0 - by_chance))
     }
 
-    /// Returns the distribution of the number of equal features in two documents of this resemblance.
+    /// Returns the distribution of the number of equal features in two documents with this resemblance.
     #[must_use]
     pub fn agreeing(&self, resemblance: f64) -> Binomial {
         let (agree, differ) = self.agree_or_differ(resemblance);
         Binomial::with_complement(self.groups.into(), agree, differ)
     }
 
-    /// Returns P(fungible), the probability that at least r features are equal in two documents of this resemblance:
+    /// Returns P(fungible), the probability that at least r features are equal in two documents with this resemblance:
     /// `sum over i >= r of C(k, i) q^i (1 - q)^(k - i)`, with `q` as in [`agreement`](Self::agreement).
     ///
     /// The probability increases with the resemblance and the number of groups, and decreases with the group size and
@@ -63,8 +63,8 @@ impl FeatureScheme {
         }
     }
 
-    /// Returns the distribution of the number of equal minima in two documents of this resemblance if all t minima are
-    /// compared (the *full sketch*). If at least T minima must be equal, the probability of acceptance is
+    /// Returns the distribution of the number of equal minima in two documents with this resemblance, among all t
+    /// minima (the *full sketch*). If at least T minima must be equal, the probability of acceptance is
     /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the
     /// bytes.
     ///
@@ -107,7 +107,7 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // Several T may have the same tail, because tails round to 1. The smallest of them is returned.
+        // Several T may have the same tail, because tails round to 1. Selects the smallest of these T.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }

@@ -7,8 +7,8 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
-//! so the number of equal minima has a binomial distribution. This distribution allows the following predictions before any
-//! document is sketched:
+//! so the number of equal minima has a binomial distribution. This distribution allows the following predictions before
+//! any document is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|

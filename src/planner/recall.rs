@@ -56,10 +56,10 @@ impl TableProbe {
     }
 }
 
-/// Returns the probability that a query with radius `within` finds a fingerprint at `distance` (0 to 64; larger values are
-/// treated as 64) in tables of `rows` entries. For exact designs, the probability is 1 for distances up to `within`.
-/// Fingerprints beyond `within` may be found but are not reported; for them, the result is the fraction that become
-/// false candidates.
+/// Returns the probability that a query with radius `within` finds a fingerprint at `distance` (0 to 64; larger values
+/// are treated as 64) in tables of `rows` entries. For exact designs, the probability is 1 for distances up to
+/// `within`. Fingerprints at a larger distance may be found but are not reported; for larger distances, the result is
+/// the fraction of fingerprints that become false candidates.
 ///
 /// Takes up to 2^16 steps for each table.
 ///
@@ -119,8 +119,8 @@ fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
 
 /// Returns the number of choices of `distance` bits that at least one table finds. All radii must be 0.
 fn found_by_any(probed: &[TableProbe], distance: u32) -> u128 {
-    // Entry `u`: the number of subsets of the tables that have an odd size and are probed by `u` bits in total, minus
-    // the number of such subsets of even size.
+    // Entry `u` counts the nonempty subsets of the tables that are probed by `u` bits in total: the number of subsets
+    // of odd size minus the number of subsets of even size.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {

@@ -86,8 +86,8 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// Returns the smallest choice among the choices with a query time of at most `twentieths / 20` times `min`. Ties are broken
-/// by query time, then by order.
+/// Returns the smallest of the choices whose query time is at most `twentieths / 20` times `min`. Ties are broken by
+/// query time, then by order.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
@@ -104,8 +104,8 @@ impl Scheme {
     /// predicts. The result depends only on the arguments.
     ///
     /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
-    /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design.
-    ///   Only block designs are considered because they answer every radius up to [`WITHIN_MAX`], not only up to `within`.
+    /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block
+    ///   design. Other designs are not considered, because they answer only radii up to `within`.
     /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
     /// A named design and named codecs are used as given. If only the design is named, the codecs are chosen as for

@@ -25,8 +25,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Creates a goal that requires this recall for pairs of this resemblance, with features of 64 bits, threshold 1, at
-    /// most [`MINIMA`] minima, and no bound on false positives.
+    /// Creates a goal that requires this recall for pairs of this resemblance, with features of 64 bits, threshold 1,
+    /// at most [`MINIMA`] minima, and no bound on false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {
@@ -50,8 +50,8 @@ pub struct FalsePositiveBound {
 }
 
 impl FalsePositiveBound {
-    /// Creates a bound on the expected number of found pairs if all pairs of `documents` documents have this
-    /// resemblance: at most `at_most`. Use a resemblance of 0 for documents with nothing in common.
+    /// Creates a bound on the expected number of false positives among `documents` documents: at most `at_most` pairs
+    /// are found if all pairs have this resemblance. Use a resemblance of 0 for documents with nothing in common.
     #[must_use]
     pub fn pairs(resemblance: f64, documents: u64, at_most: f64) -> Self {
         Self { resemblance, at_most: (at_most / pairs(documents).max(1.0)).min(1.0) }
@@ -158,7 +158,7 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
         for group_size in 1..=goal.minima {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
-            // Longer groups have a lower recall, so the loop ends at the first group size that cannot reach the
+            // Recall decreases with the group size, so the loop ends at the first group size that cannot reach the
             // required recall.
             if recall(of(max(group_size))) < goal.recall {
                 break;
