@@ -4,8 +4,8 @@
 //! cargo run --example dump -- pages.twx/000001.seg 16
 //! ```
 //!
-//! The file is a segment, a manifest, `CURRENT`, a log or an IDF table. The number is that of the entries of each section
-//! to print. A damaged file is refused, with the place of the damage.
+//! The file is a segment, a manifest, `CURRENT`, a log or an IDF table. The number is the maximum number of entries to
+//! print for each section. For a damaged file, the error names the place of the damage.
 
 #![allow(clippy::disallowed_methods, reason = "reads an index from outside")]
 #![allow(unreachable_pub, reason = "a test calls it")]
@@ -173,7 +173,7 @@ impl<W: Write> Printer<'_, W> {
             self.read(&mut head)?;
             let fits = |head: &RecordHead| self.at as u64 + head.record_bytes() <= length;
             let Some(head) = RecordHead::read(&head).filter(fits) else { break };
-            // Not larger than the file.
+            // The record fits in the file, so this allocates at most the length of the file.
             bytes.resize(head.record_bytes() as usize, 0);
             self.read(&mut bytes)?;
             if !log::is_sound(salt, self.at as u64, &bytes) {
@@ -460,7 +460,7 @@ fn fields(segment: &Segment, documents: u32) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Returns the first entries of a section that finds documents by the hashes in their sets, one line for each entry.
+/// Returns the first entries of the section of common tags or of prefixes, one line for each entry.
 fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut each = |tag: u32, of: u32| {

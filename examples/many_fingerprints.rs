@@ -1,5 +1,5 @@
-//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it. `scripts/experiment billion`
-//! runs it.
+//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it.
+//! `scripts/experiment billion` runs this example.
 //!
 //! ```sh
 //! cargo run --release --example many_fingerprints -- make FILE 1000000000
@@ -12,9 +12,9 @@
 //! its queries differs in at most three bits from a stored fingerprint, and must find it.
 //!
 //! `ask` prints one JSON line: milliseconds to open the index; microseconds per query for the first thousand queries
-//! one at a time, for the first batch (which maps and verifies most pages), for a second batch of other queries, and for
-//! queries one at a time after it; the number of queries that must find a stored fingerprint, and the number that did. `ask INDEX COUNT QUERIES load` reads the
-//! index into memory when it is opened ([`Access::Load`]).
+//! one at a time, for the first batch (which maps and verifies most pages), for a second batch of other queries, and
+//! for queries one at a time after it; the number of queries that must find a stored fingerprint, and the number that
+//! did. `ask INDEX COUNT QUERIES load` reads the index into memory when it is opened ([`Access::Load`]).
 
 use std::error::Error;
 use std::fs::File;

@@ -5,12 +5,11 @@
 //! ```
 //!
 //! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored fingerprint, batches have 2^17 queries,
-//! and the segment is mapped and warm. The time is the median of passes of 2^17 queries. At least 2^19 other queries run
-//! before a query is repeated, so that caches and the TLB are as warm as in use. (The fastest tenth of short passes would
-//! exclude other load on the machine, but it favours passes with more cache hits: at 50 M fingerprints, where many pages
-//! are read, it was half of the median.) The columns are: fingerprints, radius, scheme, measured and predicted
-//! nanoseconds per query, the ratio of prediction to measurement, bytes of the tables (stored and predicted), probes, and
-//! seconds to build. `scripts/experiment fit_costs` reads the first four.
+//! and the segment is mapped and warm. The time is the median of passes of 2^17 queries. At least 2^19 other queries
+//! run before a query is repeated, so that caches and the TLB are as warm as in use. (The fastest tenth of the passes
+//! would exclude other load on the machine, but it favours passes with more cache hits.) The columns are: fingerprints,
+//! radius, scheme, measured and predicted nanoseconds per query, the ratio of prediction to measurement, bytes of the
+//! tables (stored and predicted), probes, and seconds to build. `scripts/experiment fit_costs` reads the first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;

@@ -832,8 +832,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Handle fingerprints with one document each, until a fingerprint has a posting list or its data is
-            // damaged.
+            // Handle fingerprints with one document each, up to the first posting list or damaged entry.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());

@@ -146,8 +146,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // A document is in at most one list. So if the lists have more entries than the segment has documents, they
-            // overlap.
+            // A document is in at most one list, so more entries than documents mean that the lists overlap.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }

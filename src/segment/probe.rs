@@ -482,8 +482,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // If a query has several probes in a table, only its first probe follows the sorted order, so sorting pays
-        // less.
+        // Queries with several probes in a table gain less: only their first probe follows the sorted order.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }

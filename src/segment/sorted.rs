@@ -431,8 +431,7 @@ struct MergeHead<R, T> {
 
 /// An ascending run that is read piece by piece.
 pub(super) trait SortedRun<T> {
-    /// Appends at most `max` items, or more if the last fingerprint has a long posting list. Appends none only at the
-    /// end.
+    /// Appends at most `max` items, or more with a long posting list. Appends none only at the end of the run.
     fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 

@@ -117,9 +117,8 @@ impl Spill {
         Ok(start)
     }
 
-    /// Skips the next `bytes` bytes of the opened file, which are equal to the bytes that the caller would append.
-    /// Returns false, and does nothing, if the file was shorter when it was opened, or if appended bytes are not
-    /// written yet.
+    /// Skips the next `bytes` bytes of the opened file, which equal the bytes that the caller would append. Returns
+    /// false, and does nothing, if the file was shorter when it was opened, or if appended bytes are not written yet.
     pub fn pass_over(&mut self, bytes: u64) -> bool {
         let is_empty = self.past_cache.is_none() && self.buffer.is_empty();
         let end = self.flushed.checked_add(bytes).filter(|&end| is_empty && end <= self.opened);

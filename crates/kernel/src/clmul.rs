@@ -3,11 +3,10 @@
 //! Bit i of a number is the coefficient of x^i, so addition is xor. [`Portable`] is the reference implementation. [`Clmul`]
 //! uses the instruction PCLMULQDQ and gives the same results. [`fastest`] chooses one of the two at run time.
 //!
-//! PCLMULQDQ is not part of any of the [levels](super::Level), because even x86-64-v3 does not include it. On a processor
-//! without PCLMULQDQ, an algorithm with tables is faster than a loop over [`Portable`] multiplications. So a caller checks
-//! for the instruction first ([`available`], [`Clmul::detect`]) and then chooses its algorithm. A kernel that receives a
-//! [`Simd`](super::Simd) value cannot do that. The scalar level disables PCLMULQDQ, so that one environment variable
-//! disables all special instructions.
+//! PCLMULQDQ is not part of any of the [levels](super::Level), because even x86-64-v3 does not include it. On a
+//! processor without PCLMULQDQ, an algorithm with tables is faster than a loop over [`Portable`] multiplications. So a
+//! caller checks for the instruction ([`available`], [`Clmul::detect`]) and then chooses its algorithm. The scalar
+//! level disables PCLMULQDQ, so that one environment variable disables all special instructions.
 //!
 //! Remainders are computed by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L with H
 //! and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A + B) = floor(A) +

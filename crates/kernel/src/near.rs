@@ -1,14 +1,14 @@
 //! The Hamming filter: finds the elements of a column that differ from a query in at most `radius` bits (are *near* it).
 //!
-//! Columns hold fingerprints, split into pieces of 16 and 32 bits. A filter reads one column, or two columns that together
-//! hold pieces of 48 bits. It returns a mask for up to [`CHUNK`] elements, so that there is no branch for elements that are
-//! not near, which are almost all.
+//! A column has one piece of 16 or 32 bits of each fingerprint. A filter reads one column, or two columns whose pieces
+//! together have 48 bits. It returns a mask for up to [`CHUNK`] elements, so that it needs no branch for each element.
+//! Almost no element is near.
 //!
-//! The plain version is the reference implementation. The AVX2 version uses a register as a table of the number of set bits
-//! of each half byte (Mula, Kurz and Lemire, *Faster population counts using AVX2 instructions*, 2018). AVX-512 has
-//! instructions that count the set bits of 16-bit and 32-bit words. Buckets of a table usually have about 16 elements and
-//! can end at any element. So AVX-512 loads the last elements with a mask. AVX2 loads the last eight elements, and
-//! some of them twice.
+//! The plain version is the reference implementation. The AVX2 version uses a register as a table of the number of set
+//! bits of each half byte (Mula, Kurz and Lemire, *Faster population counts using AVX2 instructions*, 2018). AVX-512
+//! has instructions that count the set bits of 16-bit and 32-bit words. Buckets of a table usually have about 16
+//! elements and can end at any element. So AVX-512 loads the last elements with a mask, and AVX2 loads the last eight
+//! elements, even if it has compared some of them before.
 
 use zerocopy::little_endian::{U16, U32};
 

@@ -75,7 +75,6 @@ impl Search {
         Ok((url, (version.context("no version")?, field(self.leader).context("no leader")?)))
     }
 
-    /// Returns all pages.
     fn pages(&self) -> Result<BTreeMap<String, Indexed>> {
         let searcher = self.index.reader()?.searcher();
         let mut pages = BTreeMap::new();

@@ -202,7 +202,7 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
             killed("run", &kept, pages, kill, kills)?,
             "all pages were done before kill {kill}: give it more pages"
         );
-        // The next start needs no repair; this only reports the state after the process was killed.
+        // Counts the kills after which tantivy was ahead. The next start does not need this check.
         let (search, near) = (kept.join("search"), kept.join("near.twx"));
         // Only the indexer may create files, and opening would create missing ones.
         if search.join("meta.json").is_file() && near.join("CURRENT").is_file() {
