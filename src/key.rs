@@ -40,7 +40,7 @@ pub enum Key<'a> {
 }
 
 impl Key<'_> {
-    /// Refuses a key that cannot be stored in an index whose keys are of this kind.
+    /// Returns an error for a key that an index with keys of this kind cannot store.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a key of another kind or an empty key, [`crate::Error::Limit`] for a key that is

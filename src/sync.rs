@@ -1,5 +1,5 @@
-//! The locks, the flag and the thread functions with which threads share an index. They have the same interface in all
-//! builds, so that a test can control the order in which threads run.
+//! The locks, the flag and the thread functions of the engine. They have the same interface in all builds, so that a
+//! test can control the order in which threads run.
 //!
 //! With `--cfg twindex_shuttle` the library's own tests use the crate shuttle instead of real locks and threads. It runs one
 //! thread at a time and chooses the next thread at each lock operation (`.ci/run races`). Every other build uses the real

@@ -88,9 +88,9 @@ impl SegmentFile {
         self.pages.known()
     }
 
-    /// Asks the operating system to read the unused pages at `range` (offsets in the file), without waiting for them. Call
-    /// it for all data that a batch of queries needs before reading any of it: a disk serves many reads at once nearly as
-    /// fast as one.
+    /// Asks the operating system to read the pages at `range` (offsets in the file) that have not been read yet,
+    /// without waiting for them. Call it for all data that a batch of queries needs before reading the first byte: a
+    /// disk serves many reads at once nearly as fast as one.
     #[cold]
     #[inline(never)]
     fn will_need(&self, range: Range<u64>) {

@@ -763,7 +763,8 @@ impl<'a> TableSearch<'a, '_> {
     /// Runs stages 4 and 5: follows pointers into table 1 and searches their buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // If a pointer has as many bits as a prefix of table 1, it is such a prefix, and the raw layout finds its bucket.
+        // A pointer with as many bits as a prefix of table 1 is a prefix of table 1, so the raw layout finds its
+        // bucket.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;

@@ -35,7 +35,6 @@ pub struct Records {
     pub(super) kinds: Vec<RowKind>,
 }
 
-/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowKind {
     /// A document with a sketch.

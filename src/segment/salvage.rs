@@ -67,7 +67,7 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // The length of the file bounds the number of entries: an entry takes at least one bit, and the section lengths were
+        // The product does not overflow: an entry takes at least one bit of the file, and the section lengths were
         // checked when the segment was opened.
         let entries = self.band_rows() * size_of::<BandMember>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
