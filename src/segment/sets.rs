@@ -2,14 +2,14 @@
 //! this search.
 //!
 //! An element of a set is a 64-bit shingle hash. Its tag is its upper 32 bits. The section `common` lists the common
-//! tags, which are found in two passes over all sets. The first pass estimates how many documents have each tag, with a
-//! count-min sketch (Cormode and Muthukrishnan 2005): two tables of `2^k` counters, of which a tag's smaller counter is
-//! its count. The index into the first table is the first k bits of the tag, and the index into the second is the first
-//! k bits of the tag times 0x9e3779b1. k is the smallest number from 1 to 18 for which a table has at least one counter
-//! per set element, or 18 if there is none. The second pass selects the tags whose count is at least 32 and at least
-//! the number of elements of all sets divided by `2^16`. It selects at most 2^17 tags: the first ones in the order of
-//! documents and elements. The class of a tag is the number of bits of its count. A segment of fewer than 32 documents
-//! has no common tags.
+//! tags, which are found in two passes over all sets. The first pass counts the documents that have each tag with a
+//! count-min sketch (Cormode and Muthukrishnan 2005): two tables of `2^k` counters. The count of a tag is the smaller
+//! one of its two counters, and is never too low. The index into the first table is the first k bits of the tag, and
+//! the index into the second is the first k bits of the tag times 0x9e3779b1. k is the smallest number from 1 to 18 for
+//! which a table has at least one counter per set element, or 18 if there is none. The second pass selects the tags
+//! whose count is at least 32 and at least the number of elements of all sets divided by `2^16`. It selects at most
+//! 2^17 tags: the first ones in the order of documents and elements. The class of a tag is the number of bits of its
+//! count. A segment of fewer than 32 documents has no common tags.
 
 use std::collections::BTreeMap;
 
