@@ -29,7 +29,7 @@ pub(crate) const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Conte
 /// The start of the first record's URL.
 pub(crate) const FIRST: &[u8] = b"filedesc:";
 
-/// The version block at the start of every written file. It is the same in all files.
+/// The version block, which is written at the start of each file.
 pub(crate) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
 1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
 
@@ -59,7 +59,7 @@ impl<'h> ArcHeader<'h> {
         });
         let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(length).ok().filter(|_| is_number && is_date && has_scheme)?;
-        // A length that exceeds 64 bits is still a valid number.
+        // A header with a length of more than 64 bits is valid; the record is refused as too long.
         let length = length.parse().unwrap_or(u64::MAX);
         Some(Self { values, length, bytes: end + 1 })
     }
@@ -111,7 +111,7 @@ impl ArchiveFormat for ArcFile {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // A record is complete even if the stream ends within the header of the next one.
+            // A record is complete even if the stream ends within the header of the next record.
             if next.is_empty() || ArcHeader::of(next).is_some() || can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }

@@ -1,5 +1,5 @@
 //! HTTP responses in web archives: extracts the page, and decodes its content to text. If the header has no content type,
-//! the first bytes show it.
+//! the type is detected from the first bytes.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -48,7 +48,7 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 ///
 /// The record is not a response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
 pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
-    // HTTP/2 and HTTP/3 have no status line, so archivers generate one with that version.
+    // Archivers write a status line for HTTP/2 and HTTP/3, which have none. The parser accepts only HTTP/1.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)])
     {
@@ -107,8 +107,8 @@ pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            // These formats have no magic number. Content that cannot be decompressed but is text was decompressed by
-            // the archiver.
+            // These formats have no magic number. If decompression fails and the content is UTF-8, the archiver has
+            // already decompressed it.
             b"deflate" => decompressed_or_text(
                 flate2::read::DeflateDecoder::new(&content[..]),
                 &content,
@@ -154,7 +154,7 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     }
 }
 
-/// Returns the decoded content, or the content itself if it is UTF-8 that cannot be decoded.
+/// Returns the decoded content, or the content itself if decoding fails and the content is UTF-8.
 fn decompressed_or_text<'c>(
     decoder: impl Read,
     content: &[u8],
@@ -189,7 +189,7 @@ fn is_html(medium: &[u8]) -> bool {
     [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| medium.eq_ignore_ascii_case(html))
 }
 
-/// Returns whether content of this type is text.
+/// Returns whether content of this type is read as text. Scripts and styles are not.
 fn is_shown(of_type: &[u8]) -> bool {
     let medium_of = without_parameters(of_type);
     let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
@@ -221,7 +221,7 @@ pub(crate) type OpaqueIdentity = (Loss, Vec<u8>);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageText {
     pub(crate) text: String,
-    /// The bytes to compare if decoding was lossy.
+    /// The bytes to compare instead of the text, if decoding was lossy or the page has no visible text.
     pub(crate) opaque: Option<OpaqueIdentity>,
     /// Whether the encoding was detected from the bytes.
     pub(crate) is_detected: bool,
@@ -283,7 +283,7 @@ pub(crate) fn page_text(_page: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Number of bytes at the start of the content that are checked.
+/// Number of bytes at the start of the content from which its type is detected (MIME Sniffing standard).
 const LOOKED_AT: usize = 1445;
 /// The tags with which a page may begin, after white space. A space or `>` must follow the tag name.
 const TAGS: [&str; 16] = [
@@ -304,7 +304,7 @@ const TAGS: [&str; 16] = [
     "<BR",
     "<P",
 ];
-/// The names of script and style types among the text types.
+/// Subtypes of `text/` that are scripts or styles.
 const NOT_SHOWN: [&str; 8] =
     ["css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript"];
 

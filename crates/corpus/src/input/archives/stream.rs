@@ -34,7 +34,7 @@ pub(crate) struct ArchiveStream {
     pub(crate) record_bytes_max: usize,
 }
 
-/// The reason why a record is bad, and the number of its bytes to skip, in which no other record can begin.
+/// The reason why a record is bad, and the number of bytes to skip. No other record can begin in the skipped bytes.
 pub(crate) struct BadRecord {
     pub(crate) reason: String,
     pub(crate) skip: usize,

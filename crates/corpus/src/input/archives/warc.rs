@@ -1,9 +1,9 @@
 //! Web archives (WARC, ISO 28500) and texts extracted from them (WET): reads records from a stream in bounded memory,
 //! and parses the URL and the text of a record.
 //!
-//! The header of a record states its length. In files that other programs have changed, such as their line ends,
-//! lengths are often wrong. So a length is accepted only if the next record begins, or the file ends, right after the
-//! record. Otherwise the record is bad, and reading continues at the next line that looks like the start of a record.
+//! The header of a record states its length. Lengths are often wrong in files that other programs have changed, for
+//! example in their line ends. So a length is accepted only if the next record begins, or the file ends, right after
+//! the record. Otherwise the record is bad, and reading continues at the next line that looks like a record start.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -41,7 +41,7 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // A file that contains nothing else is not an archive.
+                // Such a short rest is a truncated record only if records came before, or if the stream broke off.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -66,7 +66,7 @@ impl ArchiveFormat for Warc {
             let found = length.escape_ascii();
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
-        // A complete record may follow a truncated one, so the search continues at the end of the header.
+        // A complete record may follow a truncated one, so the search for it continues at the end of the header.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
             let upper = stream.record_bytes_max;
@@ -87,7 +87,7 @@ impl ArchiveFormat for Warc {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // A record is complete even if the stream ends within the start of the next one.
+            // A record is complete even if the stream ends within the start of the next record.
             if next.is_empty() || begins(next) || !continues && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -118,7 +118,7 @@ impl ArchiveFormat for Warc {
     }
 }
 
-/// Returns whether a record begins here: `WARC/`, a digit, a point, a digit.
+/// Returns whether a record begins here: `WARC/`, a digit, a period, a digit.
 fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
 }

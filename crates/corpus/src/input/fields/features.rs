@@ -234,7 +234,7 @@ impl Value {
             Self::Float(number) => *number,
             other => return Err(other.kind().into()),
         };
-        // The product is exact, since 2^16 is a power of two, and rounding to an integer is exact, too.
+        // Multiplication by a power of two is exact, and so is rounding to an integer.
         let scaled = (number * ONE).round();
         if (-WEIGHT_END..WEIGHT_END).contains(&scaled) {
             Ok(scaled as i64)

@@ -35,13 +35,13 @@ pub enum FingerprintForm {
 /// A field of fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintField {
-    /// How they are written.
+    /// The format of the fingerprints.
     pub form: FingerprintForm,
     /// The name of the field.
     pub field: String,
 }
 
-/// `FIELD`, or `FORM:FIELD`.
+/// Parses `FIELD` or `FORM:FIELD`.
 impl FromStr for FingerprintField {
     type Err = String;
 
@@ -58,7 +58,7 @@ impl FromStr for FingerprintField {
 
 impl fmt::Display for FingerprintField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the form, the beginning of the name could be taken for one.
+        // The form is needed if the name has a colon: the part before the colon could be parsed as a form.
         if self.form != FingerprintForm::Auto || self.field.contains(':') {
             write!(f, "{}:", self.form.name())?;
         }

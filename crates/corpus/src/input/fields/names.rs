@@ -1,4 +1,4 @@
-//! Names of fields: a name, a path into nested fields, or a list of these.
+//! Names of fields: a plain name, a path into nested fields, or a list of names and paths.
 
 use crate::error::InvalidOptions;
 
@@ -7,11 +7,11 @@ use crate::error::InvalidOptions;
 pub struct Selection {
     /// The name as specified by the user. A field with exactly this name takes precedence.
     pub whole: String,
-    /// The fields.
+    /// The fields whose values are joined.
     pub parts: Vec<FieldPath>,
 }
 
-/// One field.
+/// A field, by its name or its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     /// The name as specified by the user. A field with exactly this name takes precedence.
@@ -35,20 +35,20 @@ impl Selection {
         Ok(Self::of(names))
     }
 
-    /// Appends the value of field `number`, from 0, to a text: on a new line.
+    /// Appends the value of field `number`, from 0, to a text. Each value except the first starts a new line.
     pub fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
         push_text(text, part, number);
     }
 
-    /// Appends the value of field `number`, from 0, to a key: after a comma, so that different values never give the
-    /// same key.
+    /// Appends the value of field `number`, from 0, to a key. Each value except the first comes after a comma; commas
+    /// in values are escaped, so that different values never give the same key.
     pub fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
         push_key(key, part, number);
     }
 }
 
 impl FieldPath {
-    /// Parses the name of a field: a name, a path, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901).
+    /// Parses a plain name, a path such as `meta.url`, or a JSON pointer such as `/meta/url` (RFC 6901).
     #[must_use]
     pub fn of(name: &str) -> Self {
         let path = match name.strip_prefix('/') {
@@ -60,8 +60,8 @@ impl FieldPath {
         Self { name: name.to_owned(), path }
     }
 
-    /// Returns the names that the field can have in a format without nested fields: its exact name, then the name in a
-    /// pointer of one step, `/url`.
+    /// Returns the names that the field can have in a format without nested fields: its exact name, and the name in a
+    /// JSON pointer of one step, such as `/url`.
     pub(crate) fn flat_names(&self) -> impl Iterator<Item = &str> {
         let pointed = match &self.path[..] {
             [only] if *only != self.name => Some(only.as_str()),
@@ -74,7 +74,7 @@ impl FieldPath {
 /// Maximum number of fields in a list.
 const LIST_MAX: usize = 64;
 
-/// Returns an error if a name is empty, or if it is a list with an empty name or with more than [`LIST_MAX`] names.
+/// Returns an error if `names` is empty, or if it is a list with an empty name or more than [`LIST_MAX`] names.
 pub(crate) fn check_names(option: &str, names: &str, is_list: bool) -> Result<(), InvalidOptions> {
     let wrong = |why: String| Err(InvalidOptions::new(format!("{option} {names:?}: {why}")));
     if names.is_empty() {

@@ -1,5 +1,5 @@
-//! Numbers, which are compared exactly, and times in fields: ISO 8601 text as logs and databases write it, columns of
-//! Parquet, and dates of `MongoDB`.
+//! Numbers and times in fields. Numbers are compared exactly. Times are ISO 8601 text as logs and databases write it,
+//! Parquet columns, or `MongoDB` dates.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate};
 use serde_json::value::RawValue;
 
-/// Base-2 logarithm of the exclusive limit on the magnitude of integers, which are compared exactly.
+/// Base-2 logarithm of the exclusive limit on the magnitude of integers.
 const INTEGER_BITS: u32 = 116;
 /// The type of the number field in messages.
 pub(crate) const NUMBER_TYPE: &str = "a number";
@@ -69,12 +69,12 @@ impl FieldNumber {
         (self.0 >> 64) as u64
     }
 
-    /// Returns all bits; they are in the order of the numbers.
+    /// Returns an integer. The order of these integers is the order of the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
     }
 
-    /// Returns all bits as bytes, which [`from_bytes`](Self::from_bytes) reads.
+    /// Encodes the number as bytes, which [`from_bytes`](Self::from_bytes) decodes.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -181,7 +181,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// The rest of a text that is parsed.
+/// The unparsed rest of a text.
 struct Cursor<'t>(&'t [u8]);
 
 impl Cursor<'_> {
@@ -240,7 +240,7 @@ pub(crate) const TIME: &str = "a time such as 2026-01-31 or 2026-01-31T12:00:00Z
 pub(crate) enum FieldValue<'v> {
     /// A number or a time as text.
     Text(Cow<'v, str>),
-    /// A time as text, which is no time if it is only a number.
+    /// A time as text. A text that is only a number is invalid.
     TimeText(Cow<'v, str>),
     Time(Time),
 }
@@ -270,7 +270,7 @@ impl<'v> FieldValue<'v> {
         Some(Self::Time(Time::of_units(milliseconds, 1_000)))
     }
 
-    /// Returns the number of seconds since 1970, or the integer, if it can be a stamp.
+    /// Returns the stamp: an integer, or a time in seconds since 1970; `None` if the value cannot be a stamp.
     pub(crate) fn stamp(&self) -> Option<u64> {
         match self {
             Self::Text(text) => text.trim().parse().ok().or_else(|| Time::parse(text)?.stamp()),
@@ -279,7 +279,7 @@ impl<'v> FieldValue<'v> {
         }
     }
 
-    /// Returns the number, or the number of seconds of the time since 1970, and whether it is a time.
+    /// Returns the number, or the time in seconds since 1970, and whether the value is a time.
     ///
     /// # Errors
     ///
@@ -330,7 +330,7 @@ impl fmt::Display for FieldValue<'_> {
     }
 }
 
-/// The error that a field is missing that every document needs.
+/// The error for a missing field that every document needs.
 #[derive(Debug)]
 pub(crate) struct MissingField(pub(crate) String);
 

@@ -1,8 +1,8 @@
 //! The fields of a record from which a document is read, and how options name them.
 //!
 //! A name is first looked up as the exact name of a field. If there is no such field, the name may be a path into
-//! nested objects, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901). The key and the text may also be in several
-//! fields, which are a list of these separated by commas: `shard,row`.
+//! nested objects, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901). The key and the text may also be joined from
+//! several fields, named by a list separated by commas: `shard,row`.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub enum Ids {
     /// The key field, which every record must have.
     #[default]
     Field,
-    /// The key field. The key of a record without one is its file and its number in the file, `FILE:ROW`.
+    /// The key field. The key of a record without this field is its file and its number in the file, `FILE:ROW`.
     FieldOrLine,
     /// The file and the number of the record in the file, `FILE:ROW`. Key fields are ignored.
     Line,
@@ -81,7 +81,7 @@ impl Fields {
         self.attached.any() || self.folders_have_attached
     }
 
-    /// Returns these fields with a fingerprint in the text field.
+    /// Sets the format of fingerprints. With a format, the text field contains a fingerprint.
     pub(crate) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if form.is_some() { self.with_single_text() } else { self }

@@ -135,7 +135,7 @@ pub(crate) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
 }
 
 /// Decodes with the first of `encodings` in which all bytes are valid, or with UTF-8. If all of these fail, uses the
-/// first encoding if most bytes are valid in it. Otherwise the declaration is wrong, and the encoding is detected.
+/// first encoding, unless most non-ASCII characters are invalid in it and a detected encoding decodes all bytes.
 fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
     let known = encodings.iter().copied().flatten();
     let mut fitting = known.clone().chain([UTF_8]);

@@ -16,7 +16,7 @@ pub fn without(text: &str, cut: &[Range<usize>]) -> String {
 }
 
 /// The byte ranges to remove from texts. The ranges of a text are in ascending order, do not overlap, and are on
-/// character boundaries. A text that consists of several fields has one byte between two fields.
+/// character boundaries. In a text that is joined from several fields, one byte separates two fields.
 #[derive(Clone, Copy)]
 pub struct Cuts<'c> {
     /// Returns the ranges of the document with this index.

@@ -52,9 +52,9 @@ struct VisibleText(RefCell<State>);
 #[derive(Default)]
 struct State {
     text: HtmlText,
-    /// The hidden element that is open, and the number of nested elements with its name.
+    /// The open hidden element, and the nesting depth of elements with its name.
     hidden: Option<(&'static str, u32)>,
-    /// Whether the following text is the content of an invisible element.
+    /// Whether the following text is inside an element of [`RAW`].
     raw: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Texts with bytes or lone surrogates that could not be decoded: records what U+FFFD has replaced.
+//! Texts with bytes or lone surrogates that could not be decoded: records the data that U+FFFD replaces.
 //!
 //! A *marked* text contains all undecodable data, so that different inputs have different marked texts. Each lone
 //! surrogate is encoded as U+10FFFF, four hexadecimal digits, U+10FFFF. An invalid byte `XX` is encoded like the
-//! surrogate `dcXX`, as in Python's `surrogateescape`. U+10FFFF itself is doubled. Such texts are compared in marked
+//! surrogate `dcXX`, as in Python's `surrogateescape`. U+10FFFF itself is doubled. Lossy texts are compared in marked
 //! form, and shown with U+FFFD.
 
 use std::fmt::Write;
@@ -10,9 +10,9 @@ use std::fmt::Write;
 /// The character before and after undecodable data.
 const MARK: char = '\u{10ffff}';
 
-/// The first of the compared bytes if decoding a text was lossy. No UTF-8 text begins with it.
+/// The first byte of the compared bytes of a lossy text. No UTF-8 text begins with it.
 pub(crate) const LOSSY: u8 = 0xff;
-/// The first of the compared bytes of a page that shows no text.
+/// The first byte of the compared bytes of a page without visible text.
 pub(crate) const UNSEEN: u8 = 0xfe;
 
 /// Returns the text with invalid bytes marked.
@@ -80,7 +80,7 @@ pub(crate) fn mark_json(line: &[u8]) -> String {
             push_lost(&mut marked, [first].into_iter());
             rest = &rest[ESCAPE..];
         } else {
-            // Bytes that are an incomplete character are marked together here.
+            // Decodes consecutive escaped bytes together, like raw bytes of the line.
             marked.push_str(&mark(&bytes));
         }
     }
@@ -91,14 +91,14 @@ pub(crate) fn mark_json(line: &[u8]) -> String {
 /// Length in bytes of a `\u` escape.
 const ESCAPE: usize = 6;
 
-/// Returns the lone surrogate that an escape at the start of `rest` encodes; `None` if no such escape starts there.
+/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if no such escape starts there.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;
     (0xd800..0xe000).contains(&half).then_some(half)
 }
 
-/// Returns whether a line may contain an escape of a lone surrogate: whether it has an escape of any surrogate.
+/// Returns whether a line has an escape of a surrogate, which may be a lone one.
 pub(crate) fn has_half(line: &str) -> bool {
     memchr::memmem::find_iter(line.as_bytes(), b"\\u").any(|at| half(&line[at..]).is_some())
 }
@@ -167,7 +167,7 @@ pub enum InvalidUtf8 {
 }
 
 impl InvalidUtf8 {
-    /// Returns the treatment in pages and archives, or in other inputs.
+    /// Replaces [`InvalidUtf8::Usual`] by the treatment for pages and archives, or for other inputs.
     pub(crate) fn of(self, is_page_or_archive: bool) -> Self {
         match self {
             Self::Usual if is_page_or_archive => Self::Replace,
