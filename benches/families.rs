@@ -1,5 +1,5 @@
 //! Measures the minima of each hash family in nanoseconds per shingle, for documents of 20, 100 and 900 shingles.
-//! Throughput is in shingles per second. One row is the method of Broder, Burrows and Manasse.
+//! Throughput is in shingles per second. `lead-byte trick` is the method of Broder, Burrows and Manasse.
 
 use std::hint::black_box;
 

@@ -10,7 +10,7 @@
 //! `TWINDEX_SIMHASHES` names a file (little-endian u64), real simhashes. It runs 16 queries at a time, and all 65,536 at
 //! once. `TWINDEX_KERNEL=avx2` limits the vector instructions.
 //!
-//! Answers are checked before the measurement, those of `within` against a scan.
+//! Answers are checked before the measurement. The answers of `within` are compared with a scan.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;

@@ -125,7 +125,7 @@ impl Store for Twindex {
     }
 }
 
-/// The two tables of the baseline, as a transaction reads them.
+/// Read access of a transaction to the two tables of the baseline.
 trait Tables {
     /// Appends the numbers of the documents with this band.
     fn with_band(&self, band: u64, numbers: &mut Vec<u32>) -> Result<()>;
@@ -423,7 +423,7 @@ fn read(path: &str, first: u32) -> Result<Vec<(Name, String)>> {
         .collect()
 }
 
-/// Returns the words of generated document `number` if it is no copy.
+/// Returns the original words of generated document `number`, which `text` may replace by a copy.
 fn base(number: u64) -> Vec<u64> {
     let mut random = Random(Random(number).next());
     (0..WORDS).map(|_| random.below(VOCABULARY) as u64).collect()

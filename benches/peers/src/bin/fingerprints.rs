@@ -187,7 +187,7 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
         "textbook" => {
             let tables = Textbook::new(&read(data)?);
             let built = watch.read();
-            // The expected answers to the first queries, for tools that run no more queries.
+            // Prints the expected answers to the first queries, for tools that run no more queries.
             for first in [1_000, 20_000, 100_000] {
                 if first <= queries.len() {
                     let answers = each(&queries[..first], 0, |query, hit| {
