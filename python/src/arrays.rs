@@ -1,4 +1,4 @@
-//! Arrow arrays and objects of Python, as columns and fields of tables read them.
+//! Helpers that read columns and table fields from Arrow arrays and Python objects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
-/// A field of a table: arrays, each with the rows in which a struct around the field is null.
+/// A field of a table: its arrays, and for each array whether an enclosing struct is null, by row.
 pub(crate) type FieldArrays = Vec<(ArrayRef, Option<Vec<bool>>)>;
 
 /// Returns whether values of a type are lists or maps.
@@ -19,7 +19,7 @@ pub(crate) fn is_nested(of_type: &DataType) -> bool {
     )
 }
 
-/// Returns the array at these places in a struct array, and the rows in which a struct around it is null.
+/// Returns the array at a path of field indexes in a struct array, and whether an enclosing struct is null, by row.
 pub(crate) fn descend(array: &ArrayRef, places: &[usize]) -> (ArrayRef, Option<Vec<bool>>) {
     let (mut array, mut nulls) = (array, None::<Vec<bool>>);
     for &place in places {
@@ -44,8 +44,8 @@ pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Returns whether the Arrow interface of a table may give other rows than its columns. Hugging Face datasets can select
-/// rows.
+/// Returns whether a table is a Hugging Face dataset. Its columns apply a selection of rows, but its Arrow interface
+/// does not.
 pub(crate) fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
     values.hasattr("_indices").unwrap_or(false)
 }

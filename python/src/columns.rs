@@ -50,8 +50,8 @@ struct ColumnPiece {
     /// Number of rows of the column up to the end of this array.
     end: usize,
     array: ArrayRef,
-    /// For a dictionary array, and for one in structs that are null, the index into `array` for each row; `None` for a
-    /// null.
+    /// The index into `array` for each row, `None` for a null. Given for dictionaries and for fields of structs with
+    /// nulls.
     keys: Option<Vec<Option<u32>>>,
 }
 
@@ -356,7 +356,7 @@ fn only_column(values: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(<[String; 1]>::try_from(names).ok().map(|[name]| name))
 }
 
-/// Returns the only column or the only text column of a table. An array that is not a table is returned itself.
+/// Returns the only column or the only text column of a table. An array that is not a table is returned unchanged.
 fn only_text(name: &str, array: &ArrayRef) -> Result<(ArrayRef, Option<Vec<bool>>)> {
     let DataType::Struct(fields) = array.data_type() else { return Ok((Arc::clone(array), None)) };
     let is_text = |of_type: &DataType| match of_type {

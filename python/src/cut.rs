@@ -4,7 +4,7 @@ use twindex::params::{Folding, NormalForm, Shingling, Tokens};
 
 use crate::error::{Failure, Result};
 
-/// Returns the shingling for options whose names have no version.
+/// Returns the shingling for options that are given without versions, such as `nfkc`.
 pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
     let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let tokens = match value("tokens") {

@@ -196,7 +196,7 @@ pub(crate) fn dedup(
     let texts = table.texts(text_field)?;
     let history = against.map(|against| LazyTable::new("against", against));
     let against = history.as_ref().map(|history| history.texts(text_field)).transpose()?;
-    // A column of both tables.
+    // Without `against_inside`, a column name in `inside` applies to the table `against`, too.
     let of_both = inside.filter(|inside| against_inside.is_none() && inside.is_instance_of::<PyString>());
     let inside = inside.map(|inside| table.values("inside", inside)).transpose()?;
     let against_inside = match (&history, against_inside.or(of_both)) {
@@ -238,7 +238,7 @@ pub(crate) fn dedup(
 #[derive(Default)]
 pub(crate) struct TextOrder {
     pub(crate) numbers: Option<Vec<FieldNumber>>,
-    /// The keys by which texts are ordered, or those of equal numbers.
+    /// The keys by which texts are ordered, or that order texts with equal numbers.
     pub(crate) keys: Option<Column>,
 }
 
@@ -248,8 +248,8 @@ pub(crate) fn keys_of(door: Door, table: &LazyTable<'_, '_>, field: &str) -> Res
     table.get("id_field", field)?.keys("id_field", field)
 }
 
-/// Parses the value of `keep`: a text form, or a name with numbers or keys. A column is one of the table `texts`, and
-/// `keys` are those of `id_field`.
+/// Parses the value of `keep`: a text form, or a name with numbers or keys. A named column is in the table `texts`;
+/// `keys` are the keys in `id_field`.
 pub(crate) fn keep_of(
     keep: Option<&Bound<'_, PyAny>>,
     texts: &LazyTable<'_, '_>,
@@ -264,7 +264,7 @@ pub(crate) fn keep_of(
         let by_keys =
             || Ok::<_, Failure>(TextOrder { numbers: None, keys: Some(Column::of("keep", &beside)?) });
         return match &*name {
-            // The numbers are not those of a field.
+            // The caller gives the numbers, so `Keep` names no field.
             "max" => Ok((Keep::Max("numbers".to_owned()), by_numbers(keys)?)),
             "min" => Ok((Keep::Min("numbers".to_owned()), by_numbers(keys)?)),
             "key-hash" => Ok((Keep::KeyHash, by_keys()?)),
@@ -301,7 +301,7 @@ struct DedupInput<'g> {
     texts: &'g Column,
     against: Option<&'g Column>,
     inside: Option<&'g Column>,
-    /// The values of the texts in `against`. Given if and only if `against` and `inside` are.
+    /// The values of the texts in `against`. `Some` if and only if `against` and `inside` are `Some`.
     against_inside: Option<&'g Column>,
     by: &'g TextOrder,
     nulls: Nulls,
@@ -406,8 +406,7 @@ impl DedupInput<'_> {
     }
 }
 
-/// Returns the values beside the texts in some rows. A missing value is refused like an empty one, with the position of its
-/// text.
+/// Returns the values of some rows. An empty or missing value is an error that names the position of its text.
 fn values_of<'a>(
     texts: &Column,
     (name, values): (&str, &'a Column),
@@ -436,7 +435,7 @@ impl PresentTexts {
     fn into_columns(self, py: Python<'_>) -> Result<Dedup> {
         let Self { found, history, places, texts, nulls } = self;
         let first = history.len() as u32;
-        // Converts the position of a compared text to one in `against` or in `texts`.
+        // Converts the position of a compared text to a position in `against` or in `texts`.
         let place = |text: u32| match text.checked_sub(first) {
             None => Err(history[text as usize]),
             Some(text) => Ok(places[text as usize]),

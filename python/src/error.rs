@@ -64,7 +64,7 @@ impl From<InvalidOptions> for Failure {
 /// Rewrites a message of the library, which names options as the command spells them, for Python.
 pub(crate) fn in_python(message: &str) -> String {
     in_words_of(message, |name| match name {
-        // The command reads features from a field.
+        // In the command, `features_field` selects features; in Python, `tokens` does.
         "features_field" => "tokens=\"features\"".to_owned(),
         name => name.to_owned(),
     })

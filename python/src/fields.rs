@@ -1,5 +1,5 @@
-//! Columns of tables, by the names of fields that the command takes: a name, a path into structs, `meta.url`, a JSON
-//! pointer, `/meta/url`, and for texts and keys a list of these, `title,text`.
+//! Finds columns of tables by the field names of the command: a name, a path into structs, `meta.url`, a JSON pointer,
+//! `/meta/url`, and for texts and keys a list of these, `title,text`.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::numbers::{field_numbers, numbers_of_arrays};
 
 /// A table: an Arrow table of any library, or an object whose columns are found by name.
 pub(crate) struct Table<'a, 'py> {
-    /// The argument, for errors.
+    /// The name of the argument, for errors.
     name: &'static str,
     object: &'a Bound<'py, PyAny>,
     /// The type and the arrays of an Arrow table, which are structs.
     arrow: Option<(Fields, Vec<ArrayRef>)>,
 }
 
-/// The table that an argument has, which is taken when the first column of it is named.
+/// The table that an argument has. It is opened when one of its columns is first requested.
 pub(crate) struct LazyTable<'a, 'py> {
     name: &'static str,
     object: &'a Bound<'py, PyAny>,
@@ -38,11 +38,11 @@ impl<'a, 'py> LazyTable<'a, 'py> {
         Self { name, object, table: OnceCell::new() }
     }
 
-    /// Returns the table. `argument` names its field `field`, for errors.
+    /// Returns the table. For errors, `argument` is the argument that names the column `field`.
     ///
     /// # Errors
     ///
-    /// It is no table.
+    /// The object is not a table.
     pub(crate) fn get(&self, argument: &str, field: &str) -> Result<&Table<'a, 'py>> {
         if let Some(table) = self.table.get() {
             return Ok(table);
@@ -51,16 +51,16 @@ impl<'a, 'py> LazyTable<'a, 'py> {
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// Returns the texts: those in a field or in a list of fields, or else the only column.
+    /// Returns the texts in a field or in a list of fields, or without `field`, in the only column.
     pub(crate) fn texts(&self, field: Option<&str>) -> Result<Column> {
         match field {
-            // Texts of a history may be older than a field.
+            // The texts in `against` may be older than a field, so all of its rows may lack the field.
             Some(field) => self.get("text_field", field)?.texts("text_field", field, self.name == "against"),
             None => Column::of(self.name, self.object),
         }
     }
 
-    /// Returns the values that an argument has beside the texts: those in a field, which it names, or its own.
+    /// Returns the values of an argument: the column that it names, or the values that it holds.
     pub(crate) fn values(&self, argument: &'static str, given: &Bound<'_, PyAny>) -> Result<Column> {
         let Ok(field) = given.extract::<String>() else { return Column::of(argument, given) };
         if let "host" | "domain" = &*field {
@@ -91,11 +91,11 @@ impl Found<'_> {
 }
 
 impl<'a, 'py> Table<'a, 'py> {
-    /// Takes a table. `name` is the argument that has it, and `argument` the one that names a column of it.
+    /// Opens a table. `name` is the argument that holds it; `argument` is the argument that names the column `field`.
     ///
     /// # Errors
     ///
-    /// It is no table.
+    /// The object is not a table.
     pub(crate) fn of(
         name: &'static str,
         object: &'a Bound<'py, PyAny>,
@@ -111,8 +111,8 @@ impl<'a, 'py> Table<'a, 'py> {
                 "{argument}: {name} is a {found} and no table, so that there is no column {field}; {instead}"
             ))
         };
-        // Columns of these are read one by one: a frame may have columns that Arrow cannot hold or import, and the import
-        // of slices of structs in structs panics in `arrow-data`.
+        // Columns of these tables are read one by one: a frame may have columns that Arrow cannot hold or import, and
+        // importing slices of structs in structs panics in `arrow-data`.
         let is_frame = is_of(object, "pandas")? || is_of(object, "polars")?;
         let is_by_column = is_frame || is_of(object, "pyarrow")? && object.hasattr("column_names")?;
         if is_arrow(object)? && !is_by_column && !has_own_rows(object) {
@@ -131,7 +131,7 @@ impl<'a, 'py> Table<'a, 'py> {
     }
 
     /// Returns the texts in a field or in a list of fields, which are joined by line feeds. A row without any of the
-    /// fields has no text, and fields that only some rows lack are empty there. `is_history` allows a field of a list that
+    /// fields has no text; otherwise, a field that the row lacks is empty. `is_history` allows a list with a field that
     /// no row has.
     pub(crate) fn texts(&self, argument: &str, names: &str, is_history: bool) -> Result<Column> {
         let parts = match self.parts((argument, names), self.name)? {
@@ -196,7 +196,7 @@ impl<'a, 'py> Table<'a, 'py> {
         }
     }
 
-    /// Returns the column that is named, or the names and columns of a list.
+    /// Returns the column if `names` is a single field, or the name and the column of each field of a list.
     #[allow(clippy::type_complexity, reason = "one caller each")]
     fn parts(
         &self,
@@ -290,13 +290,13 @@ impl<'a, 'py> Table<'a, 'py> {
     }
 }
 
-/// Returns whether an object is of a class of this package.
+/// Returns whether the class of an object is defined in this package.
 fn is_of(object: &Bound<'_, PyAny>, package: &str) -> PyResult<bool> {
     let module = object.get_type().getattr("__module__")?.to_string();
     Ok(module.split('.').next() == Some(package))
 }
 
-/// Returns the Arrow array of a pandas column that is stored as one, and any other column itself.
+/// Returns the Arrow array of a pandas column that is stored as one; any other column is returned unchanged.
 fn arrow_backed(column: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if is_of(&column, "pandas")? && column.hasattr("array")? {
         let array = column.getattr("array")?;

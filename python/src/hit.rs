@@ -119,7 +119,7 @@ impl Hit {
     }
 }
 
-/// Extracts a key of the kind that the Python object has.
+/// Extracts a key: a 64-bit number from an int, otherwise bytes.
 fn any_key(key: &Bound<'_, PyAny>) -> Result<twindex::KeyBuf> {
     let is_number = key.extract::<u64>().is_ok();
     one_key(key, if is_number { KeyKind::U64 } else { KeyKind::Bytes })
@@ -141,7 +141,6 @@ pub(crate) struct Admitted {
     contained: Vec<(KeyObject, f64)>,
 }
 
-/// All outcomes.
 const OUTCOMES: [&str; 5] = ["new", "updated", "known", "duplicate", "expired"];
 
 /// The pickled form of an admission.

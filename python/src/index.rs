@@ -400,7 +400,7 @@ impl Index {
             (None, None) => {
                 let mut near = self.params.near();
                 if inside.is_some() {
-                    near.within = None; // the distance is used only if `within` was given, which is an error
+                    near.within = None; // `inside` does not use the radius of the index
                 }
                 near
             }
@@ -725,7 +725,7 @@ impl Drop for Index {
     fn drop(&mut self) {
         let lost = self.release();
         if lost > 0 {
-            // `None` if the interpreter is shutting down.
+            // `try_attach` returns `None` if the interpreter is shutting down.
             let _ = Python::try_attach(|py| {
                 if let Err(error) = warn_lost(py, self.inner.path(), lost) {
                     error.write_unraisable(py, None);

@@ -20,8 +20,8 @@ pub(crate) const ONE: &str = "name within or resembling, not both";
 /// Maximum number of bytes of texts that are answered together by containment.
 const QUERIES_MEMORY: usize = 1 << 29;
 
-/// The options of a lookup that say which documents are near. Without `within`, `resembling` and `containment`, the
-/// index's parameters say it.
+/// The options of a lookup that define near documents. Without `within`, `resembling` and `containment`, the parameters
+/// of the index define them.
 #[derive(Clone, Copy)]
 pub(crate) struct NearOptions {
     pub(crate) within: Option<u32>,
@@ -34,7 +34,7 @@ pub(crate) struct NearOptions {
 }
 
 impl NearOptions {
-    /// Returns an error for a share that is out of range, and for options that do not go with containment.
+    /// Returns an error for a share that is out of range, and for options that cannot be combined with containment.
     pub(crate) fn check(self) -> Result<Self> {
         args::share("resembling", self.resembling)?;
         args::share("containment", self.containment)?;
@@ -169,7 +169,7 @@ impl NearOptions {
     }
 }
 
-/// Columns with a row for each hit. Those after `resemblances` are filled by containment only.
+/// Columns with a row for each hit. Only containment fills the columns after `resemblances`.
 struct HitColumns {
     kind: KeyKind,
     queries: Keys,

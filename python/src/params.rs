@@ -106,7 +106,7 @@ impl Params {
         idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Values without a version get the version of this build. Complete lines, as in files, are applied last.
+        // Parameters in `CUT` without a version get the version of this build. All others replace lines at the end.
         let mut given = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
@@ -185,7 +185,7 @@ impl Params {
         if given.is_empty() {
             return Ok(Self { inner, idf: table });
         }
-        // All other parameters have the same names as in files.
+        // The remaining names are those of the lines of encoded parameters.
         let mut lines = inner.fields();
         for (name, value) in given {
             let Some(line) = lines.iter_mut().find(|(known, _)| *known == name) else {

@@ -10,7 +10,7 @@ use twindex_corpus::{DedupTexts, Resources, Rule, TextOptions};
 use crate::error::{Failure, Result};
 use crate::rows::takes_features;
 
-/// The kind of tokens of documents that are sets or vectors of features instead of texts.
+/// The value of `tokens` for documents that are sets or vectors of features instead of texts.
 const FEATURES: &str = "features";
 
 /// The settings of a call.
@@ -19,11 +19,11 @@ pub(crate) struct CallSettings {
     pub(crate) rule: Rule,
     pub(crate) text: TextOptions,
     pub(crate) resources: Resources,
-    /// Whether documents are features, which only texts in memory can be by a kind of tokens.
+    /// Whether documents are features, as set by `tokens="features"` or by `take_features`.
     features: bool,
 }
 
-/// The structs whose settings a door takes: the rule, how texts are cut, and resources.
+/// Returns which settings an entry point takes: those of the rule, of splitting texts, and of resources.
 fn takes(door: Door) -> (bool, bool, bool) {
     match door {
         Door::PythonDedup | Door::SparkDedup => (true, true, true),
@@ -32,7 +32,7 @@ fn takes(door: Door) -> (bool, bool, bool) {
     }
 }
 
-/// The other keywords of a door, which a message about an unknown name may suggest.
+/// Returns the other keywords of an entry point, which the error for an unknown name may suggest.
 fn keywords(door: Door) -> &'static [&'static str] {
     match door {
         Door::PythonDedup => &[
@@ -94,12 +94,11 @@ impl CallSettings {
         Ok(found.unwrap_or_else(|| Err(settings::unknown(name, known.into_iter())))?)
     }
 
-    /// Says that documents are features.
     pub(crate) fn take_features(&mut self) {
         self.features = true;
     }
 
-    /// Returns how texts are split into shingles: as by the settings, with which a table must agree.
+    /// Returns the shingling of the settings, or of the table. If both are given, they must be equal.
     pub(crate) fn shingling(&self, table: Option<&twindex::IdfTable>) -> Result<Shingling> {
         let is_features = self.features || table.is_some_and(|table| takes_features(table.shingling()));
         DedupTexts::check_rule(&self.rule, table.is_some(), is_features)?;
@@ -137,13 +136,13 @@ fn texts_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let texts = value.try_iter()?.map(|value| texts_of(name, &value?));
         return Ok(texts.collect::<PyResult<Vec<_>>>()?.concat());
     }
-    // Numbers of numpy are not Python's, and convert to them.
+    // Converts numbers of numpy, which are not of Python's types.
     for convert in ["__index__", "__float__"] {
         if value.hasattr(convert)? {
             return Ok(vec![value.call_method0(convert)?.str()?.to_string()]);
         }
     }
-    // A path, for example.
+    // Converts a path.
     if value.hasattr("__fspath__")? {
         return Ok(vec![value.call_method0("__fspath__")?.str()?.to_string()]);
     }
@@ -195,7 +194,7 @@ fn add_rows<S: Settings>(door: Door, rows: &mut Vec<SettingRow>) {
     }
 }
 
-/// Returns the default of a setting: its value, or the one that its help names.
+/// Returns the default of a setting: its value, or the default that its help names.
 fn default_of<S: Settings>(setting: &Setting<S>) -> String {
     setting.default().unwrap_or_else(|| {
         let help = setting.long_help();

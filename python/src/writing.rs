@@ -16,9 +16,9 @@ use crate::sketch::{CHUNK, sketch_rows};
 
 /// Number of chunks of texts per thread that are sketched while the writer takes earlier chunks.
 const CHUNKS: usize = 4;
-/// If `put_many` was given at least this number of documents, the commit writes them as a segment. Writing them to the
-/// log and its table in memory would cost as much, in addition to the later segment; but segments of smaller batches
-/// would have to be merged more often, which costs more.
+/// If `put_many` was given at least this number of documents, the commit writes them as a segment. Logging them first
+/// would cost as much again as the later segment. Segments of smaller batches would have to be merged more often, which
+/// costs more.
 const MANY: usize = 1 << 16;
 
 /// Whether an index is being written to.
@@ -143,7 +143,7 @@ impl PendingWriter {
         self.many = self.many.saturating_add(keys.len());
         self.writer.set_options(self.writer.options().logged(self.many < MANY))?;
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
-        // The documents put so far become a segment in any case; later merges run as in a live index.
+        // Collected documents still become a segment. With the log enabled, the commit also runs merges.
         self.writer.set_options(self.writer.options().logged(true))?;
         put
     }
