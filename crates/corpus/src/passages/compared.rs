@@ -76,8 +76,9 @@ fn range(start: u32, end: u32) -> Range<usize> {
 }
 
 impl SharedPage {
-    /// Returns an error if no page can be written to `path`, if it would replace a file that the run reads, or a file that
-    /// is not a page of this program. Called before any work is done. `reads` are all files and folders that the run reads.
+    /// Checks that a page can be written to `path`, and that it replaces neither a file of `reads` nor a file that is
+    /// not a page of this program. `reads` are all files and folders that the run reads. Called before any work is
+    /// done.
     ///
     /// # Errors
     ///
@@ -86,8 +87,8 @@ impl SharedPage {
         check(path, reads)
     }
 
-    /// Adds the pairs of an answer's text and its documents to the page. If there are more than 50 pairs, those that
-    /// share the fewest words are removed.
+    /// Adds the pairs of an answer's text and its documents to the page. The page keeps the 50 pairs that share the
+    /// most words.
     pub fn add(&mut self, answer: &PassageAnswer) {
         self.texts += 1;
         self.found += u64::from(!answer.documents.is_empty());
@@ -118,9 +119,9 @@ impl SharedPage {
         }
     }
 
-    /// Reads the texts of the stored documents, which the index does not contain. Returns the number of pairs whose
-    /// document now has a text. Of documents with the same key, the first is used. A document is skipped if its text
-    /// does not have the passages at their positions.
+    /// Reads the texts of the stored documents from `inputs`, since the index does not contain them. Returns the number
+    /// of pairs whose document now has a text. If several documents have the same key, the first is used. A document is
+    /// skipped if its text does not have the passages at their positions.
     ///
     /// # Errors
     ///

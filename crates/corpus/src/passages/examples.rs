@@ -34,12 +34,12 @@ struct Example {
     key: String,
     first_key: String,
     first_start: u32,
-    /// The document that contains the source; `None` if it is in an index, which has no texts.
+    /// The document that contains the source; `None` for a document of an index, because an index has no texts.
     first: Option<u32>,
     left: Option<Excerpt>,
     /// An excerpt of the source's text, and the end of the passage in that text.
     right: Option<(Excerpt, u32)>,
-    /// The text of the repeated passage. It is shown instead if the source's text is not available.
+    /// The text of the repeated passage. The page shows it in place of a source whose text is not available.
     passage: String,
 }
 
@@ -53,7 +53,7 @@ impl Examples {
         self.best.is_some()
     }
 
-    /// Adds a repeated passage if it is long enough. `document` is the index of its document among those read.
+    /// Adds a repeated passage if it is among the longest. `document` is the number of its document in the inputs.
     pub(crate) fn offer(
         &mut self,
         line: &Line,
@@ -93,7 +93,7 @@ impl Examples {
         best.insert(rank, example);
     }
 
-    /// Determines the texts that the examples need. Called after the last offer.
+    /// Determines the documents whose texts the examples need. Called after the last call of [`offer`](Self::offer).
     pub(crate) fn end_offers(&mut self) {
         for (rank, example) in self.best.iter().flatten() {
             for document in [Some(rank.1), example.first].into_iter().flatten() {
@@ -102,7 +102,7 @@ impl Examples {
         }
     }
 
-    /// Stores the excerpts of a document's text that the examples need.
+    /// Stores the excerpts of a document that the examples need.
     pub(crate) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
         let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
         let mut hashed = None;

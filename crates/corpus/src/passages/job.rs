@@ -21,8 +21,8 @@ use crate::work::observer::Observer;
 use crate::work::watch::{self, Stages, Stopwatch};
 
 impl Passages {
-    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no
-    /// results.
+    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails before all results
+    /// are written, it leaves none. It may fail afterwards, while it writes the HTML page or adds to the index.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Passages {
             let done = || format!("the results are in {}, without the page", self.out.display());
             examples.write(html, &report).with_context(done)?;
         }
-        // The index is written last, so that a run that fails before can be repeated with the same index.
+        // The index is changed last, so that a failed run can be repeated with the same index.
         if let (Some(index), Some(added)) = (&self.index, added) {
             PassageIndex::append(index, added, &how.cutting).with_context(|| {
                 format!("the results are in {}, but the index lacks these documents", self.out.display())
@@ -75,8 +75,8 @@ impl Passages {
         self.inputs.iter().cloned().chain(others).collect()
     }
 
-    /// Merges parts of the index to keep their number small. If merging fails, the run succeeds nevertheless, because
-    /// the index has the documents. The next run then merges more parts.
+    /// Merges parts of the index to keep their number small. If merging fails, the run still succeeds, because the
+    /// index has the documents, and the next run merges the parts.
     fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
         let merged = PassageIndex::merge(index, self.memory / 2);
         let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
@@ -93,8 +93,8 @@ impl Passages {
         }
     }
 
-    /// Opens the index whose documents precede all others. Returns an error if the settings of this index, or of the
-    /// index to which documents are added, differ from those of the job.
+    /// Opens the index of `--against`. Returns an error if the settings of this index, or of the index of `--index`,
+    /// differ from the settings of the job.
     fn history(&self, how: &options::CutSettings) -> anyhow::Result<Option<PassageIndex>> {
         if let Some(path) = &self.index
             && let Some(index) = PassageIndex::open_if_there(path)?
@@ -170,8 +170,8 @@ impl Passages {
     }
 }
 
-/// Returns an error if a results folder is given instead of an index: results of `dedup` have no passage index, and
-/// documents in results of `passages` may lack parts of the source texts.
+/// Returns an error if `path` is a results folder instead of an index. Results of `dedup` have no passage index, and
+/// passages may have been removed from the documents in results of `passages`.
 fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
     let shown = path.display();
     if path.join(out::SETTINGS).is_file() {

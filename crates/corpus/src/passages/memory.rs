@@ -1,5 +1,5 @@
-//! Finds repeated passages in texts in memory: in one call, or in two passes as separate steps, for jobs in which a
-//! framework such as Spark moves the rows.
+//! Finds repeated passages in texts in memory: in one call, or in separate steps for jobs in which a framework such as
+//! Spark moves the rows.
 
 use std::path::Path;
 
@@ -88,7 +88,7 @@ impl PassagesOfTexts {
     /// # Errors
     ///
     /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not have one
-    /// entry for each text, or if there is a history or values of `inside`.
+    /// entry for each text, or if `beside` has a history or values of `inside`.
     pub fn run_with_attributes(
         &self,
         texts: &[&str],
@@ -188,7 +188,7 @@ impl PassagesOfTexts {
         self.job().how()
     }
 
-    /// Returns the order of texts with these numbers of words; `None` if it is the order of the texts themselves.
+    /// Sorts texts with these word counts by [`keep`](Self::keep). Returns `None` for the input order.
     fn order(
         &self,
         words: &[u32],

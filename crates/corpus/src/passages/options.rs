@@ -89,7 +89,7 @@ pub struct Passages {
     /// Whether a passage may repeat an earlier passage of the same document.
     pub within: bool,
     /// The order of documents. Of equal passages, the one in the first document is kept. Default: [`Keep::First`], the
-    /// input order. Documents of an index always come first.
+    /// input order. Documents of [`against`](Self::against) always come first.
     pub keep: Keep,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
@@ -120,7 +120,7 @@ pub(crate) struct CutSettings {
     pub(crate) unit: Unit,
     pub(crate) exact: Exact,
     settings: serde_json::Value,
-    /// The rules for splitting texts, as encoded in an index.
+    /// The rules for splitting texts into words, in the encoding that an index stores.
     pub(crate) cutting: String,
     pub(crate) seed: u64,
 }
@@ -251,7 +251,7 @@ impl Passages {
         Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
-    /// Returns the field for the positions of repeated passages; `None` if it is not written.
+    /// Returns the options of the field `repeated_spans`; `None` if the field is not written.
     pub(crate) fn marked(&self) -> Option<AnnotationOptions> {
         self.mark.then(|| AnnotationOptions {
             prefix: self.annotation_prefix.clone(),

@@ -35,8 +35,8 @@ impl<'a> PassageOutput<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Returns an error if existing files would be replaced, or if the results folder holds what the run reads. Called
-    /// before any work is done.
+    /// Returns an error if existing files would be replaced without `force`, or if the results folder contains an input
+    /// of the run. Called before any work is done.
     pub(crate) fn check(&self, reads: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         check_folder(self.given, reads)?;
@@ -124,7 +124,7 @@ pub struct PassageReport {
     pub repeated_documents: u64,
     /// Number of bytes of texts that are inside at least one repeated passage.
     pub repeated_bytes: u64,
-    /// Number of documents whose tokens are all inside repeated passages.
+    /// Number of documents whose tokens are all inside one union of overlapping or adjacent repeated passages.
     pub repeated_whole: u64,
     /// Names of the files of documents without repeated passages; empty if they were not written.
     pub kept_files: Vec<String>,
@@ -134,7 +134,7 @@ pub struct PassageReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_parts: Option<u64>,
     /// Number of parts of the index that were merged into one, including the part with the new documents; `None` if
-    /// none were.
+    /// no parts were merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_parts: Option<u64>,
     /// Wall-clock time in seconds.

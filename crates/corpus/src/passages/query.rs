@@ -30,8 +30,8 @@ pub struct PassageQuery {
     pub input: InputOptions,
     /// Maximum number of documents in an answer. Documents that share the most words come first.
     pub limit: usize,
-    /// Maximum number of positions that are looked up for a fingerprint, to bound the time of a query. If a fingerprint
-    /// has more positions, the answer reports it, and may lack documents. Default: unlimited.
+    /// Maximum number of positions that are looked up for a fingerprint, to bound the time of a query. The answer
+    /// reports [how many fingerprints](PassageAnswer::capped) had more, and may lack documents. Default: unlimited.
     pub max_places: Option<usize>,
 }
 

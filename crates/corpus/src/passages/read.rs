@@ -28,7 +28,7 @@ use crate::sketching::documents::{SketchOptions, announce};
 use crate::stored::keys::{ByKey, DocumentKeys};
 use crate::work::observer::Observer;
 
-/// The numbers by which documents are ordered: numbers of words, or numbers in a field. Empty if `keep` uses neither.
+/// The numbers by which `keep` orders documents: word counts or values of a field. Empty if `keep` uses neither.
 pub(crate) struct SourceOrder {
     keep: KeepOrder,
     tokens: Column<u64>,
@@ -57,7 +57,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Sorts these documents with an external sort that uses about `memory` bytes; `None` if they are in input order.
+    /// Sorts the documents of `keys` with an external sort in about `memory` bytes. Returns `None` for the input order.
     pub(crate) fn of(
         standing: &SourceOrder,
         keys: &DocumentKeys,
@@ -97,13 +97,13 @@ impl Order {
     }
 }
 
-/// Memory per byte of a text while it is processed: for units, fingerprints and t-grams.
+/// Bytes of memory per byte of a text, for the units, fingerprints and t-grams of the text.
 const BYTES_FOR_BYTE: usize = 12;
-/// Texts that need at most this number of bytes are accepted with any memory budget.
+/// Texts that need at most this number of bytes of memory are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Data about the documents: about 30 bytes for each, and their keys. Data that exceeds the memory budget is in scratch
-/// files.
+/// The data about documents that is stored between passes: their keys, and about 30 bytes per document. Data that
+/// exceeds the memory budget is in scratch files.
 pub(crate) struct PassageCorpus<'h> {
     keys: DocumentKeys,
     standing: SourceOrder,
@@ -114,18 +114,18 @@ pub(crate) struct PassageCorpus<'h> {
     /// The repeated byte ranges: the document and the range of each, in order.
     covered: Column<[u64; 2]>,
     budget: MemoryBudget,
-    /// The index whose documents come first and have the lowest ids.
+    /// The index of `--against`. Its documents precede those of the inputs and have the lowest ids.
     history: Option<&'h PassageIndex>,
 }
 
-/// The unit positions of one document of the history: the document that was requested last.
+/// Caches the byte ranges of the units of one history document, the one that was requested last.
 #[derive(Default)]
 pub(crate) struct KnownPlaces {
     document: Option<u32>,
     places: Vec<(u32, u32)>,
 }
 
-/// The data of a record from the first pass.
+/// The data of a record that the first pass collects.
 struct FirstReading {
     key: Vec<u8>,
     place: Place,
@@ -264,7 +264,7 @@ impl<'h> PassageCorpus<'h> {
         })
     }
 
-    /// Returns whether a record is used as a document, which its key decides.
+    /// Decides by the key of a record whether the record is used as a document, and stores the data of a used record.
     fn take(
         &mut self,
         first: &mut FirstReading,
@@ -414,12 +414,12 @@ impl<'h> PassageCorpus<'h> {
     }
 }
 
-/// Opens the same documents again. Their notes are only reported after the first pass.
+/// Opens the same inputs again, for the next pass.
 pub(crate) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
     documents.open_second(&passages.inputs, &passages.input_options())
 }
 
-/// Returns the text of a record for comparison; empty if decoding the text was lossy.
+/// Returns the text of a record for comparison. The text of [`Content::Opaque`] is not compared, so it counts as empty.
 pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
@@ -427,8 +427,8 @@ pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Returns the number that determines the order of documents. Fails if the number is missing, or if the text needs too
-/// much memory. The result is the same in every pass.
+/// Returns the number in the record that determines the order of documents. Fails if the number is missing, or if the
+/// text needs too much memory. The result is the same in every pass.
 pub(crate) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {

@@ -21,21 +21,21 @@ pub(crate) struct SpanTotals {
     pub(crate) whole: u64,
 }
 
-/// A run of overlapping or adjacent spans of a document. The next line of the document may extend it.
+/// The union of overlapping or adjacent spans of a document. The next line of the document may extend the union.
 #[derive(Clone, Copy)]
 struct CoveredSpan {
     document: u32,
     start: u32,
     end: u32,
-    /// Number of repeated bytes in earlier runs of the same document.
+    /// Number of bytes in the earlier unions of the document.
     bytes: u32,
-    /// The start of the first run of the document.
+    /// The start of the first union of the document.
     first: u32,
-    /// Whether only characters outside tokens are between the first run and this one.
+    /// Whether this is the first union of the document.
     is_one: bool,
 }
 
-/// Writes the lines in the order of documents, and records the repeated ranges in the corpus.
+/// Writes the lines to spans.tsv, sorted by document, and records the repeated byte ranges in `corpus`.
 pub(crate) fn write(
     repeats: &Repeats,
     corpus: &mut PassageCorpus<'_>,
@@ -50,7 +50,7 @@ pub(crate) fn write(
     out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
     repeats.for_each_line(|line| -> anyhow::Result<()> {
         written.lines += 1;
-        // Lines only refer to documents that were read.
+        // Does not saturate: documents of the history repeat nothing, so `line.document` is an input document.
         let document = line.document.saturating_sub(before);
         let (first_key, first_start) = corpus.source(&line, &mut known)?;
         let key = corpus.key(document);
@@ -89,7 +89,7 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// Ends a document and adds its counts to the totals.
+/// Records the last union of a document, and adds the counts of the document to the totals.
 fn end(
     covered: Option<CoveredSpan>,
     corpus: &mut PassageCorpus<'_>,

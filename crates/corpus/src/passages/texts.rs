@@ -1,4 +1,4 @@
-//! Splits texts into the units that are compared.
+//! Splits texts into the units that are compared: words, lines, paragraphs or sentences.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl<'h> Hashing<'h> {
         }
     }
 
-    /// Adds a unit that consists of several words. Ignores it if it has no words.
+    /// Adds a line, paragraph or sentence. Ignores it if it has no words.
     fn push(&mut self, text: &str, place: Range<usize>, hashed: &mut Hashed) {
         let Self { how, placed, identity } = self;
         let unit = &text[place.clone()];

@@ -1,5 +1,5 @@
-//! The last pass: writes documents without their repeated passages, or with the positions of these, and collects texts
-//! for examples.
+//! The last pass: writes documents without their repeated passages, or with the positions of repeated passages, and
+//! collects texts for examples.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::passages::read::{PassageCorpus, again, check, text_of};
 use crate::sketching::chunks::{Job, for_each_chunk};
 use crate::work::observer::Observer;
 
-/// The data of a record from the last pass.
+/// The data of a record that the last pass collects.
 struct LastReading {
     hash: u64,
     key: Vec<u8>,
@@ -30,7 +30,7 @@ struct LastReading {
     text: String,
     form: Form,
     ending: Ending,
-    /// The line of the document; empty if no documents are written.
+    /// The document as it is in the input; empty if no documents are written.
     line: Vec<u8>,
     place: Place,
 }
@@ -159,13 +159,13 @@ fn keep(
 ) -> anyhow::Result<()> {
     let (key, cuts) = (corpus.key(document), corpus.cuts_of(document));
     if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
-        // The line of an HTML page is its markup, but the ranges refer to its visible text.
+        // `last.line` of an HTML page is its markup, but `cuts` are ranges of its visible text.
         let line = rewritten::object(key, &without(&last.text, &cuts), parser)?;
         block.push(document, Form::Json, &line, Ending::default(), None);
         return Ok(());
     }
     let key = other_key(last, key);
-    // Ranges are removed from Parquet rows when the rows are copied.
+    // `KeptWriter` removes the ranges from Parquet rows when it copies the rows.
     if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
         block.push(document, last.form, &last.line, last.ending, key);
     } else {
@@ -190,14 +190,14 @@ fn mark(
         let line = marked(last.form, &last.line)?;
         block.push(document, last.form, &line, last.ending, other_key(last, key));
     } else {
-        // The positions refer to the visible text of an HTML page.
+        // For an HTML page, the positions refer to its visible text.
         let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
         block.push(document, Form::Json, &line, Ending::default(), None);
     }
     Ok(())
 }
 
-/// Returns the key of a document; `None` if its line has that key.
+/// Returns `key`; `None` if the line of the document already has this key.
 fn other_key<'k>(last: &LastReading, key: &'k [u8]) -> Option<&'k [u8]> {
     let is_own = last.is_own_key && last.key == key;
     (!is_own).then_some(key)

@@ -1,5 +1,5 @@
-//! Finds the spans that many documents share: a filter of fixed size counts fingerprints, then t-grams are counted
-//! exactly.
+//! Finds the spans that many documents share. A filter of fixed size counts fingerprints; an external sort then counts
+//! the t-grams exactly.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -56,7 +56,7 @@ impl SharedGrams {
     #[inline]
     fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // Uses the low bits, because they are random even if the fingerprint is the minimum of several.
+        // The low bits are uniform even though the fingerprint is the minimum of a window.
         let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
         let second = if first == second { (second + 1) % BLOCK } else { second };
         [&self.counters[block + first], &self.counters[block + second]]
@@ -68,7 +68,7 @@ impl SharedGrams {
     pub fn count(&self, fingerprint: u64) {
         for counter in self.of(fingerprint) {
             let more = |count: u8| (count < self.enough).then(|| count + 1);
-            // The update fails if the counter is saturated, which is correct.
+            // The update fails only if the counter is saturated; the counter then keeps its value.
             let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
@@ -124,13 +124,13 @@ impl FinderScratch {
         self.for_each_distinct_selected(hashed, |fingerprint| shared.count(fingerprint));
     }
 
-    /// Second pass: appends the hashes of all t-grams that may occur in enough documents to `grams`, ascending and
+    /// Second pass: appends to `grams` the hashes of all t-grams whose fingerprint `shared` reports, ascending and
     /// distinct.
     pub fn append_shared(&mut self, hashed: &Hashed, shared: &SharedGrams, grams: &mut Vec<[u64; 2]>) {
         self.append_wanted(hashed, |fingerprint| shared.is_shared(fingerprint), grams);
     }
 
-    /// Appends the hashes of all t-grams for whose selected fingerprint `is_wanted` returns true to `grams`, ascending and
+    /// Appends to `grams` the hashes of all t-grams whose selected fingerprint `is_wanted` accepts, ascending and
     /// distinct.
     pub fn append_wanted(
         &mut self,
@@ -178,8 +178,8 @@ impl Builder {
         grams.iter().try_for_each(|&hash| self.sorter.push(GramCount { hash, documents: 1 }))
     }
 
-    /// Adds a t-gram that occurs in `documents` documents, as counted elsewhere. Use [`of_documents`](Self::of_documents)
-    /// to set the total number of documents.
+    /// Adds a t-gram that the caller has counted in `documents` documents. Use [`of_documents`](Self::of_documents) to
+    /// set the total number of documents.
     ///
     /// # Errors
     ///
@@ -188,7 +188,7 @@ impl Builder {
         self.sorter.push(GramCount { hash, documents })
     }
 
-    /// Sets the total number of documents, if documents were counted elsewhere.
+    /// Sets the total number of documents, if the caller has counted the t-grams.
     pub fn of_documents(&mut self, documents: u64) {
         self.documents = documents;
     }

@@ -207,9 +207,9 @@ impl SpanWords {
 /// Memory budget in bytes for sorting the spans of a list that the caller counted.
 const LIST_MEMORY: usize = 64 << 20;
 
-/// Finds the spans of texts, one text at a time, in the two steps below. Intended for jobs in which a framework such as
-/// Spark moves the rows. The caller counts the texts of each fingerprint and then, for the frequent fingerprints only,
-/// the texts of each run of words.
+/// Finds the spans of texts in two steps, one text at a time, for jobs in which a framework such as Spark moves the
+/// rows. The caller counts the texts that select each fingerprint and then, for frequent fingerprints only, the texts
+/// that contain each run of words.
 ///
 /// ```
 /// use twindex::params::Shingling;
@@ -249,8 +249,8 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// First step: passes the distinct selected fingerprints of a text to `each`. A fingerprint is a hash of a run of
-    /// words. If many texts share a run of words, its fingerprint is selected from at least as many texts.
+    /// First step: passes the distinct selected fingerprints of a text to `each`. If `n` texts contain a span, at least
+    /// `n` texts select the fingerprint of the span.
     ///
     /// # Errors
     ///
@@ -279,9 +279,9 @@ impl SpanCounting<'_> {
 
     /// Splits the text of a record into words and hashes them; returns the totals of the record.
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
-        record.attached(parser)?; // fails as in the job itself, so that the same records are bad
+        record.attached(parser)?; // fails for the same records as in `dedup`
         check_memory(record, 0, Some(memory), true)?;
-        // A text with bytes that could not be decoded has no spans.
+        // A text with bytes that could not be decoded is treated as empty.
         let text = if let Content::Text(text) = record.content { text } else { "" };
         self.hash(text).map_err(|error| record.bad(&error))?;
         Ok(ReadingTotals { records: 1, texts: xxh3_64(text.as_bytes()) })
@@ -297,8 +297,8 @@ struct ChunkGrams {
     records: Vec<(Vec<u8>, usize)>,
 }
 
-/// Returns the tokenizer for spans: the tokenizer of the shingles if they are runs of words, but without stop words and
-/// stemming, since spans are parts of the unchanged text.
+/// Returns the tokenizer for spans. If `shingling` splits texts into words, spans use the same words, but without stop
+/// words and stemming, since spans are parts of the unchanged text.
 fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     let mut words = Shingling::words(1, shingling.seed);
     if matches!(shingling.tokens, Tokens::UnicodeWords | Tokens::WordsSymbols) {
@@ -308,7 +308,7 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     Ok(words)
 }
 
-/// Reads all documents twice and writes the list of the spans that many of them share to `folder`. Scratch files are in
+/// Reads all documents twice and writes the list of the spans that `asked` specifies to `folder`. Scratch files are in
 /// `folder`, too.
 ///
 /// # Errors
@@ -357,7 +357,7 @@ pub(crate) fn count(
     let mut reading = documents.again()?;
     let progress = observer.begin("collecting spans", reading.total_bytes());
     let repeated_keys = match repeated_keys {
-        RepeatedKeys::Error => RepeatedKeys::Any, // the job itself reports the first one
+        RepeatedKeys::Error => RepeatedKeys::Any, // `dedup` reports the first repeated key when it reads the inputs
         other => other,
     };
     let budget = Some(MemoryBudget::new(folder, memory / 8));
@@ -399,15 +399,15 @@ pub(crate) fn count(
     open(&path)
 }
 
-/// Creates a filter for texts of `bytes` bytes in total. Fewer than half as many fingerprints as bytes are selected
-/// from a text, and the filter has two counters for each. The texts in compressed inputs are larger than the files.
+/// Creates a filter for texts of `bytes` bytes in total: `bytes` one-byte counters, in at most a quarter of `memory`.
+/// Texts select fewer than `bytes / 2` fingerprints, so there are two counters per fingerprint.
 fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
     let max = memory / 4;
     let wanted = usize::try_from(bytes).unwrap_or(max);
     SharedGrams::new(wanted.clamp(1 << 16, max.max(1 << 16)), more_than)
 }
 
-/// Number of texts that a thread processes at a time; their runs of words are in memory.
+/// Number of texts that a thread processes at a time. The runs of words of these texts are in memory.
 const TOGETHER: usize = 256;
 
 /// Returns the bytes as text; the empty string if they are not UTF-8.
@@ -415,7 +415,7 @@ fn text_of<'t>(text: &&'t [u8]) -> &'t str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// Lists the shared spans of texts in memory; otherwise like [`count`].
+/// Like [`count`], for texts in memory.
 pub(crate) fn count_texts(
     texts: &[&[u8]],
     spans: &SpanWords,

@@ -35,7 +35,7 @@ pub struct Boilerplate {
     spans: Range<usize>,
     cutter: Cutter,
     hasher: Hasher,
-    /// The factors with which hashes of runs of `words` words are computed.
+    /// The result of [`Hasher::powers`] for the number of words in a span.
     powers: [u64; 2],
     /// A Bloom filter with one hash function: each span sets the bit that the upper bits of its fingerprint select.
     filter: Vec<u64>,
@@ -236,8 +236,7 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// Replaces the contents of `rest` by the text between spans. Inserts a line feed where a span was removed between two
-    /// pieces.
+    /// Replaces the contents of `rest` by the text outside spans. Joins the pieces of the text with line feeds.
     fn leave_out(
         &self,
         text: &str,
@@ -260,7 +259,7 @@ impl LeavesOut for Boilerplate {
             rest.push_str(piece);
         };
         let left_out = self.places(text, &mut work, &mut |place| {
-            // Several words may come from one character and have the same byte range, so the gap may be empty.
+            // `end` may be above `place.start`: several words may come from one character and have the same byte range.
             add(text.get(end..place.start).unwrap_or_default());
             end = place.end;
         });

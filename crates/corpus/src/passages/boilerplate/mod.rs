@@ -5,8 +5,8 @@
 //!
 //! Spans are found in two passes. The first pass counts the selected fingerprints of each document in [`SharedGrams`], a
 //! filter of fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N` documents has a fingerprint
-//! that was counted more than `N` times. The second pass sorts the t-grams with such fingerprints by their 122-bit hashes,
-//! out of core, and counts them exactly. The resulting list, a [`Boilerplate`], stores the sorted hashes.
+//! that was counted more than `N` times. The second pass sorts the t-grams of these fingerprints by 122-bit hashes, out
+//! of core, and counts the t-grams exactly. The resulting list, a [`Boilerplate`], stores the sorted hashes.
 //!
 //! ```
 //! use twindex::params::Shingling;

@@ -13,8 +13,8 @@ const COUNTERS: u64 = 32;
 ///
 /// Each fingerprint has two counters, in the same block of 64 bytes. Several threads may count at the same time; the
 /// result does not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint
-/// that was counted once is reported, too, if each of its counters was also increased for another fingerprint. Such false
-/// positives cost time but change no result. With `n` fingerprints and `m` counters, their probability is about
+/// that was counted once is a false positive if other fingerprints also increased both of its counters. False positives
+/// cost time but change no result. With `n` fingerprints and `m` counters, their probability is about
 /// (1 - exp(-2 n / m))^2.
 #[derive(Debug)]
 pub struct Recurring {
@@ -23,8 +23,8 @@ pub struct Recurring {
     blocks: u64,
 }
 
-/// Returns the block of a fingerprint. Selected fingerprints are minima of windows, so their upper bits are mostly zero and
-/// would select only a few of the blocks. Multiplying by an odd number spreads the lower bits over all blocks.
+/// Returns the block of a fingerprint. Selected fingerprints are minima of windows, so their upper bits are mostly
+/// zero. Multiplying by an odd number spreads the lower bits over all blocks.
 #[inline]
 pub(crate) fn block_of(fingerprint: u64, blocks: u64) -> usize {
     let spread = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -57,7 +57,7 @@ impl Recurring {
     #[inline]
     fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // Uses the low bits, because they are random even if the fingerprint is the minimum of several.
+        // The low bits are uniform even though the fingerprint is the minimum of a window.
         let counter = |bits: u64| {
             let at = bits % (BLOCK as u64 * COUNTERS);
             (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))
@@ -66,7 +66,7 @@ impl Recurring {
         [first, if first == second { counter((fingerprint >> 8) ^ 1) } else { second }]
     }
 
-    /// Counts a fingerprint, which is the minimum of several random 64-bit fingerprints.
+    /// Counts a fingerprint: a 64-bit hash, or the minimum of several hashes.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for (word, once) in self.counters(fingerprint) {

@@ -7,10 +7,10 @@ use crate::passages::find::winnow::Winnowing;
 /// Maximum number of units in a t-gram.
 pub const WIDTH_MAX: usize = 65_535;
 
-/// The number of units in a run, `t`, and in the fingerprints that find runs, `k`.
+/// The number `t` of units in a run, and the number `k` of units in a fingerprint.
 ///
-/// One fingerprint of k units is selected in each window of w = t - k + 1 fingerprints, a fraction of about 2 / (w + 1) of
-/// all fingerprints. The larger k is, the less often a fingerprint recurs without its t-gram. The smaller k is, the fewer
+/// One fingerprint of k units is selected in each window of w = t - k + 1 fingerprints, about 2 / (w + 1) of all
+/// fingerprints. With a larger k, a fingerprint recurs less often without its t-gram. With a smaller k, fewer
 /// fingerprints are selected. [`words`](Self::words) uses k = t / 2, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -88,7 +88,7 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// The lengths of a fingerprint and of a run, in hashed numbers, for which `powers` were computed.
+    /// The lengths of a fingerprint and of a run for which `powers` were computed, as returned by [`Hashed::numbers`].
     powers_of: (usize, usize),
 }
 
@@ -101,7 +101,7 @@ impl FinderScratch {
         Self { shape, hasher, winnowing, fingerprints, selected, powers: [[1; 2]; 2], powers_of: (0, 0) }
     }
 
-    /// Computes the fingerprints of a document, into `fingerprints`.
+    /// Computes the fingerprints of a document and stores them in `fingerprints`.
     fn fingerprint(&mut self, hashed: &Hashed) {
         let Shape { t, k, .. } = self.shape;
         let lengths = (hashed.numbers(k), hashed.numbers(t));
@@ -152,14 +152,14 @@ impl FinderScratch {
         self.selected = selected;
     }
 
-    /// Second pass: passes each t-gram whose selected fingerprint may recur to `each`, in order. These include all t-grams
-    /// that occur at least twice.
+    /// Second pass: passes each t-gram whose selected fingerprint `recurring` reports to `each`, in order. All t-grams
+    /// that occur at least twice are passed.
     pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
         self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
     }
 
-    /// Passes each t-gram for whose selected fingerprint `wanted` returns true to `each`, in order. Calls `wanted` once for
-    /// each selected position.
+    /// Passes each t-gram whose selected fingerprint `wanted` accepts to `each`, in order. Calls `wanted` once for each
+    /// selected position.
     pub fn for_each_gram(
         &mut self,
         hashed: &Hashed,

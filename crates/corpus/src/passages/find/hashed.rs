@@ -40,9 +40,10 @@ pub enum Exact {
 
 /// A keyed hash function for runs of units.
 ///
-/// A unit is hashed to two numbers below the prime 2^61 - 1. A run of units is hashed to two polynomials with these numbers
-/// as coefficients, evaluated at points that are derived from the seed. Two different runs of `n` units have equal hashes
-/// with a probability of about (n / 2^61)^2 (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987).
+/// A unit is hashed to two numbers below the prime 2^61 - 1. They are coefficients of two polynomials modulo the prime.
+/// The hash of a run of units is the value of each polynomial at a point that is derived from the seed. Different runs
+/// of `n` units have equal hashes with a probability of about (n / 2^61)^2 (Karp and Rabin, *Efficient randomized
+/// pattern-matching algorithms*, 1987).
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     seed: u64,
@@ -53,7 +54,7 @@ impl Hasher {
     /// Creates the hash function with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // Points are above 2^32, so that runs of few units do not have small hashes.
+        // A point of evaluation is above 2^32, so that runs of few units do not have small hashes.
         let base = |salt: u64| mixed(seed ^ salt) % (PRIME - (1 << 33)) + (1 << 32);
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
@@ -65,8 +66,8 @@ impl Hasher {
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// Returns the factors by which the hash of a prefix is multiplied to remove it from the hash of a run of `length`
-    /// numbers.
+    /// Returns `base^length` modulo the prime for both points. The hash of a run of `length` numbers is the hash of the
+    /// prefix up to its end, minus the hash of the prefix up to its start times this power.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);
@@ -82,11 +83,11 @@ impl Hasher {
     }
 }
 
-/// The units of a document, as hashes, and their byte ranges in the text. Takes 24 bytes per unit, or 40 if runs are
-/// compared by bytes. The memory is reused for the next document.
+/// The hashes of the units of a document, and the byte ranges of the units in the text. Takes 24 bytes per unit, or 40
+/// if runs are compared by bytes. The memory is reused for the next document.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {
-    /// The hashes of all prefixes of the document's sequence of numbers, beginning with the empty prefix.
+    /// The hashes of all prefixes of the document, beginning with the empty prefix. With bytes, gaps count as units.
     before: Vec<[u64; 2]>,
     places: Vec<(u32, u32)>,
     /// Number of words in each unit. Empty if units are single words.
@@ -95,7 +96,7 @@ pub struct Hashed {
 }
 
 impl Hashed {
-    /// Removes all units, and sets how runs of the next document are compared.
+    /// Removes all units, and sets whether runs of the next document are compared by tokens or by bytes.
     pub fn clear(&mut self, exact: Exact) {
         self.before.clear();
         self.before.push([0, 0]);
@@ -112,8 +113,7 @@ impl Hashed {
         if self.is_bytes {
             let last = self.places.last().map(|&(_, end)| end as usize);
             if let Some(end) = last {
-                // Several tokens may come from one character and have the same byte range, so there may be no bytes between
-                // them.
+                // Several tokens may come from one character and have the same byte range; their gap is then empty.
                 self.push_number(
                     hasher,
                     hasher.unit(text.as_bytes().get(end..place.start).unwrap_or_default()),
@@ -211,15 +211,16 @@ impl Hashed {
         (self.before[start], self.before[start + self.numbers(width)])
     }
 
-    /// Returns a 64-bit hash of a run of units. `powers` must have been computed for its number of
-    /// [numbers](Self::numbers).
+    /// Returns a 64-bit hash of a run of `width` units. `powers` is the result of [`Hasher::powers`] for
+    /// [`numbers(width)`](Self::numbers).
     #[inline]
     pub(crate) fn fingerprint(&self, first: usize, width: usize, powers: [u64; 2]) -> u64 {
         let ([before, _], [all, _]) = self.ends(first, width);
         mixed(reduced(all + PRIME - times(before, powers[0])))
     }
 
-    /// Returns the hash of a run of units, as two numbers of 61 bits. `powers` as for [`fingerprint`](Self::fingerprint).
+    /// Returns the hash of a run of units as two numbers of 61 bits. Takes the `powers` of
+    /// [`fingerprint`](Self::fingerprint).
     #[inline]
     pub(crate) fn hash(&self, first: usize, width: usize, powers: [u64; 2]) -> [u64; 2] {
         let (before, all) = self.ends(first, width);

@@ -19,9 +19,9 @@ pub struct Line {
     pub end: u32,
     /// The number of the document that contains the source.
     pub first_document: u32,
-    /// The position in this document at which the source starts.
+    /// The index of the source's first unit in the first document.
     pub first_position: u32,
-    /// The byte offset in this document's text at which the source starts; 0 if the source was given to
+    /// The byte offset in the text of the first document at which the source starts; 0 if the source was given to
     /// [`push_sourced`](Grams::push_sourced).
     pub first_start: u32,
     /// Number of tokens in the line, or of words if units have several words.
@@ -40,8 +40,8 @@ pub struct Grams {
 /// The rule for counting the words of a line.
 #[derive(Clone, Copy, Debug)]
 enum WordCounting {
-    /// Lines are runs of tokens. A line has this number of words for its first t-gram, and one more for each further
-    /// t-gram.
+    /// Lines are runs of tokens. The first t-gram of a line has this number of words; each further t-gram adds one
+    /// word.
     Run(u32),
     /// Lines are runs of units. The hash of each unit contains its number of words.
     Units,
@@ -69,8 +69,8 @@ fn halves(pair: u64) -> (u32, u32) {
 }
 
 impl Grams {
-    /// Creates an empty collection for runs of `width` words. There are two sorts, which use up to `memory` bytes each,
-    /// then scratch files in `folder`.
+    /// Creates an empty collection for runs of `width` words. Two sorters use up to `memory` bytes each, then scratch
+    /// files in `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
         Self::of(folder, memory, WordCounting::Run(width as u32))
@@ -118,10 +118,10 @@ impl Grams {
         self.finish_by_rank(within, |document| document)
     }
 
-    /// Like [`finish`](Self::finish), if t-grams were pushed with the rank of their document instead of its number. The
-    /// first occurrence of a t-gram is then the one in the document with the lowest rank. `document` maps a rank to the
-    /// number of the document. Lines contain document numbers and are sorted by them. T-grams with a known source must be
-    /// pushed with document numbers.
+    /// Like [`finish`](Self::finish), for t-grams that were pushed with the rank of their document instead of its
+    /// number. The source of a t-gram is then its occurrence in the document of lowest rank. `document` maps a rank to
+    /// the number of the document. Lines contain document numbers and are sorted by them. T-grams with a known source
+    /// must be pushed with document numbers.
     ///
     /// ```
     /// use twindex_corpus::passages::{Gram, Grams};

@@ -1,4 +1,4 @@
-//! Repeated passages of tokens: selected fingerprints, and lines of repeated positions.
+//! Finds repeated passages: selects fingerprints, filters t-grams, and joins repeated positions into lines.
 
 pub(crate) mod filter;
 pub(crate) mod finder;

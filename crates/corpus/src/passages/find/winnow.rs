@@ -22,7 +22,7 @@
 #[derive(Clone, Debug)]
 pub struct Winnowing {
     width: usize,
-    /// Positions of fingerprints that may still be the minimum of a window, ascending in position and in value.
+    /// Positions of fingerprints that may be the minimum of this or a later window, ascending in position and in value.
     waiting: Vec<u32>,
     /// Number of leading entries of `waiting` that are before the current window.
     gone: usize,
@@ -38,7 +38,7 @@ impl Winnowing {
     /// Passes each window to `each`: its first position, and the position of the fingerprint that it selects. Passes
     /// nothing if there are fewer fingerprints than a window has. Positions are counted from 0 and fit in 32 bits.
     ///
-    /// Takes linear time for any input. Memory: 4 bytes for each fingerprint of a window, reused by the next call.
+    /// Takes linear time for any input. Memory: up to 8 bytes per fingerprint of a window, reused by the next call.
     #[inline]
     pub fn for_each_window(&mut self, fingerprints: &[u64], mut each: impl FnMut(usize, usize)) {
         let Self { width, waiting, gone } = self;
@@ -59,7 +59,7 @@ impl Winnowing {
             let Some(window) = (at + 1).checked_sub(*width) else { continue };
             if (waiting[*gone] as usize) < window {
                 *gone += 1;
-                // Limits the memory to twice the window.
+                // Limits `waiting` to twice the length of a window.
                 if *gone > *width {
                     waiting.drain(..*gone);
                     *gone = 0;

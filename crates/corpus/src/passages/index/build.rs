@@ -1,4 +1,4 @@
-//! Builds a part out of core: the data of documents is written to scratch files, and postings are sorted externally.
+//! Builds a part out of core: writes the data of documents to scratch files, and sorts postings externally.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::passages::index::format::{
     put, zigzag,
 };
 
-/// The data of a document that an index stores. Extracts can be computed on any thread.
+/// The data that an index stores of a document. Extracts can be computed on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
     hashes: Vec<u8>,
@@ -94,7 +94,7 @@ impl Builder {
         })
     }
 
-    /// Adds a posting: `stored` is the stored part of the fingerprint, `at` the position in the document.
+    /// Adds a posting. `stored` are the upper [`FINGERPRINT_BITS`] bits of the fingerprint, `at` is the position.
     pub(crate) fn push_posting(&mut self, stored: u64, document: u32, at: u32) -> Result<()> {
         self.postings.push(u128::from(stored) << 64 | u128::from(document) << 32 | u128::from(at))
     }
@@ -169,7 +169,7 @@ impl Builder {
     }
 }
 
-/// A complete part that was not yet added to an index.
+/// A complete part that has not been added to an index yet.
 #[derive(Debug)]
 pub struct BuiltPart {
     /// The scratch folder, for error messages.
@@ -252,7 +252,7 @@ impl BuiltPart {
     }
 }
 
-/// A file that is written together with a checksum of each block, at the end of the file: 8 bytes per 16 KiB.
+/// A file that ends with a checksum of 8 bytes for each block of 16 KiB before the checksums.
 struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,

@@ -1,5 +1,5 @@
-//! Changes an index: adds parts, deletes documents, and merges parts. Each change writes one new list that replaces the old
-//! one. After a crash, the index is in the state before or after the change; the next writer removes left-over files.
+//! Changes an index: adds parts, deletes documents, and merges parts. Each change replaces the list of parts once.
+//! After a crash, the index is in the state before or after the change; the next writer removes left-over files.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -32,13 +32,13 @@ pub struct Compacted {
     pub parts: usize,
     /// Number of deleted documents that were removed.
     pub dropped: u64,
-    /// Total size in bytes of these parts before the merge, and size of the merged part.
+    /// Total size of the parts before the merge, and size of the merged part, both in bytes.
     pub bytes: (u64, u64),
 }
 
 /// Parts smaller than [`FAN_IN`] times this number of bytes are in tier 0.
 const TIER_BYTES: u64 = 1 << 20;
-/// Maximum number of parts per tier before they are merged, and the ratio between the sizes of adjacent tiers.
+/// Maximum number of parts per tier after a merge, and the ratio between the sizes of adjacent tiers.
 const FAN_IN: u64 = 8;
 
 /// Returns the tier of a part of `bytes` bytes.
@@ -46,15 +46,15 @@ fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
 }
 
-/// Returns the position of the first part of a merge, which merges it with all parts after it; `None` if no merge is
-/// needed. `sizes` has the sizes of all parts, in order. For each tier, considers the longest run of parts at the end of
-/// the list that are of this tier or lower. A run is merged if it has more than [`FAN_IN`] parts for each tier that
-/// occurs in it. If several runs qualify, the one for the highest tier is merged.
+/// Returns the position of the first part to merge; a merge takes all parts from there to the end of the list. Returns
+/// `None` if no merge is needed. `sizes` has the sizes of all parts, in order. For each tier, considers the longest run
+/// of parts at the end of the list that are of this tier or lower. The run qualifies if it has more than [`FAN_IN`]
+/// parts for each tier that occurs in it. Of several runs, the run for the highest tier is merged.
 ///
 /// Documents have an order, so only adjacent parts can be merged. After a merge there are at most [`FAN_IN`] parts per
-/// tier. If parts are added one at a time, a merged part above tier 0 stays in its tier only if another part of this tier
-/// was added in the meantime, which can happen in fewer than [`FAN_IN`] merges. A byte is therefore written fewer than
-/// [`FAN_IN`] times per tier, and about once if all parts have the same size. A merge in tier 0 writes less than 72 MiB.
+/// tier. If parts are added one at a time, a merge leaves a part above tier 0 in its tier only if another part of this
+/// tier was added meanwhile. At most [`FAN_IN`] - 1 merges can do so. A byte is therefore written fewer than [`FAN_IN`]
+/// times per tier, and about once if all parts have the same size. A merge in tier 0 writes less than 72 MiB.
 fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     let tiers: Vec<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
     let highest = tiers.iter().copied().max()?;
@@ -182,7 +182,7 @@ impl PassageIndex {
     ///
     /// [`Error::Locked`] while another process writes; the errors of [`open`](Self::open).
     pub fn delete(folder: &Path, keys: &HashSet<Vec<u8>>) -> Result<Deleted> {
-        drop(Self::open(folder)?); // avoids creating a lock file if there is no index
+        drop(Self::open(folder)?); // fails without an index, before a lock file is created
         let mut change = IndexChange::begin(folder)?;
         let index = Self::open(folder)?;
         let (mut deleted, mut found) = (Deleted::default(), HashSet::new());

@@ -1,4 +1,4 @@
-//! Stores which documents of a part are deleted.
+//! The set of the deleted documents of a part, and its file.
 
 use crate::passages::index::format::{GONE_HEAD_BYTES, GONE_MAGIC, VERSION, checksum};
 

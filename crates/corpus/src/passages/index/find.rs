@@ -49,7 +49,7 @@ pub struct Answer {
     pub words: u32,
     /// Number of units of the text that occur in a shared run of at least one document.
     pub words_found: u32,
-    /// Number of fingerprints with more than [`Limits::places`] postings. The postings beyond this limit were not followed,
+    /// Number of fingerprints with more than [`Limits::places`] postings. Postings beyond the limit were not followed,
     /// so documents and matches may be missing.
     pub capped: u32,
 }
@@ -59,7 +59,7 @@ pub struct Answer {
 pub struct Limits {
     /// Maximum number of documents in an answer.
     pub documents: usize,
-    /// Maximum number of postings that are followed for each fingerprint. With more, documents or matches may be missing.
+    /// Maximum number of postings that are followed for each fingerprint. [`Answer::capped`] counts those with more.
     pub places: usize,
 }
 
@@ -68,7 +68,7 @@ impl Limits {
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that shares runs with a text. Documents with more shared units are ordered first.
+/// A document that shares runs with a text. The document with the most shared units is the least in the order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -76,12 +76,11 @@ struct RankedDocument {
     runs: Vec<Run>,
 }
 
-/// The intermediate result of a search.
 struct FindState {
     answer: Answer,
-    /// For each unit of the text, whether it is in a run shared with any document so far.
+    /// For each unit of the text, whether a document found so far shares a run that contains the unit.
     covered: Vec<bool>,
-    /// The documents with the most shared units so far. The top of the heap is the one with the fewest shared units.
+    /// The documents with the most shared units so far; the top of the heap has the fewest.
     best: BinaryHeap<RankedDocument>,
 }
 
@@ -103,8 +102,8 @@ impl FindState {
     }
 }
 
-/// A run that a text shares with a document: its units in the text, and its diagonal, which is its position in the text
-/// minus its position in the document.
+/// A run that a text shares with a document: its units in the text, and its diagonal. The diagonal is the position of
+/// the run in the text minus its position in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     diagonal: usize,
@@ -112,8 +111,8 @@ struct Run {
     end: usize,
 }
 
-/// Returns the number of equal units directly before two positions, and the number of equal units from these positions on.
-/// `max` limits both numbers.
+/// Compares units in both directions from the positions `at` in the text and `there` in the document. Returns the
+/// number of equal units before the positions and the number from the positions on, at most `max`.
 fn agreeing(
     own: impl Fn(usize) -> Option<u32>,
     other: Hashes<'_>,
@@ -130,8 +129,8 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes each posting of a fingerprint in any part, except postings of deleted documents, to `each`, until `each`
-    /// returns false. Arguments of `each`: the document, the position, and the part with the document's number in this
+    /// Passes each posting of a fingerprint in all parts to `each`, until `each` returns false. Skips deleted
+    /// documents. `each` takes the number of the document in the index, the position, the part, and the number in the
     /// part.
     fn for_each_posting(
         &self,
@@ -153,8 +152,8 @@ impl PassageIndex {
     /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents of the
     /// index.
     ///
-    /// Follows the postings of all fingerprints together, document by document. Each document is thus complete before it is
-    /// ranked, and at most `limits.documents` documents are held in memory.
+    /// Merges the postings of all fingerprints by document. All runs of a document are therefore found before the
+    /// document is ranked, and at most `limits.documents` documents are held in memory.
     ///
     /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the length of
     /// the shared runs of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of
@@ -170,7 +169,7 @@ impl PassageIndex {
         selected.sort_unstable();
         let mut found =
             FindState { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
-        // Number of postings followed for each fingerprint.
+        // Number of postings followed for each fingerprint, at the index of its first entry in `selected`.
         let mut followed: Vec<usize> = vec![0; selected.len()];
         for (part, &start) in self.parts.iter().zip(&self.starts) {
             self.find_in_part((part, start), (&selected, &mut followed), &own, limits, &mut found)?;
@@ -185,7 +184,6 @@ impl PassageIndex {
         Ok(answer)
     }
 
-    /// Finds the documents of one part, and adds them to `found`.
     fn find_in_part(
         &self,
         (part, start): (&Part, u32),
@@ -194,7 +192,8 @@ impl PassageIndex {
         limits: Limits,
         found: &mut FindState,
     ) -> Result<()> {
-        // The postings of each fingerprint in this part, and a heap of their indexes, ordered by their next document.
+        // For each fingerprint, its range in `selected` and its postings in this part. `next` is a heap of indexes into
+        // `open`, ordered by the document of the next posting.
         let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
         let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
         let mut first = 0;
@@ -237,8 +236,8 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Returns the runs that the text shares with a document, by extending seeds in both directions. A seed is a diagonal
-    /// and a unit of the text. Seeds must ascend.
+    /// Extends seeds in both directions to the runs that the text shares with a document. A seed is a diagonal and a
+    /// position in the text. Seeds must ascend.
     fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
         let width = self.shape.width();
         let mut runs: Vec<Run> = Vec::new();
@@ -279,9 +278,10 @@ impl PassageIndex {
         Ok(Matches { document, words, runs: matches })
     }
 
-    /// Like [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
-    /// that occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
-    /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
+    /// Like [`FinderScratch::for_each_recurring`], for a document that comes after the documents of the index. Passes
+    /// each t-gram that occurs in the index to `each`, with the document and the position of its first occurrence.
+    /// Passes each other t-gram if `wanted` accepts its fingerprint. Follows the postings of a fingerprint only until
+    /// all t-grams that select it have a first occurrence.
     ///
     /// # Errors
     ///
@@ -295,7 +295,7 @@ impl PassageIndex {
     ) -> Result<()> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
         let width = self.shape.width();
-        // Windows that select the same fingerprint are adjacent.
+        // Groups the windows that select the same position, which are adjacent: windows, position, fingerprint.
         let mut groups: Vec<(Range<usize>, usize, u64)> = Vec::new();
         work.for_each_window(hashed, |position, at, fingerprint| match groups.last_mut() {
             Some((windows, last, _)) if *last == at => windows.end = position + 1,

@@ -33,7 +33,7 @@ pub fn is_name(name: &str) -> bool {
     [LIST, LOCK].contains(&name) || number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
-/// An open index, in its state at the time of opening.
+/// An open index. It does not see changes that are made after it was opened.
 #[derive(Debug)]
 pub struct PassageIndex {
     pub(crate) parts: Vec<Part>,
@@ -58,7 +58,7 @@ impl PassageIndex {
                 return Err(Error::NotAnIndex { path: folder.to_owned(), why });
             };
             match Self::of_list(folder, &entries) {
-                // A writer has replaced the list in the meantime and removed files of the old list: retries with the new
+                // A writer has meanwhile replaced the list and removed files of the old list. Retries with the new
                 // list.
                 Err(Error::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound && before.as_ref() != Some(&entries) =>
@@ -240,7 +240,7 @@ impl PassageIndex {
 fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> {
     let path = folder.join(deletions_name(entry.deletions));
     let bytes = read_small(&path, 4 * entry.documents + 64)?;
-    // The caller has verified that the part matches its entry, and its number of documents fits in 32 bits.
+    // The cast loses no bits: the part has `entry.documents` documents, and the header limits them to 32 bits.
     DeletedDocuments::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(
         |(offset, expected, found)| Error::Corrupt {
             path,

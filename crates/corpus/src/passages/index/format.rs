@@ -12,9 +12,9 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 256;
 /// Size of a block in bytes. Each block has a checksum.
 pub(crate) const BLOCK: usize = 1 << 14;
-/// Number of postings in a group. The postings of a group are encoded as differences.
+/// Number of postings in a group. Each posting of a group is encoded as the difference from the previous one.
 pub(crate) const POSTINGS: usize = 128;
-/// Number of bits of a fingerprint that are stored: its upper bits.
+/// Number of upper bits of a fingerprint that are stored.
 pub(crate) const FINGERPRINT_BITS: u32 = 48;
 /// Size of a fence entry in bytes: the first fingerprint of a group of postings, and the offset of the group.
 pub(crate) const FENCE_BYTES: usize = 16;
@@ -257,7 +257,7 @@ pub(crate) struct PartEntry {
     pub(crate) documents: u64,
     /// The checksum at the end of the part's header.
     pub(crate) header: u64,
-    /// The number in the name of the file of the part's deleted documents; 0 if there is none.
+    /// The number in the file name of the part's deleted documents; 0 if no document is deleted.
     pub(crate) deletions: u64,
     /// Number of deleted documents.
     pub(crate) deleted: u64,

@@ -26,7 +26,7 @@ pub(crate) struct Part {
     sound: Vec<AtomicU64>,
 }
 
-/// A posting of a selected fingerprint: the number of a document in the part, and a position in the document.
+/// A posting of a selected fingerprint: the number of the document in the part, and the position in the document.
 pub(crate) type Posting = (u32, u32);
 
 impl Part {
@@ -137,10 +137,10 @@ impl Part {
     }
 
     pub(crate) fn documents(&self) -> u32 {
-        self.header.documents as u32 // as the header was checked
+        self.header.documents as u32 // `PartHeader::from_bytes` refuses larger numbers
     }
 
-    /// Returns the range of a document's data, whose bounds are stored in `section`. `limit` is the largest valid end.
+    /// Returns the range of a document's data, from the ends that `section` stores. `limit` is the largest valid end.
     fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
@@ -228,7 +228,7 @@ impl Part {
         self.header.postings.div_ceil(POSTINGS as u64)
     }
 
-    /// Passes all postings, each after its stored fingerprint, to `each`, in order.
+    /// Passes all postings to `each` in order, each with its stored fingerprint.
     pub(crate) fn for_each(&self, mut each: impl FnMut(u64, Posting) -> Result<()>) -> Result<()> {
         (0..self.groups()).try_for_each(|group| {
             self.for_each_of_group(group, |fingerprint, posting| each(fingerprint, posting).map(|()| true))
@@ -237,8 +237,8 @@ impl Part {
 
     /// Returns the first group that may contain postings of a stored fingerprint.
     fn first_group(&self, wanted: u64) -> Result<u64> {
-        // The last group that begins below `wanted` may end with postings of `wanted`. If there is no such group, the
-        // search begins with the first one.
+        // Finds the last group that begins below `wanted`, since it may end with postings of `wanted`. If no group
+        // begins below `wanted`, the result is the first group.
         let (mut low, mut high) = (0, self.groups());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -247,8 +247,8 @@ impl Part {
         Ok(low.saturating_sub(1))
     }
 
-    /// Returns the postings of a fingerprint, except for deleted documents. They are read one group at a time. Takes time
-    /// logarithmic in the number of all postings.
+    /// Returns the postings of a fingerprint, without deleted documents. Takes time logarithmic in the number of all
+    /// postings; the iterator then reads one group at a time.
     pub(crate) fn postings(&self, fingerprint: u64) -> Result<Postings<'_>> {
         let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
         let group = self.first_group(wanted)?;
@@ -257,7 +257,7 @@ impl Part {
         Ok(postings)
     }
 
-    /// Passes the postings of a group, each after its stored fingerprint, to `each`, until `each` returns false.
+    /// Passes the postings of a group to `each`, each with its stored fingerprint, until `each` returns false.
     fn for_each_of_group(
         &self,
         group: u64,
@@ -359,7 +359,7 @@ fn le(bytes: &[u8]) -> u64 {
 pub(crate) struct Postings<'p> {
     part: &'p Part,
     wanted: u64,
-    /// The group to read next.
+    /// The index of the next group to read.
     group: u64,
     read: Vec<Posting>,
     at: usize,
