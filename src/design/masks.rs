@@ -37,8 +37,8 @@ impl Iterator for Masks {
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let mask = self.next?;
-        // Gosper's hack computes the next larger value with the same number of set bits: it moves the top bit of the lowest
-        // run of ones up by one, and the other bits of the run down to bit 0.
+        // Gosper's hack computes the next larger value with the same number of set bits. The top bit of the lowest run
+        // of ones moves up by one, and the other bits of the run move down to bit 0.
         let low = mask & mask.wrapping_neg();
         let above = if mask == 0 { None } else { mask.checked_add(low) };
         let within = |value: u64| self.bits == 64 || value < 1 << self.bits;

@@ -1,7 +1,7 @@
 //! Designs of permutation tables as data: the leading bits of each table, and the names of designs and codecs.
 //!
-//! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the costs
-//! and the recall of a design, and chooses a design.
+//! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the
+//! costs and the recall of a design, and chooses a design.
 //!
 //! - [`tables`]: the table designs, and how a query probes their tables;
 //! - [`order`]: the order of the bits in a table's keys;

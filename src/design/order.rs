@@ -5,8 +5,8 @@ use std::ops::Range;
 /// The number of bits of a fingerprint.
 pub const BITS: u32 = 64;
 
-/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table, and the leading bits of
-/// the table are the first bits of the key. A permutation preserves Hamming distances.
+/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table, and the leading
+/// bits of the table are the first bits of the key. A permutation preserves Hamming distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitOrder {
     /// Left rotations, each with the mask of the key bits that the rotation moves to their final positions.
@@ -14,7 +14,7 @@ pub struct BitOrder {
 }
 
 impl BitOrder {
-    /// Creates the order in which bit `i` of the key is bit `bits[i]` of the fingerprint. Bit 0 is the most significant bit.
+    /// Creates the order in which bit `i` of the key is bit `bits[i]` of the fingerprint. Bit 0 is the highest bit.
     ///
     /// # Panics
     /// If `bits` does not contain each of the 64 bits once.
@@ -57,7 +57,7 @@ impl BitOrder {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
-    /// Returns the field of the key bits at these positions; [`BitField::of`] extracts it from a fingerprint as a number.
+    /// Returns the field of the key bits at `places`. [`BitField::of`] extracts the field from a fingerprint.
     ///
     /// # Panics
     /// If the range of positions is descending or ends beyond 64.
@@ -72,18 +72,18 @@ impl BitOrder {
         BitField { first: moves.next().unwrap_or((0, 0)), rest: moves.collect() }
     }
 
-    /// Returns the position in the fingerprint of each bit of the key, as passed to [`new`](Self::new).
+    /// Returns, for each bit of the key, its position in the fingerprint, as passed to [`new`](Self::new).
     #[must_use]
     pub fn bits(&self) -> Vec<u32> {
         (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()
     }
 }
 
-/// Consecutive bits of a key, extracted from the fingerprint without computing the whole key. The extraction takes one or
-/// two instructions if the bits are also adjacent in the fingerprint.
+/// Consecutive bits of a key, extracted from the fingerprint without computing the whole key. The extraction takes one
+/// or two instructions if the bits are also adjacent in the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitField {
-    /// The first pair of a rotation and a mask, as in [`BitOrder`].
+    /// The first pair of rotation and mask, as in [`BitOrder`]. `rest` has the other pairs.
     first: (u32, u64),
     rest: Box<[(u32, u64)]>,
 }
@@ -100,9 +100,9 @@ impl BitField {
             .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// Extracts the field from each fingerprint, shifts it left by `shift`, and sets its bits in the number at the same
-    /// index of `numbers`. These bits must be 0 before. Extracts the same fields as [`of`](Self::of), but applies one
-    /// rotation to all fingerprints before the next, so that vector instructions process several fingerprints at a time.
+    /// Extracts the field from each fingerprint as [`of`](Self::of) does, shifts the field left by `shift`, and ORs it
+    /// into the number at the same index of `numbers`. Applies one rotation to all fingerprints before the next
+    /// rotation, so that vector instructions process several fingerprints at a time.
     pub fn add_to(&self, fingerprints: &[u64], shift: u32, numbers: &mut [u64]) {
         for &(rotation, mask) in std::iter::once(&self.first).chain(&self.rest) {
             let (rotation, mask) = ((rotation + shift) % BITS, mask << shift);

@@ -1,7 +1,7 @@
 //! A table design with the codecs of its tables, and the choices that parameters make or leave open.
 //!
-//! [`Scheme::choose`] makes the choices that the parameters leave open. It is defined in the [`planner`](crate::planner),
-//! which estimates the costs.
+//! [`Scheme::choose`] makes the choices that the parameters leave open. It is defined in the
+//! [`planner`](crate::planner), which estimates the costs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,9 +44,9 @@ impl Complete {
 pub struct Codecs {
     /// The codec of table 1.
     pub first: Complete,
-    /// The codec of the other tables. If `Some(n)`, they are partial tables with entries of `n` bytes (2 to 4): the first 16
-    /// bits of the fingerprint, which locate it in table 1, and 0 to 2 further bytes. If `None`, the other tables use the
-    /// codec of table 1.
+    /// The codec of the other tables. If `Some(n)`, the other tables are partial, with entries of `n` bytes (2 to 4):
+    /// the first 16 bits of the fingerprint, which locate the fingerprint in table 1, and 0 to 2 further bytes. If
+    /// `None`, the other tables use the codec of table 1.
     pub partial: Option<u8>,
 }
 
@@ -145,7 +145,7 @@ impl FromStr for CodecChoice {
 pub struct Scheme {
     /// The table design.
     pub design: DesignName,
-    /// The codecs of its tables.
+    /// The codecs of the tables.
     pub codecs: Codecs,
 }
 

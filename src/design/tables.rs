@@ -1,31 +1,31 @@
 //! Table designs as data: the leading bits of each table, and the radius of its probes.
 //!
-//! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, starting at the
-//! most significant bit; the first blocks are the longer ones ([`blocks`]). The leading bits of each table are one or more
-//! blocks:
+//! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, starting at
+//! the most significant bit; the first blocks are the longer ones ([`blocks`]). The leading bits of each table are one
+//! or more blocks:
 //!
 //! - `blocks-M`: `M` tables; the leading bits of table `t` are block `t`. If the sum of all `r_t + 1` exceeds `k`, a
-//!   fingerprint at distance at most `k` differs in at most `r_t` bits of some block `t` (the general pigeonhole principle
-//!   of Qin et al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So
-//!   one design answers every `k`: [`Design::radii`] computes the `r_t`.
-//! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so at
-//!   least `M - k` blocks are equal. If `J <= M - k`, some table has only equal blocks as its leading bits and finds the
-//!   fingerprint (Manku et al., section 3.1.1).
+//!   fingerprint at distance at most `k` differs in at most `r_t` bits of some block `t` (the general pigeonhole
+//!   principle of Qin et al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007,
+//!   section 3.1). So one design answers every `k`: [`Design::radii`] computes the `r_t`.
+//! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so
+//!   at least `M - k` blocks are equal. If `J <= M - k`, some table has only equal blocks as its leading bits and finds
+//!   the fingerprint (Manku et al., section 3.1.1).
 //! - `nested-A-B`: one table for each pair of one of `A` outer blocks and one of `B` inner blocks, into which the bits
-//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner block
-//!   that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
+//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner
+//!   block that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
 //! - `expansion`: one table; a query looks up every value within the radius. The other designs avoid this cost.
 //!
-//! A free design finds a fingerprint if the first `P` bits of its key equal those of the query in at least one table. The
-//! bit orders are arbitrary, and the probability of a miss is known ([`planner::recall`](crate::planner::recall)):
+//! A free design finds a fingerprint if the first `P` bits of its key equal those of the query in at least one table.
+//! The bit orders are arbitrary, and the probability of a miss is known ([`planner::recall`](crate::planner::recall)):
 //!
 //! - `prefix-P`: one table, in the fingerprint's own bit order;
 //! - `reversed-P`: two tables, the second one with the reversed bit order;
 //! - `random-T-P-S`: `T` tables; the bit orders of all but the first are drawn from the seed `S`.
 //!
 //! The default is `blocks-M`: `auto` and `small` choose only among these designs, `fast` also among `choose-M-J` and
-//! `nested-4-4`. The free designs and `expansion` reproduce older systems and are used only if the parameters of the index
-//! name them.
+//! `nested-4-4`. The free designs and `expansion` reproduce older systems and are used only if the parameters of the
+//! index name them.
 //!
 //! Table 1 of every design uses the fingerprint's own bit order, so its keys are the fingerprints.
 
@@ -46,7 +46,7 @@ pub const POINTER_BITS: u32 = 16;
 pub const TABLES_MAX: u32 = 64;
 /// The maximum number of blocks of a fingerprint.
 pub const BLOCKS_MAX: u8 = 16;
-/// The number of bits by which a probe is shorter than `floor(log2 rows)`, so that a bucket has 8 to 16 rows on average.
+/// A probe uses `floor(log2 rows)` bits minus this number, so that a bucket has 8 to 16 rows on average.
 const BUCKET_BITS: u32 = 3;
 
 /// The name of a design, which specifies the design completely. `Display` and `FromStr` use the form stored in files.
@@ -100,10 +100,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket contains
-    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so
-    /// designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs always
-    /// use the number of bits in the name of the design.
+    /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket
+    /// contains 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets,
+    /// so designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs
+    /// always use the number of bits in the name of the design.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
@@ -170,7 +170,6 @@ impl DesignName {
         )))
     }
 
-    /// Checks that the numbers in the name are in range.
     fn check(self) -> Result<Self> {
         let fits = match self {
             Self::Blocks(blocks) => (1..=BLOCKS_MAX).contains(&blocks),
@@ -305,12 +304,12 @@ impl Design {
         Self { name, tables }
     }
 
-    /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix; `None` if
-    /// the table is not probed. With these radii the probes of an exact design find every fingerprint within `within`.
+    /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix;
+    /// `None` if the table is not probed. An exact design then finds every fingerprint at a distance up to `within`.
     ///
-    /// The radii of `blocks-M` differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a table
-    /// that is not probed counts as -1. If the radius is below the maximum of a `choose-M-J` or `nested-A-B` design, only
-    /// the tables of the first blocks are probed.
+    /// The radii of `blocks-M` differ by at most 1, with larger radii first. They sum to `within - M + 1`; a table that
+    /// is not probed counts as -1. If `within` is below the maximum of a `choose-M-J` or `nested-A-B` design, only the
+    /// tables of the first blocks are probed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius above [`DesignName::within_max`].
@@ -342,8 +341,8 @@ impl Design {
     }
 
     /// Returns the bit order of the entries of the partial table with index `table`. The first 16 bits locate the
-    /// fingerprint in table 1. They are followed by the other bits that are not leading bits of this table, ascending. The
-    /// remaining bits, all leading bits of this table, come last and are not stored.
+    /// fingerprint in table 1. The other bits that are not leading bits of this table follow, in ascending order.
+    /// The remaining bits, all leading bits of this table, come last and are not stored.
     ///
     /// # Panics
     /// If `table` is not less than the number of tables.
@@ -369,9 +368,9 @@ impl Design {
     }
 }
 
-/// Sets the radii of blocks, which are initially `None`, so that every difference of at most `within` bits is found. The
-/// radii differ by at most 1, with the larger ones first, and sum to `within` minus the number of blocks plus 1, where
-/// `None` counts as -1.
+/// Sets the radii of the blocks, initially `None`, so that every difference of at most `within` bits is found. The
+/// radii differ by at most 1, with larger radii first. They sum to `within` minus the number of blocks plus 1; `None`
+/// counts as -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];

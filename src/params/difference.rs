@@ -9,14 +9,14 @@ const SHOWN: usize = 3;
 /// A parameter that differs between two indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamDifference {
-    /// The name of the parameter, as encoded by [`Params::encode`]. `near` is the near relation.
+    /// The name of the parameter, as encoded by [`Params::encode`]; `near` if only the near relation differs.
     pub field: &'static str,
-    /// The value in the first and in the second index. A parameter without a line has the value that this means.
+    /// The value in the first and in the second index. If an encoding omits the parameter, this is its default value.
     pub values: [String; 2],
 }
 
 impl ParamDifference {
-    /// Returns the difference in words. `names` are the names of the two indexes.
+    /// Returns a sentence that describes the difference. `names` are the names of the two indexes.
     #[must_use]
     pub fn in_words(&self, names: [&str; 2]) -> String {
         let [first, second] = names;
@@ -43,16 +43,16 @@ impl ParamDifference {
         }
     }
 
-    /// Returns the difference that `error` is about; `None` for another error than [`Error::ParamsMismatch`]. `params` and
-    /// `other` are the parameters that were compared.
+    /// Returns the difference that `error` reports; `None` if `error` is not [`Error::ParamsMismatch`]. `params` and
+    /// `other` are the parameters whose comparison returned the error.
     #[must_use]
     pub fn of_error(error: &Error, params: &Params, other: &Params) -> Option<Self> {
         let Error::ParamsMismatch { field, .. } = error else { return None };
         params.differences(other).into_iter().find(|one| one.field == field)
     }
 
-    /// Returns the first few of these differences in words, and the number of the others. `names` are the names of the
-    /// two indexes.
+    /// Describes the first three differences of `all` in words, and states the number of further differences. `names`
+    /// are the names of the two indexes.
     #[must_use]
     pub fn first_in_words(all: &[Self], names: [&str; 2]) -> String {
         let mut words: Vec<String> = all.iter().take(SHOWN).map(|one| one.in_words(names)).collect();
@@ -66,8 +66,8 @@ impl ParamDifference {
 }
 
 impl Params {
-    /// Returns the parameters that differ from those of `other`, in the order of their lines. If only one of the two has
-    /// fingerprints or minima, their own parameters are left out.
+    /// Returns the parameters whose values differ between `self` and `other`, in the order of the encoding. If only one
+    /// of the indexes stores fingerprints, omits the parameters of fingerprints; likewise for minima.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<ParamDifference> {
         let mut left_out = vec!["threshold", "near-within"];
@@ -96,7 +96,7 @@ impl Params {
             .filter(|difference| difference.values[0] != difference.values[1])
             .collect();
         let near = [self.near(), other.near()];
-        // A relation that differs because one index has no fingerprints or minima is no difference of its own.
+        // If other parameters differ, omits the near relation: it may differ only because an index has no minima.
         if differences.is_empty() && near[0] != near[1] {
             let values = near.map(|near| near.to_string());
             differences.push(ParamDifference { field: "near", values });
@@ -105,7 +105,7 @@ impl Params {
     }
 }
 
-/// Returns the value of a parameter that has no line.
+/// Returns the displayed value of a parameter that the encoding omits.
 fn absent(name: &str) -> String {
     match name {
         "feature-bits" => FEATURE_BITS_MAX.to_string(),

@@ -39,8 +39,8 @@ pub use twindex_sketch::whole::WeightUnit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {
-    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Queries may use other radii: an exact design
-    /// finds every fingerprint within any radius up to the maximum of the design.
+    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Queries may use other radii: an exact
+    /// design finds every fingerprint within any radius up to the maximum of the design.
     pub within: u8,
     /// The weight of a shingle in the fingerprint.
     pub weights: SimhashWeights,
@@ -48,12 +48,12 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The Hamming distance up to which documents are near. If `None`, the distance does not decide whether documents are
-    /// near; see [`ParamsBuilder::near`] for the default.
+    /// The Hamming distance up to which documents are near. If `None`, the distance does not decide whether documents
+    /// are near; see [`ParamsBuilder::near`] for the default.
     pub near: Option<u8>,
 }
 
-/// The parameters of an index: which data it stores, and how the data is computed from text. Built by [`Params::builder`].
+/// The parameters of an index: its data, and the computation of the data from text. Built by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
@@ -82,8 +82,8 @@ pub struct Params {
     /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
     /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The resemblance at or above which documents are near, used if minima are stored. If `None`, the resemblance does not
-    /// decide whether documents are near.
+    /// The resemblance at or above which documents are near, used if minima are stored. If `None`, the resemblance does
+    /// not decide whether documents are near.
     pub threshold: Option<Threshold>,
 }
 
@@ -132,8 +132,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses `given` if its sketches would differ from the sketches of these parameters. The kind of keys, the tables,
-    /// stored data other than sketches, and the near relation may differ.
+    /// Refuses `given` if its sketches would differ from the sketches of these parameters. The kind of keys, the
+    /// tables, stored data other than sketches, and the near relation may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -141,8 +141,8 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses `given` if its minima or bands would differ from the minima or bands of these parameters. Fingerprints and
-    /// samples may differ or be absent, and the number of bits stored of each minimum may differ.
+    /// Refuses `given` if its minima or bands would differ from the minima or bands of these parameters. Fingerprints
+    /// and samples may differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -169,8 +169,8 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses `given` if its fingerprints would differ from the fingerprints of these parameters. Minima and samples may
-    /// differ or be absent, and the radius may differ.
+    /// Refuses `given` if its fingerprints would differ from the fingerprints of these parameters. Minima and samples
+    /// may differ or be absent, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -196,7 +196,7 @@ impl Params {
         })
     }
 
-    /// Refuses `given` if a field differs. Ignores the fields in `but`, and the fields in `BESIDE`, which do not affect
+    /// Refuses `given` if a field differs, except the fields in `but`, and the fields in `BESIDE`, which do not affect
     /// sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
@@ -272,8 +272,8 @@ impl Params {
     /// Refuses a near relation that an index with these parameters cannot evaluate.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data that it
-    /// compares.
+    /// [`Error::Invalid`] if `near` is empty or out of range, or if the index does not store the minima or fingerprints
+    /// that `near` compares.
     pub(crate) fn check_near(&self, near: Near) -> Result<()> {
         in_range("near-within", near.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
         let why = match (near.threshold, near.within) {
@@ -338,8 +338,8 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores 64-bit fingerprints and permutation tables tuned for the Hamming radius `within`. If minima are stored too, the
-    /// distance does not decide which documents are near, unless [`near`](Self::near) says so.
+    /// Stores 64-bit fingerprints and permutation tables tuned for the Hamming radius `within`. If minima are stored
+    /// too, the distance decides which documents are near only if [`near`](Self::near) specifies a distance.
     pub fn simhash(self, within: u8) -> Self {
         self.simhash_weighted(within, SimhashWeights::Occurrences)
     }
@@ -351,18 +351,18 @@ impl ParamsBuilder {
         self
     }
 
-    /// Sets the design of the permutation tables and their codecs. By default they are chosen for each segment by its size.
-    /// Requires [`simhash`](Self::simhash).
+    /// Sets the design of the permutation tables and their codecs. By default they are chosen for each segment by its
+    /// size. Requires [`simhash`](Self::simhash).
     pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
         self.tables = Some((design, codec));
         self
     }
 
-    /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit) use
-    /// by default. Without this call it is a resemblance of at least [`Threshold::USUAL`] if minima are stored, even if
-    /// fingerprints are stored too; otherwise the distance given to [`simhash`](Self::simhash). The distance does not decide
-    /// beside a resemblance, because a fingerprint weighs a shingle by its number of occurrences: texts that repeat one word
-    /// often, and otherwise have nothing in common, have the same fingerprint. The near relation does not change the bands:
+    /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and
+    /// [`Writer::admit`](crate::Writer::admit) use by default. Without this call it is a resemblance of at least
+    /// [`Threshold::USUAL`] if minima are stored, otherwise the distance given to [`simhash`](Self::simhash). If both
+    /// are stored, the distance is not used, because texts that repeat one word often, and otherwise have nothing in
+    /// common, have the same fingerprint. The near relation does not change the bands:
     /// [`Banding::for_threshold`](crate::Banding::for_threshold) computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
@@ -375,9 +375,9 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores the bands of a preset: same as [`minhash`](Self::minhash) with the preset's number of groups and group size.
-    /// If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The preset's
-    /// threshold, the number of features that must agree, is not part of the parameters.
+    /// Stores the bands of a preset: same as [`minhash`](Self::minhash) with the preset's number of groups and group
+    /// size. If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The
+    /// preset's threshold, the number of features that must agree, is not part of the parameters.
     pub fn preset(self, preset: Preset) -> Self {
         let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
         if let Some(minhash) = &mut of_preset.params.minhash {
@@ -386,18 +386,18 @@ impl ParamsBuilder {
         of_preset
     }
 
-    /// Sets the family of permutations from which minima are computed (default [`Family::OnePermutationFilled`]). Requires
-    /// [`minhash`](Self::minhash).
+    /// Sets the family of permutations from which minima are computed (default [`Family::OnePermutationFilled`]).
+    /// Requires [`minhash`](Self::minhash).
     pub fn family(mut self, family: Family) -> Self {
         self.family = Some(family);
         self
     }
 
-    /// Sets the weights of shingles in resemblance, for minima, samples and [`sets`](Self::sets). By default each distinct
-    /// shingle has weight 1. Requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], the weight of a
-    /// shingle is its number of occurrences in the text; any family supports it, and the resemblance is exact if sets are
-    /// stored. Vectors of weights and the inverse document frequencies of a table require [`Family::Darts`], or a
-    /// [unit](Self::weight_unit) with any family.
+    /// Sets the weights of shingles in resemblance, for minima, samples and [`sets`](Self::sets). By default each
+    /// distinct shingle has weight 1. Requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], the
+    /// weight of a shingle is its number of occurrences in the text; any family supports it, and the resemblance is
+    /// exact if sets are stored. Vectors of weights and the inverse document frequencies of a table require
+    /// [`Family::Darts`], or a [unit](Self::weight_unit) with any family.
     ///
     /// ```
     /// use twindex::params::MinhashWeights;
@@ -424,27 +424,28 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores the `t` smallest hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 6 bytes each; `t` is
-    /// at most [`BOTTOM_MAX`], and 0, the default, stores none. These samples estimate resemblance, and also containment if
-    /// the documents have similar lengths.
+    /// Stores the `t` smallest hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 6 bytes each;
+    /// `t` is at most [`BOTTOM_MAX`], and 0, the default, stores none. Resemblance is estimated from these samples, and
+    /// also containment if the documents have similar lengths.
     pub fn bottom(mut self, t: u16) -> Self {
         self.params.bottom = t;
         self
     }
 
-    /// Stores the hashes of each document that are divisible by `modulus` ([`sketch::samples`](twindex_sketch::samples)); 0,
-    /// the default, stores none. These samples estimate containment, even of a short document in a long one. They take 6
-    /// bytes for every `modulus` shingles on average, so their size is proportional to the length of the document.
+    /// Stores the hashes of each document that are divisible by `modulus`
+    /// ([`sketch::samples`](twindex_sketch::samples)); 0, the default, stores none. Containment is estimated from these
+    /// samples, even of a short document in a long document. The samples take 6 bytes per `modulus` shingles on
+    /// average.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
         self
     }
 
-    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of the hashes in its prefix
-    /// (a fifth of its hashes at a threshold of 0.8), about 4 bytes each. With sets,
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of the hashes in the
+    /// document's prefix (a fifth of the hashes at a threshold of 0.8), about 4 bytes each. With sets,
     /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
-    /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is at
-    /// least the threshold of the index. Requires [`minhash`](Self::minhash), and a near relation with a threshold.
+    /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is
+    /// at least the threshold of the index. Requires [`minhash`](Self::minhash), and a near relation with a threshold.
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
         self
@@ -458,9 +459,9 @@ impl ParamsBuilder {
     }
 
     /// Allows documents to have a priority: a number chosen by the caller, such as a quality or a time.
-    /// [`Snapshot::leader`](crate::Snapshot::leader) returns the document of a group with the smallest number. A document
-    /// without a priority is treated as if its priority were `u64::MAX`. Documents of equal priority are ordered by the hash
-    /// of their keys, smallest first. Without this option, all documents are ordered by this hash.
+    /// [`Snapshot::leader`](crate::Snapshot::leader) returns the document of a group with the smallest number. A
+    /// document without a priority is treated as if its priority were `u64::MAX`. Documents of equal priority are
+    /// ordered by the hash of their keys, smallest first. Without this option, all documents are ordered by this hash.
     pub fn priorities(mut self) -> Self {
         self.params.priorities = true;
         self
@@ -474,8 +475,8 @@ impl ParamsBuilder {
     }
 
     /// Lets documents expire by event time. Each document has a stamp. The highest committed stamp is the current time
-    /// `now`, and a document has expired if `now - stamp >= age`. Stamps may have any unit of time, usually seconds since
-    /// 1970; no clock is read.
+    /// `now`, and a document has expired if `now - stamp >= age`. Stamps may have any unit, usually seconds since 1970;
+    /// no clock is read.
     pub fn expire_after(mut self, age: u64) -> Self {
         self.params.expire_after = Some(age);
         self
@@ -490,10 +491,10 @@ impl ParamsBuilder {
 
     /// Sets the number of bits stored of each feature, 1 to [`FEATURE_BITS_MAX`] (the default); requires
     /// [`minhash`](Self::minhash). With fewer bits, features of unrelated documents agree more often, with probability
-    /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte features;
-    /// in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature, such as
-    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find at least the same
-    /// documents with fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
+    /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte
+    /// features; in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature,
+    /// such as [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find at least the
+    /// same documents with fewer bits, but verify more false candidates: 3 % of all documents with 8 times 8 bits.
     ///
     /// ```
     /// use twindex::Params;

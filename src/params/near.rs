@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The resemblance at or above which documents are near: above 0 and at most 1. A decimal number is rounded to the nearest
-/// `f64`, as in [`Snapshot::resembling`](crate::Snapshot::resembling).
+/// The resemblance at or above which documents are near: above 0 and at most 1. A decimal number is rounded to the
+/// nearest `f64`, as in [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
 impl Threshold {
-    /// The threshold of a new index for which none is specified, and of parameters without a `threshold` line: 0.8.
+    /// The default, 0.8: for a new index without a specified threshold, and parameters without a `threshold` line.
     pub const USUAL: Self = Self(0.8_f64.to_bits());
 
     /// Creates a threshold from a resemblance above 0 and at most 1.
@@ -54,8 +54,8 @@ impl FromStr for Threshold {
     }
 }
 
-/// The condition under which two documents are near: a minimum resemblance or a maximum distance of fingerprints. If both
-/// are specified, documents are near if they satisfy at least one of them.
+/// The condition under which two documents are near: a minimum resemblance or a maximum distance of fingerprints. If
+/// both are specified, documents are near if they satisfy at least one of them.
 ///
 /// ```
 /// use twindex::Params;
@@ -78,8 +78,8 @@ pub struct Near {
 }
 
 impl Near {
-    /// Creates the relation in which documents are near if their resemblance is at least `threshold` (above 0 and at most
-    /// 1). The distance of their fingerprints is ignored.
+    /// Creates the relation in which documents are near if their resemblance is at least `threshold` (above 0 and at
+    /// most 1). The distance of their fingerprints is ignored.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a threshold out of range.
@@ -87,8 +87,8 @@ impl Near {
         Ok(Self { threshold: Some(Threshold::new(threshold)?), within: None })
     }
 
-    /// Creates the relation in which documents are near if their fingerprints differ in at most `bits` bits. Resemblance is
-    /// ignored.
+    /// Creates the relation in which documents are near if their fingerprints differ in at most `bits` bits.
+    /// Resemblance is ignored.
     #[must_use]
     pub const fn within(bits: u8) -> Self {
         Self { threshold: None, within: Some(bits) }

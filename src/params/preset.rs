@@ -98,21 +98,21 @@ impl Preset {
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte; 3 must agree. The features of a document take 8 bytes, or about 15 bytes in an index. The
-    /// index finds the documents that share at least one feature
+    /// 8 features of one byte; 3 must agree. The features of a document take 8 bytes, or about 15 bytes in an index.
+    /// The index finds the documents that share at least one feature
     /// ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than about 50,000
     /// documents**, such as the pages of one host.
     ///
-    /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs. So each of n documents has
-    /// n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112 pairs);
-    /// with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs can outnumber true pairs. From
-    /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join most
-    /// of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is expected at 134 million
-    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 (Broder: "filter is not so
-    /// sharp"). To find most of these pairs, groups would need one or two minima.
+    /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs. So each of n documents
+    /// has n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112
+    /// pairs); with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs can outnumber true
+    /// pairs. From 304,000 documents on, each document has one accidental partner on average, and chains of accidental
+    /// pairs join most of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is
+    /// expected at 134 million documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9
+    /// (Broder: "filter is not so sharp"). To find most of these pairs, groups would need one or two minima.
     ///
-    /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice: the
-    /// scheme then accepts 0.411 of the pairs at resemblance 0.9, which is closest to [`BRODER_84`](Self::BRODER_84).
+    /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice:
+    /// the scheme then accepts 0.411 of the pairs at resemblance 0.9, closest to [`BRODER_84`](Self::BRODER_84).
     pub const SMALL_8: Self = Self {
         name: "small-8",
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
@@ -124,8 +124,8 @@ impl Preset {
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima; at resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6). P(fungible)
-    /// is 1.000; at 0.8 it is 0.947.
+    /// 128 minima; at resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6).
+    /// P(fungible) is 1.000; at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",
         scheme: FeatureScheme::new(16, 8, 1),
@@ -171,8 +171,8 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// Returns the number of features (bytes) of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents`
-    /// documents: 3 below 50,000 documents, otherwise 7, as in Broder's slides.
+    /// Returns the number of features (bytes) of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of
+    /// `documents` documents: 3 below 50,000 documents, otherwise 7, as in Broder's slides.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {
         if documents < 50_000 { 3 } else { 7 }
