@@ -1,5 +1,5 @@
-//! HTTP responses in web archives: extracts the page, and decodes its content to text. If the header has no content type,
-//! the type is detected from the first bytes.
+//! HTTP responses in web archives: extracts the page, and decodes its content to text. If the header has no content
+//! type, the type is detected from the first bytes.
 
 use std::borrow::Cow;
 use std::io::Read;

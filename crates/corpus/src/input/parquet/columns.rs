@@ -50,7 +50,7 @@ pub struct ParquetFile {
     pub(crate) text: Vec<usize>,
 }
 
-/// The schema and sort order of a file. Files must have the same for their rows to be written to one file.
+/// The schema and sort order of a file. Rows of files with equal columns are written to one file.
 #[derive(Clone, Debug)]
 pub(crate) struct ParquetColumns {
     pub(crate) root: TypePtr,
@@ -122,7 +122,7 @@ pub(crate) struct ParquetRows {
     batches: Batches,
     places: ColumnPlaces,
     fields: record::Fields,
-    /// Number of the last decoded rows that were already returned.
+    /// Number of rows of the current batch that were already returned.
     at: usize,
     /// Total number of rows returned so far.
     taken: u64,
@@ -269,8 +269,8 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes by the sizes
-/// in the footer.
+/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes. The
+/// mean row size of each row group is calculated from the footer.
 pub(crate) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -425,7 +425,7 @@ impl LineParts<'_> {
     pub(crate) fn attached(&self) -> OwnAttached {
         let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
         let deciding = DecidingValues { number: self.number, is_time: self.is_time, inside, url };
-        // A file without a named column is refused.
+        // A file that lacks a named column is refused when it is opened, so each row has the fields.
         let has = HasField { value: true, url: true };
         OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding, has }
     }
@@ -526,7 +526,7 @@ fn line(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// Returns the fingerprint in a row, as text in the format that all line parsers expect.
+/// Returns the fingerprint in a row as `0x` and 16 hexadecimal digits.
 fn fingerprint_of(column: &DecodedColumn, at: usize, fields: &record::Fields) -> Result<String, String> {
     let form = fields.fingerprint.unwrap_or_default();
     let found = match column.digits(at) {

@@ -30,7 +30,7 @@ pub(crate) struct TextColumn {
 ///
 /// # Errors
 ///
-/// A column has several values in a row, or is not a byte column.
+/// Two names mean the same column, or a column has several values in a row.
 pub(crate) fn text_columns(
     metadata: &ParquetMetaData,
     text: &[usize],

@@ -254,7 +254,7 @@ impl Values {
             Self::Boolean(values) => Value::Boolean(*values.get(at)?),
             Self::Int32(values) => Value::Integer((*values.get(at)?).into()),
             Self::Int64(values) => Value::Integer(*values.get(at)?),
-            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262.
+            // Converts to microseconds: 64 bits of nanoseconds cannot represent times before 1677 or after 2262.
             Self::Int96(values) => Value::Integer(micros(values.get(at)?)?),
             Self::Float(values) => Value::Float(*values.get(at)?),
             Self::Double(values) => Value::Double(*values.get(at)?),
@@ -460,7 +460,7 @@ impl DecodedColumn {
     }
 }
 
-/// Returns a time of 96 bits in microseconds; `None` if it does not fit into 64 bits.
+/// Converts a 96-bit timestamp to microseconds since 1970; `None` if the result does not fit into 64 bits.
 fn micros(time: &Int96) -> Option<i64> {
     let &[low, high, day] = time.data() else { return None };
     let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low)).ok()?;

@@ -251,7 +251,7 @@ impl<'n> Writers<'n> {
     }
 }
 
-/// An input file that is read again, after it was checked.
+/// An input file that is opened again to copy rows.
 struct ParquetInput {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
@@ -260,7 +260,7 @@ struct ParquetInput {
 impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
         let metadata = metadata_of(&file)?;
-        // Only the text and key columns of these rows were checked, so values of other columns may have any size.
+        // Sets no size limit: only the columns that were read before are limited, and others may have longer values.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
     }
@@ -269,7 +269,7 @@ impl ParquetInput {
 /// Returns the properties of a writer that keeps the format of the columns in a file.
 fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
     let mut most_values = HashMap::new();
-    // Whether a dictionary column has a bloom filter is taken from the file, not from the writer's default.
+    // Allows bloom filters for dictionary columns. Whether a column has a filter is copied from the input below.
     let mut builder = WriterProperties::builder()
         .set_sorting_columns(sorting)
         .set_bloom_filter_for_dictionary_encoded_chunks(true);
@@ -285,7 +285,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     for group in metadata.row_groups() {
         for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
             let path = column.column_path().clone();
-            // An upper bound; the filter shrinks to the number of values inserted.
+            // The number of values is an upper bound; the filter is shrunk to the number of distinct values.
             let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
             let known = most_values.entry(path.clone()).or_insert(0);
             *known = values.max(*known);
@@ -348,7 +348,7 @@ fn copy(
     }
 }
 
-/// Returns the spans to remove from the text columns in the rows of a row group; `None` if no text changes.
+/// Returns the spans to remove from each text column in the rows of a row group; empty if no text changes.
 fn cut_texts<'c>(
     input: &ParquetInput,
     group: &RowGroupMetaData,
@@ -427,7 +427,7 @@ fn copy_column(
     }
 }
 
-/// Changes no values.
+/// Leaves values unchanged. See `change` of [`copy_values`].
 #[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
 fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
@@ -481,7 +481,7 @@ fn copy_values<T: DataType>(
     write(held, &mut values, &mut defined, &mut repeated)
 }
 
-/// Number of decisions that are in memory at a time.
+/// Number of documents whose notes are in memory at a time.
 const TOGETHER: usize = 4096;
 
 /// Returns the columns of the input, followed by the added columns.

@@ -6,8 +6,8 @@
 //! fit in the file, and groups nested no deeper than [`GROUPS_MAX`].
 //!
 //! arrow-rs identifies fields by the low bits of their numbers, and reads each with the expected type, whatever type
-//! the file states. So a file is only accepted if both readers see the same: known fields have their types, and numbers
-//! are in range.
+//! the file states. So a file is accepted only if arrow-rs reads the same values as this check: known fields must have
+//! their types, and field numbers must be in range.
 
 use std::fs;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -25,7 +25,7 @@ const DEPTH_MAX: u32 = 32;
 /// smallest and the largest text of the page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages up to this decompressed size in bytes are accepted with any record limit and any compression ratio.
+/// Pages up to this decompressed size in bytes are accepted, whatever the record limit and the compression ratio are.
 const PAGE_BYTES: u64 = 32 << 20;
 /// Maximum number of decompressed bytes per compressed byte for pages larger than [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;

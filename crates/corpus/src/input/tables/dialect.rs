@@ -38,7 +38,7 @@ impl Default for Dialect {
     }
 }
 
-/// Parts such as `delimiter=;`, joined by commas.
+/// Parses parts such as `delimiter=;`, joined by commas.
 impl FromStr for Dialect {
     type Err = String;
 
@@ -79,7 +79,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// Characters that the text form of a dialect does not write as themselves.
+/// Characters that are written by name in the text form of a dialect.
 const NAMES_OF_BYTES: [(&str, u8); 3] = [("tab", b'\t'), ("comma", b','), ("space", b' ')];
 
 fn byte_named(text: &str) -> Result<u8, String> {
@@ -96,7 +96,7 @@ fn name_of(byte: u8) -> String {
     named.map_or_else(|| char::from(byte).to_string(), |(name, _)| (*name).to_owned())
 }
 
-/// The dialect of one table.
+/// The dialect of one table, in which the defaults are resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowDialect {
     pub(crate) delimiter: u8,

@@ -165,7 +165,7 @@ impl TableHeader {
         if fields.ends.len() != self.columns {
             return Err(self.width(fields.ends.len()));
         }
-        // A value that consists of several columns is stored after the fields.
+        // A value that is joined from several columns is appended to the bytes of the fields.
         let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
             let start = fields.bytes.len();
             if columns.len() > 1 {
@@ -276,7 +276,7 @@ impl RowFields {
             other => &mut other.insert((written, Box::new(written.reader()))).1,
         };
         reader.reset();
-        // A field is not longer than in its written form. One more byte, so that the buffer is never full.
+        // A parsed field is not longer than its bytes in the row. One more byte keeps the buffer from being full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
         // Passes a line end before the row: the reader removes a byte order mark from the first bytes it receives, but
@@ -312,12 +312,12 @@ pub(crate) struct TableRows {
     /// Number of bytes of bad rows that were read again so far.
     read_again: u64,
     row_bytes_max: usize,
-    /// Buffer for unused fields.
+    /// Output buffers of the reader. Their content is not used.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// A row, without the line end before it.
+/// The extent of a row in the window.
 struct Row {
     /// Number of bytes from the start of the window to the start of the next row.
     taken: usize,
@@ -328,7 +328,7 @@ struct Row {
 }
 
 impl TableRows {
-    /// Opens a table and reads its header, with which its rows are parsed.
+    /// Opens a table and reads its header. If `is_given`, a first line `sep=` does not set the delimiter.
     ///
     /// # Errors
     ///
@@ -399,10 +399,10 @@ impl TableRows {
         Ok((rows, header))
     }
 
-    /// Starts a row at the start of the window, which is line number `line`.
+    /// Resets the reader to the start of a row, at the start of the window and on line `line`.
     fn start_at(&mut self, line: u64) {
         self.reader.reset();
-        // See `RowFields::parse`.
+        // Passes a line end first, for the same reason as `RowFields::parse`.
         self.reader.read_record(b"\n", &mut self.fields, &mut self.ends);
         self.reader.set_line(line);
     }
@@ -446,7 +446,7 @@ impl TableRows {
             // guard: a long row is refused
             if taken == limit {
                 if !begun {
-                    // Blank lines are not rows.
+                    // Discards blank lines, which are not rows.
                     self.window.take(taken);
                     taken = 0;
                     continue;
@@ -467,7 +467,7 @@ impl TableRows {
             let end = self.window.bytes().len().min(limit);
             let input = &self.window.bytes()[taken..end];
             if !begun {
-                // Line ends before the row: the rest of the previous row's line end, and blank lines.
+                // Counts line ends before the row: the rest of the previous row's line end, and blank lines.
                 let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
                 line = self.reader.line() + memchr::memchr_iter(b'\n', &input[..ends]).count() as u64;
                 begun = ends < input.len();
@@ -565,7 +565,7 @@ fn lines(row: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
 }
 
-/// Maximum length in bytes of a line that sets the delimiter.
+/// Maximum length in bytes of a line `sep=`, which sets the delimiter.
 const SEP_BYTES: usize = 10;
 
 /// Parses a first line such as `sep=;`, which Excel writes. Returns the delimiter, and the length of the line in bytes
