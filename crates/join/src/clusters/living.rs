@@ -1,4 +1,4 @@
-//! Computes all living groups of an index ([`Snapshot::groups`]) with a join of its fingerprints.
+//! Computes all groups of live documents ([`Snapshot::groups`]) with a join of the fingerprints of an index.
 //!
 //! The join finds all near pairs at once, in a small fraction of the time of one query for each leader (the document that
 //! represents a group). Only documents that occur in pairs are sorted by priority. Documents with the same fingerprint are

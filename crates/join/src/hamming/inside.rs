@@ -121,8 +121,8 @@ const SAMPLED: usize = 1 << 12;
 /// Number of fingerprints in this sample.
 const SAMPLE: usize = 256;
 
-/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The upper 48 bits of the entry store
-/// bits of the fingerprint.
+/// Number of bits of a bucket entry that store the position of a row, if a part has at most 65,536 rows. The upper 48
+/// bits store bits of the fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
 /// Number of bytes of rows that are prefetched at once, and their distance in bytes from the current rows.
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;

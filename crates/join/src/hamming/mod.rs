@@ -117,8 +117,7 @@ struct HammingJoin<'a> {
     tables: Vec<JoinTable>,
     /// The number of fingerprints in each part, by side, piece and table.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
-    /// For each side, the data that recovers ranks from their low bits, if possible. The tables of such a side have short
-    /// rows.
+    /// For each side, the data that recovers ranks from their low bits, so that rows are short; `None` if rows are full.
     starts: Vec<Option<PrefixStarts<'a>>>,
 }
 

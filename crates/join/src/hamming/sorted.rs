@@ -33,7 +33,7 @@ impl Distinct {
         if count == 0 {
             return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
         }
-        // Treats sorted fingerprints as unsorted, so that they are distributed as well.
+        // `HammingJoin` does not distribute `Sorted` fingerprints, so they are passed as `Held`.
         let sides = [values.held().map_or(values, FingerprintValues::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = resources.threads.clamp(1, (count / THREAD_LEAST).max(1));

@@ -1,4 +1,4 @@
-//! The state of the decision on all sets, and the comparison of two sets.
+//! Holds which sets are kept so far, and compares two sets.
 
 use crate::sets::shingle_sets::{SetReader, ShingleSets};
 use crate::work::watched::SharedProgress;
@@ -43,7 +43,7 @@ pub(super) const PIECE_SETS: usize = 64;
 /// Maximum number of elements of the sets in a piece.
 pub(super) const PIECE_ELEMENTS: u64 = 1 << 15;
 
-/// The state of the decision on all sets.
+/// Which sets are kept and which are removed so far.
 pub(super) struct Covering<'a> {
     pub(super) sets: &'a ShingleSets,
     pub(super) priority: Priority<'a>,
@@ -66,7 +66,7 @@ pub(super) struct LookupOutcome {
 }
 
 impl<'a> Covering<'a> {
-    /// Starts the decision.
+    /// Starts with all sets kept.
     pub(super) fn new(sets: &'a ShingleSets, priority: Priority<'a>) -> Result<Self> {
         let numbers = 0..sets.len() as u32;
         let sizes = numbers.clone().map(|set| sets.size(set) as u32);

@@ -20,7 +20,7 @@ use twindex::sys::MemoryBudget;
 /// Undecided sets may use one part in this number of the memory before they are stored in a scratch file.
 const PART_OF_UNDECIDED: usize = 8;
 
-/// Decides on all sets, in one or more passes.
+/// Decides which sets are kept, in one or more passes.
 pub(super) fn cover(
     covering: &mut Covering<'_>,
     rule: &NearSets<'_>,
@@ -64,7 +64,7 @@ pub(super) fn cover(
     }
 }
 
-/// Returns the fraction of all elements with which sets are looked up.
+/// Returns the fraction of elements that are in the prefixes with which sets are looked up.
 fn part(sets: &ShingleSets, rule: &NearSets<'_>) -> f64 {
     let prefixes: usize = (0..sets.len() as u32).map(|set| rule.prefix(sets.size(set) as usize)).sum();
     prefixes as f64 / sets.elements().max(1) as f64
@@ -110,7 +110,7 @@ impl<'a> UndecidedFinder<'a> {
         Self { reader: SetReader::new(sets), head: RareElements::default(), sketch: Vec::new() }
     }
 
-    /// Returns the undecided sets among those with these ranks.
+    /// Returns the sets with these ranks that are undecided.
     fn find(
         &mut self,
         covering: &Covering<'_>,
@@ -183,8 +183,8 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set, and moves
-    /// the others to `to`. Returns the number of these.
+    /// Decides which sets of a block are kept. If the index is full, decides only sets that are near an indexed set,
+    /// moves the others to `to`, and returns their number.
     fn decide(
         &mut self,
         covering: &mut Covering<'_>,

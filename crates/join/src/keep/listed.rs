@@ -39,8 +39,8 @@ impl PairList {
     }
 }
 
-/// Decides on all sets. `pairs` holds the rank of the later set in the upper 32 bits and the rank of the earlier set in the
-/// lower 32 bits.
+/// Decides which sets are kept. `pairs` holds the rank of the later set in the upper 32 bits and the rank of the
+/// earlier set in the lower 32 bits.
 pub(super) fn cover(
     covering: &mut Covering<'_>,
     near: Nearness,
@@ -64,7 +64,7 @@ pub(super) fn cover(
     decide(covering, &block, &mut states)
 }
 
-/// Decides on the sets of a block. All sets before the block must be decided.
+/// Decides which sets of a block are kept. All sets before the block must be decided.
 fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())

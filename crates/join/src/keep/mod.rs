@@ -122,7 +122,7 @@ pub fn cover_sets(
     cover_found(sets, near, priority, resources)
 }
 
-/// Decides as [`cover_sets`] does, with module `found` for any number of pairs.
+/// Makes the decision of [`cover_sets`] with module `found`, which supports any number of pairs.
 fn cover_found(
     sets: &ShingleSets,
     near: Nearness,

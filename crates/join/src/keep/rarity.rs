@@ -5,8 +5,8 @@
 //! that occur in no other set come first, then the others by the logarithm of the number of sets that have them. If no
 //! other set has any of the elements with which a set is looked up, the set is near no other set, and is skipped.
 //!
-//! Elements below a limit, the same in all sets, are counted ([`Cells`]): enough for the prefixes of sets. Other elements
-//! come after those of a few sets, and their frequency is estimated from a sample. Colliding elements appear to be more
+//! Elements below a limit, the same in all sets, are counted ([`Cells`]): enough for the prefixes of sets. Other
+//! elements are sorted after elements of few sets, by their frequency in a sample. Colliding elements appear to be more
 //! frequent than they are, which costs time but changes no result.
 
 use super::cells::{AHEAD, CellAdder, Cells};

@@ -83,7 +83,7 @@ impl Undecided {
         self.headers.len()
     }
 
-    /// Appends sets. Their ranks must be greater than those of the sets before.
+    /// Appends sets, whose ranks must be greater than the ranks of all sets before.
     pub(super) fn append(&mut self, piece: &UndecidedPiece) -> Result<()> {
         self.headers.extend(&piece.headers)?;
         self.tags.extend(&piece.tags)?;

@@ -82,8 +82,8 @@ struct DifferenceRange {
 pub struct Difference {
     set: u32,
     reference: u32,
-    /// The elements of the reference that the set lacks, and those of the set that the reference lacks; `None` if there are too
-    /// many to store.
+    /// The elements that only the reference has, and the elements that only the set has; `None` if there are too many
+    /// to store.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
 

@@ -297,7 +297,7 @@ impl ReferenceSet {
     /// resemblance below 0.5.
     fn compare(&self, hashes: &[u64], sorting: &mut SortScratch, buffers: &mut DeltaBuffers) -> bool {
         let elements = self.elements.len();
-        // With fewer hashes, the set cannot include half of the elements.
+        // With fewer than half as many hashes as the reference has elements, the resemblance is below 0.5.
         if 2 * hashes.len() < elements {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The numbers of the documents of a snapshot.
+//! Assigns numbers to the documents of a snapshot.
 
 use twindex::error::Result;
 use twindex::store::Snapshot;
