@@ -290,7 +290,7 @@ impl<'a, 'py> Table<'a, 'py> {
     }
 }
 
-/// Returns whether the class of an object is defined in this package.
+/// Returns whether the class of an object is defined in `package`.
 fn is_of(object: &Bound<'_, PyAny>, package: &str) -> PyResult<bool> {
     let module = object.get_type().getattr("__module__")?.to_string();
     Ok(module.split('.').next() == Some(package))

@@ -1,4 +1,4 @@
-//! Keyword arguments that are settings of the library.
+//! Parses keyword arguments that are settings of the library.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -326,7 +326,7 @@ pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> R
             };
             match done {
                 Ok(()) => removed.push(name),
-                // Another process has removed it, or writes there again.
+                // Another process has removed the file, or writes to the folder again.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
                 Err(error) => return Err(Failure::io("remove", &path, error)),
             }
