@@ -1,14 +1,13 @@
-//! Compares new documents with histories: documents that earlier runs kept. New documents near a document of a history
-//! are removed before new documents are compared with one another.
+//! Compares new documents with histories, which are the documents that earlier runs kept. A new document near a
+//! document of a history is removed before the new documents are compared with one another.
 //!
-//! Each new document is looked up in an index of the history: by its set of shingle hashes, if the index stores sets;
-//! by its signature, if resemblance is estimated; or by its fingerprint. So the cost depends on the number of new
-//! documents, not on the size of the history. If only documents with the same value of a field are compared, a
-//! new document is also compared only with documents of the index that have its value.
+//! Each new document is looked up in an index of the history: by its set of shingle hashes if exact resemblance is
+//! computed, or by its fingerprint. So the cost depends on the number of new documents, not on the size of the history.
+//! With `--inside`, a new document is compared only with documents of the index that have its value.
 //!
-//! If exact resemblance is computed and an index cannot answer such queries, the texts of the history are read again,
-//! and precede all other documents. Both methods remove the same documents and report the same kept document for each:
-//! the near document of the history with the smallest key.
+//! If exact resemblance is computed and an index cannot answer the queries, the texts of the history are read again and
+//! precede all other documents. Both methods remove the same documents. For each of them, they report the same document
+//! of the history: the near one with the smallest key.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -67,7 +66,7 @@ pub enum HistoryKind {
 }
 
 impl EarlierResults {
-    /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
+    /// Opens the histories that the options name. Notifies `observer` of histories that cannot be checked for changes.
     pub(crate) fn open(
         job: &Dedup,
         params: &Params,
@@ -97,14 +96,14 @@ impl EarlierResults {
         Ok(EarlierResults { folders, ..opened })
     }
 
-    /// Returns the histories of a run that only queries indexes.
+    /// Creates the histories of a run that only queries indexes.
     fn by_indexes(indexes: Vec<ComparedIndex>) -> EarlierResults {
         let used =
             indexes.iter().map(|index| HistoryUsed { path: index.path.clone(), kind: HistoryKind::Index });
         EarlierResults { used: used.collect(), indexes, ..EarlierResults::default() }
     }
 
-    /// Opens the histories for a run that computes exact resemblance.
+    /// Opens the histories for a run that computes exact resemblance or containment, or groups equal texts.
     fn counted(job: &Dedup, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
             let history = History::open(&job.scope.against, &job.scope.texts, &job.input_options()?);
@@ -117,7 +116,8 @@ impl EarlierResults {
                 files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
             Ok(EarlierResults { history: Some(history), used, ..EarlierResults::default() })
         };
-        // Sets in an index can only answer queries for resemblance. A limit of work needs all documents.
+        // Indexes answer only queries for resemblance. `--max-work` limits comparisons with all kept documents, so it
+        // needs the texts of the history.
         let is_by_sets = matches!(job.near(), Near::Resemblance(_))
             && job.rule.max_work.is_none()
             && job.scope.texts.is_empty()
@@ -136,8 +136,9 @@ impl EarlierResults {
         }
     }
 
-    /// Returns the keys of the indexes, and those of the documents that the runs of results folders removed. The keys of
-    /// histories whose texts are read are added when they are. Listed keys count against `budget`.
+    /// Returns the keys of the indexes, and the keys of the documents that the runs of results folders removed. If
+    /// texts of a history are read, the caller adds their keys while reading. The memory of listed keys counts against
+    /// `budget`.
     pub(crate) fn keys(&self, budget: &MemoryBudget) -> anyhow::Result<EarlierKeys> {
         let mut keys = self.keys_of_kept();
         for folder in &self.folders {
@@ -162,8 +163,8 @@ impl EarlierResults {
     }
 }
 
-/// Returns an error if the history at `path` was changed since its run wrote it, or if its run compared documents
-/// inside the values of another field.
+/// Returns an error if the history at `path` was changed since its run wrote it, or if its run used another `--inside`
+/// field.
 fn check_history(job: &Dedup, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
     let shown = path.display();
     let results = results_of(path);
@@ -183,7 +184,7 @@ fn check_history(job: &Dedup, path: &Path, observer: &dyn Observer) -> anyhow::R
     let why = if let Some(made) = made {
         compared::difference(made, own)
     } else {
-        // Only the index itself shows how it was made.
+        // Neither run.json nor the file `inside` exists, so the parameters of the index are checked.
         let stores_values = path.is_dir().then(|| Index::open(path).ok()).flatten();
         match (stores_values.map(|index| index.params().values), own) {
             (Some(true), None) => Some(
@@ -201,8 +202,8 @@ fn check_history(job: &Dedup, path: &Path, observer: &dyn Observer) -> anyhow::R
     Err(InvalidOptions::new(format!("--against {shown}: {why}")).into())
 }
 
-/// Passes the key of each document that the run of a results folder removed to `each`. `pairs.tsv` lists the documents
-/// removed for a document of the same run, `against.tsv` those removed for a document of a history.
+/// Passes the key of each document that the run of a results folder removed to `each`. `pairs.tsv` lists documents near
+/// a document of the same run, `against.tsv` lists documents near a document of a history.
 pub(crate) fn for_each_removed_key(
     folder: &Path,
     each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
@@ -238,7 +239,7 @@ pub(crate) fn results_of(path: &Path) -> Option<PathBuf> {
 pub(crate) struct History {
     /// The texts to read.
     pub(crate) texts: Vec<HistoryTexts>,
-    /// If not empty, only documents that one of these indexes contains are part of the history.
+    /// If this list is not empty, the history consists only of the documents that one of these indexes contains.
     indexes: Vec<(PathBuf, Snapshot)>,
 }
 
@@ -248,22 +249,22 @@ pub(crate) struct HistoryTexts {
     given: PathBuf,
     /// The files and folders to read.
     pub(crate) files: Vec<PathBuf>,
-    /// The format of the files. File names give the format of kept documents.
+    /// The format of the files; for kept documents, it is derived from the file names.
     pub(crate) format: InputFormat,
-    /// The options with which the run of the history read the same documents; `None` if they are not known.
+    /// The reading options of the run that wrote the history; `None` if they are unknown.
     run: Option<InputOptions>,
-    /// The index of the same documents, in which their keys are looked up; `None` if there is none, or if other texts
-    /// than those of a results folder are read.
+    /// The index in the results folder, in which keys are looked up; `None` if there is none, or if the texts are not
+    /// read from a results folder.
     index: Option<Snapshot>,
 }
 
 impl HistoryTexts {
-    /// Returns whether no index has the keys of the documents, so that they are taken from the texts.
+    /// Returns whether keys are taken from the texts, because no index has them.
     pub(crate) fn lists_keys(&self, history: &History) -> bool {
         self.index.is_none() && history.indexes.is_empty()
     }
 
-    /// Sets the fields, and the spelling of tables, with which the run of the history read the documents.
+    /// Sets the fields, the encoding and the table dialect with which the run of the history read the documents.
     pub(crate) fn set_fields(&self, options: &mut InputOptions) {
         let Some(run) = &self.run else { return };
         if run.features == options.features && run.fingerprint == options.fingerprint {
@@ -320,8 +321,8 @@ impl HistoryTexts {
 }
 
 impl History {
-    /// Opens the kept documents of the histories `against`. If there are `texts`, opens instead the documents of
-    /// `texts` that the indexes `against` contain; `input` has their format.
+    /// Opens the kept documents of the histories `against`. If `texts` is not empty, `against` are indexes, and the
+    /// history consists of the documents in `texts` that these indexes contain. `input` has the format of `texts`.
     pub(crate) fn open(against: &[PathBuf], texts: &[PathBuf], input: &InputOptions) -> anyhow::Result<Self> {
         if texts.is_empty() {
             let texts = against.iter().map(|path| HistoryTexts::open(path)).collect::<anyhow::Result<_>>()?;
@@ -339,8 +340,8 @@ impl History {
         Ok(Self { texts: vec![texts], indexes })
     }
 
-    /// Returns whether the document with this key is part of the history. Increments in `found` the count of each index
-    /// that contains it.
+    /// Returns whether the document with this key is part of the history. `found` has a count for each index;
+    /// increments the counts of the indexes that contain the document.
     pub(crate) fn has(&self, key: &[u8], found: &mut Vec<u64>) -> anyhow::Result<bool> {
         found.resize(self.indexes.len(), 0);
         let mut is_in_any = self.indexes.is_empty();
@@ -354,7 +355,7 @@ impl History {
         Ok(is_in_any)
     }
 
-    /// Returns an error unless `texts` contain every document of every index exactly once, by the counts of
+    /// Returns an error unless the texts contain every document of every index exactly once. `found` are the counts of
     /// [`has`](Self::has).
     pub(crate) fn check(&self, found: &[u64]) -> anyhow::Result<()> {
         let found = found.iter().copied().chain(std::iter::repeat(0));
@@ -423,7 +424,8 @@ impl ComparedIndex {
         Ok(Self { path: index.to_owned(), snapshot, question, is_inside: false })
     }
 
-    /// Returns the index, if it stores sets of shingle hashes that were made with `params`.
+    /// Wraps an index that answers queries for exact resemblance. Returns an error unless it stores sets of shingle
+    /// hashes that were made with `params`.
     fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
         let path = path.display();
         let kept = snapshot.params();
@@ -449,8 +451,8 @@ impl ComparedIndex {
         })
     }
 
-    /// Restricts queries to documents with the same value of `field`, if given. The results at `path` must have been
-    /// made with the same restriction.
+    /// Restricts queries to documents with the same value of `field`, if given. The run that wrote the results at
+    /// `path` must have compared only documents with the same value of this field.
     fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
         let Some(field) = field else { return Ok(self) };
         let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
@@ -466,8 +468,8 @@ impl ComparedIndex {
         Ok(Self { is_inside: true, ..self })
     }
 
-    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only documents with the same
-    /// value.
+    /// Returns the documents of the index whose sets resemble `set`; with `is_inside`, only documents with the value
+    /// `inside`.
     fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
         let query = self.snapshot.resembling_set(set, threshold).unmarked();
         if !self.is_inside {
@@ -477,8 +479,8 @@ impl ComparedIndex {
         Ok(hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect())
     }
 
-    /// Returns the nearest document of the index, if one is near. If exact resemblance is computed, returns the near
-    /// document with the smallest key instead.
+    /// Returns a near document of the index: the nearest one or, if exact resemblance is computed, the one with the
+    /// smallest key. `None` if no document is near.
     pub(crate) fn near(
         &self,
         sketch: &Sketch,
@@ -487,7 +489,7 @@ impl ComparedIndex {
         let query = match self.question {
             NearCondition::Counted(threshold) => {
                 let inside = rest.inside;
-                // A document without shingles has a one-element set, the hash of its bytes.
+                // The set of a document without shingles has one element, the hash of its bytes.
                 let is_wordless = rest.shingles.is_empty();
                 let set = if is_wordless { sketch.set() } else { rest.distinct() };
                 if set.is_empty() {
@@ -524,9 +526,9 @@ impl ComparedIndex {
         }
     }
 
-    /// Returns the document of the histories for which a new document is removed, if any is near: the nearest document
-    /// of the first history with a near document or, if exact resemblance is computed, the near document with the
-    /// smallest key.
+    /// Returns the document because of which a new document is removed; `None` if none is near. If exact resemblance is
+    /// computed, it is the near document of all histories with the smallest key. Otherwise it is the nearest document
+    /// of the first history that has a near document.
     pub(crate) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

@@ -1,4 +1,4 @@
-//! Clusters formed by the verified pairs, and the kept document of each cluster.
+//! Computes the clusters. A cluster consists of a kept document and all documents that were removed because of it.
 
 use twindex::sys::Column;
 
@@ -9,14 +9,13 @@ use crate::stored::corpus::Corpus;
 use crate::stored::groups::Grouped;
 use crate::stored::keys::ByKey;
 
-/// The clusters. They are numbered from 1 in ascending order of their smallest keys.
 pub(crate) struct Clusters {
-    /// The kept document of each group of equal texts.
+    /// For each group of equal texts, the kept document of its cluster.
     pub kept_of_group: Column<u32>,
     /// The packed score of each group against the kept group of its cluster.
     scores: Column<u64>,
     kind: ScoreKind,
-    /// Number of documents of the history. They precede all others and are not counted in cluster sizes.
+    /// Number of documents of the history. These documents precede all others and are not counted in cluster sizes.
     history: u32,
     /// The cluster size of each kept document; 0 for documents that are not kept.
     sizes: Column<u32>,
@@ -32,11 +31,12 @@ pub(crate) struct Clusters {
 
 /// Marks the score of a group against itself. No score packs to this value.
 const ITSELF: u64 = u64::MAX;
-/// Number of keys that are collected before they are sorted, for a cluster on the page.
+/// Number of documents of a cluster that are collected before the first [`KEYS_SHOWN`] are selected.
 const TOGETHER: usize = 1 << 16;
 
 impl Clusters {
-    /// Computes the clusters from the kept group of each group. Each cluster keeps the first document of its kept group.
+    /// Computes the clusters from the kept group of each group. The first document of a kept group is the kept
+    /// document.
     pub(crate) fn of(
         grouped: &Grouped,
         near: &mut NearGroups,
@@ -50,7 +50,7 @@ impl Clusters {
             if *by == group {
                 *score = ITSELF;
             } else if firsts[*by as usize] < history {
-                // The kept document belongs to the history, so the pair is not inside a cluster.
+                // The kept document belongs to the history, so `lowest` ignores the pair.
             } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
                 let value = resemblance.value();
                 if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
@@ -106,12 +106,11 @@ impl Clusters {
         self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
 
-    /// Returns the figures on clusters for the HTML report. `near` is a description of the definition of near
-    /// documents.
+    /// Returns the statistics of clusters for the HTML report. `near` is the definition of near documents in words.
     pub(crate) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
         let grouped = &corpus.grouped;
         let keys = |kept: u32| {
-            // The first few other documents of the cluster, in the order of their groups.
+            // Selects the first few other documents of the cluster, in the order of their groups.
             let mut others: Vec<(u32, u32)> = Vec::new();
             for (document, &group) in (0..).zip(&grouped.group_of[..]) {
                 if document != kept && self.kept_of_group[group as usize] == kept {
@@ -136,7 +135,8 @@ impl Clusters {
         self.sizes[kept as usize]
     }
 
-    /// Returns the cluster number, from 1, of each kept document; 0 for documents that are not kept.
+    /// Returns the cluster number of each kept document, from 1 in ascending order of the smallest keys of clusters; 0
+    /// for documents that are not kept.
     pub(crate) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
         let grouped = &corpus.grouped;
         let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
@@ -189,8 +189,8 @@ impl Clusters {
     }
 }
 
-/// Passes each removed document with its kept document and their packed score to `each`, except documents near one of
-/// the first `history` documents.
+/// Passes each removed document, its kept document and their packed score to `each`. Skips documents whose kept
+/// document is one of the first `history` documents.
 pub(crate) fn for_each_removed(
     grouped: &Grouped,
     clusters: &Clusters,

@@ -1,4 +1,5 @@
-//! Decides which documents are kept and, with containment, which documents of a history a later, kept document contains.
+//! Decides which documents are kept. With containment, also finds the documents of a history that a kept document
+//! contains.
 
 use anyhow::Context;
 use twindex::Snapshot;
@@ -19,11 +20,10 @@ use crate::stored::groups::Grouped;
 use crate::stored::keys::ByKey;
 use crate::work::watch::{Stages, Stopwatch};
 
-/// The decision which documents are kept.
 pub(crate) struct Decision {
     pub(crate) near: NearGroups,
     pub(crate) clusters: Clusters,
-    /// With containment, the documents of the history that later, kept documents contain.
+    /// With containment, the documents of the history that kept documents of this run contain.
     pub(crate) contained: Option<Vec<(u32, u32, Score)>>,
     /// The documents in ascending order of their keys, if the decision needed this order.
     pub(crate) by_key: Option<ByKey>,
@@ -31,7 +31,7 @@ pub(crate) struct Decision {
     pub(crate) whole: Option<Snapshot>,
 }
 
-/// Decides which documents are kept: a document is removed if and only if an earlier document that is kept is near it.
+/// Decides which documents are kept: a document is removed if and only if an earlier kept document is near it.
 pub(crate) fn decide(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -68,8 +68,8 @@ fn rules<'p>(job: &Dedup, priority: &'p Priority, corpus: &Corpus) -> KeepRules<
     }
 }
 
-/// Decides which documents are kept. If the search needs an index of all documents, and such an index is also
-/// requested as a result, returns it too.
+/// Decides which documents are kept. If the search needs an index of all documents, and this index is also requested as
+/// a result, returns it, too.
 fn clusters(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -112,7 +112,7 @@ fn clusters(
     Ok((near, clusters, whole.filter(|_| is_result)))
 }
 
-/// Decides which groups are kept, by the rule. `snapshot` is an index of all documents, for distances.
+/// Decides which groups are kept. `snapshot` is the index of all documents that the search by distance uses.
 fn near_groups(
     corpus: &Corpus,
     snapshot: Option<&Snapshot>,
@@ -144,7 +144,7 @@ fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<Nea
         .map(Some)
 }
 
-/// With containment, finds the documents of the history that later, kept documents contain.
+/// With containment, finds the documents of the history that kept documents of this run contain.
 fn contained(
     job: &Dedup,
     corpus: &Corpus,
@@ -165,7 +165,7 @@ fn contained(
     Ok(Some(contained.by_key(corpus)))
 }
 
-/// The documents of the history that a kept document contains, and the number of comparisons made.
+/// The documents of the history that kept documents of this run contain, and the number of comparisons.
 #[derive(Default)]
 pub(crate) struct Contained {
     /// For each contained group of the history, ascending: the group, the first kept document that contains it, and the
@@ -188,7 +188,7 @@ impl Contained {
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Kept documents come first and are never removed here, so every later document is compared only with them.
+        // Kept groups come first in the order and are fixed, so all other groups are compared only with them.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {

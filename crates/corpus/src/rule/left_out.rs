@@ -30,7 +30,7 @@ pub struct LeftOutReport {
     pub more_than: u32,
     /// Length of a span in words.
     pub words: u32,
-    /// Number of spans in the list. A longer shared text consists of several overlapping spans.
+    /// Number of spans in the list. A shared text that is longer than a span consists of several overlapping spans.
     pub spans: u64,
     /// Number of words inside ignored spans, in the documents read.
     pub words_left_out: u64,
@@ -55,7 +55,8 @@ pub(crate) struct Spans {
     pub(crate) list: Arc<Boilerplate>,
     /// The time spent on building the list; `None` once it was recorded.
     watch: Option<Stopwatch>,
-    /// The scratch folder of the list. The fields of the tuple are dropped in order.
+    /// The scratch folder of the list, and guards. The tuple drops its fields in order, so the folder is removed before
+    /// its parents.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
 }
 
@@ -119,7 +120,7 @@ impl Spans {
         count::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
-    /// Returns the statistics before any document was added.
+    /// Returns statistics whose counts of documents are still 0.
     pub(crate) fn report(&self) -> LeftOutReport {
         let made = self.list.counted();
         LeftOutReport {
@@ -137,14 +138,14 @@ impl Spans {
         self.watch
     }
 
-    /// Records the time spent on building the list.
+    /// Records the time spent on building the list, once.
     pub(crate) fn note(&mut self, stages: &mut Stages) {
         if let Some(watch) = self.watch.take() {
             stages.add("boilerplate", watch);
         }
     }
 
-    /// Copies the list to the results folder. Replaces the copy of a stopped run.
+    /// Copies the list to the results folder. Replaces the copy that a stopped run made.
     pub(crate) fn put(&self, folder: &Path) -> anyhow::Result<()> {
         match std::fs::remove_file(folder.join(BOILERPLATE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -154,7 +155,7 @@ impl Spans {
     }
 }
 
-/// Returns the list that was ignored when the history was built; `None` if there was none.
+/// Returns the boilerplate list that the runs of the history ignored; `None` if they ignored none.
 fn spans_of_history(job: &Dedup) -> anyhow::Result<Option<Arc<Boilerplate>>> {
     if job.near() == Near::Equal {
         return Ok(None);
@@ -191,14 +192,14 @@ fn spans_of_history(job: &Dedup) -> anyhow::Result<Option<Arc<Boilerplate>>> {
     Ok(found)
 }
 
-/// Returns the path of the list that an index ignores; `None` if it ignores none.
+/// Returns the path of the boilerplate list of an index; `None` if it ignores no boilerplate.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
     params.shingling.boilerplate.and_then(|_| count::of_index(index))
 }
 
-/// Creates the sketcher of the results folder `out`. `params` name a boilerplate list, which is read from `out`; `table` is the
-/// IDF table that they name, if any.
+/// Creates the sketcher for the parameters `params` of a results folder `out`. Reads the boilerplate list from `out`.
+/// `table` is the IDF table of the parameters, if any.
 pub(crate) fn sketcher_of_results(
     out: &Path,
     params: &Params,

@@ -1,4 +1,4 @@
-//! The rule: which documents go, and for which other document.
+//! Decides which documents are removed, and which kept document represents each of them.
 
 pub(crate) mod against;
 pub(crate) mod clusters;

@@ -24,9 +24,9 @@ use crate::work::watch::Stopwatch;
 pub(crate) struct KeepRules<'a> {
     /// The groups in the order in which they are processed; `None` for ascending order of their indices.
     pub order: Option<&'a [u32]>,
-    /// The document of each group that comes first in the order.
+    /// For each group, its first document in the order.
     pub firsts: &'a [u32],
-    /// The number of groups of the history. They precede all others and are always kept.
+    /// Number of groups of the history. These groups precede all others and are always kept.
     pub fixed: u32,
     pub near: Near,
     /// Maximum number of comparisons with kept groups; `None` for no limit.
@@ -48,7 +48,7 @@ pub(crate) struct NearGroups {
     pub seconds: (f64, f64),
 }
 
-/// The folder, memory budget and observers of the search.
+/// The folder, memory budget, journal and observers of the search.
 pub(crate) struct JoinLimits<'a> {
     pub folder: &'a Path,
     /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
@@ -60,7 +60,7 @@ pub(crate) struct JoinLimits<'a> {
 }
 
 impl NearGroups {
-    /// Returns the decision in which only equal texts are near: every group is kept.
+    /// Returns the decision that keeps every group, because only equal texts are near.
     pub(crate) fn none(grouped: &Grouped) -> twindex::Result<Self> {
         let groups = grouped.groups.len();
         Ok(Self {
@@ -73,7 +73,7 @@ impl NearGroups {
         })
     }
 
-    /// Finds near groups by their sets of shingles: compares each group with the kept groups.
+    /// Decides by the sets of shingles: each group is compared with the kept groups before it.
     pub(crate) fn by_sets(
         grouped: &Grouped,
         near: Nearness,
@@ -112,7 +112,7 @@ impl NearGroups {
         })
     }
 
-    /// Finds near groups by the distance of their fingerprints. `snapshot` is an index of all documents.
+    /// Decides by the Hamming distances of fingerprints. `snapshot` is an index of all documents.
     pub(crate) fn by_fingerprints(
         corpus: &Corpus,
         snapshot: &Snapshot,
@@ -178,7 +178,7 @@ impl NearGroups {
         out.write_all(scores[..].as_bytes())
     }
 
-    /// Reads the decision that [`save`](Self::save) wrote. The times are not stored.
+    /// Reads the decision that [`save`](Self::save) wrote. Its times are 0, because they are not stored.
     pub(crate) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;

@@ -9,12 +9,12 @@ use crate::settings::rule::Keep;
 use crate::stored::groups::Grouped;
 use crate::stored::keys::{ByKey, DocumentKeys};
 
-/// The order of [`Keep`], without the field of its number.
+/// The order of [`Keep`], without the name of the field that [`Keep::Max`] and [`Keep::Min`] compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepOrder {
     /// The first document of the input.
     First,
-    /// The document with the most tokens; of several, the first.
+    /// The document with the most tokens; of equally long documents, the first.
     Longest,
     /// The document with the smallest key in byte order.
     SmallestKey,
@@ -61,7 +61,7 @@ impl KeepOrder {
         }
     }
 
-    /// Returns the rank of the document's key if the rule sorts equal numbers by key; otherwise 0.
+    /// Returns the rank of the document's key if the order breaks ties by key; otherwise 0.
     pub(crate) fn place(self, document: u32, keys: Option<(&DocumentKeys, &ByKey)>) -> u32 {
         keys.filter(|_| self.by_key()).map_or(0, |(_, by_key)| by_key.place(document))
     }
@@ -75,11 +75,11 @@ impl KeepOrder {
     }
 }
 
-/// The order of documents, and the order of groups by their first documents.
+/// The order of the groups, which is that of their first documents.
 pub(crate) struct Priority {
-    /// The document of each group that comes first in the order.
+    /// For each group, its first document in the order.
     pub firsts: Column<u32>,
-    /// All groups in order; `None` if they are already in order.
+    /// All groups in this order; `None` if it is the order of their indices.
     pub order: Option<Column<u32>>,
 }
 
@@ -89,8 +89,8 @@ pub(crate) struct OrderedBy<'o> {
     pub keep: KeepOrder,
     /// The similarity measure. With containment, larger documents come before smaller ones.
     pub near: Near,
-    /// The keys of all documents and their order. Present if [`KeepOrder::by_key`] is true and the documents have keys;
-    /// texts without keys are in input order.
+    /// The keys of all documents and their order, if [`KeepOrder::by_key`] is true. `None` for texts without keys,
+    /// which are in input order.
     pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
     /// The number of each document after the history, as bits, for [`KeepOrder::Max`] and [`KeepOrder::Min`].
     pub numbers: &'o [u128],
@@ -100,8 +100,8 @@ pub(crate) struct OrderedBy<'o> {
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The sort key of a document: history flag and size, two parts of the number that the rule compares, rank of the key with
-/// the document number.
+/// The sort key of a document: the history flag and the size, the two halves of the number that the rule compares, and
+/// the rank of the key with the document number.
 type Rank = [u64; 4];
 
 impl Priority {

@@ -20,7 +20,7 @@ pub enum RepeatedKeys {
     First,
     /// Only the last document with a key is used. Earlier ones are skipped and counted. Inputs are read twice.
     Last,
-    /// The document is an error.
+    /// The document causes an error, which ends the run.
     Error,
     /// The document is accepted with its key, and the caller handles it: a job returns an error, an index keeps the
     /// last document.
@@ -40,16 +40,16 @@ impl RepeatedKeys {
     }
 }
 
-/// The keys of the documents so far.
+/// The keys of the documents that were read so far.
 ///
-/// Only stores 128-bit hashes of the keys, in columns: 27 to 37 bytes per document, and 8 bytes more with counts.
+/// Stores 128-bit hashes instead of keys: 27 to 37 bytes per document, and 8 bytes more with counts.
 #[derive(Debug)]
 pub(crate) enum SeenKeys {
-    /// For each key, the next number to try for a repetition; 0 if the key occurred once.
+    /// For each key, the next number to append to a repetition; 0 if the key occurred once.
     Number(Hashes),
     First(Hashes),
     Error(Hashes),
-    /// For each key, the number of documents with it that were announced and not yet read.
+    /// For each key, the number of announced documents that were not read yet.
     Last(Hashes),
     /// Nothing is stored, because the caller detects repeated keys.
     Any,
@@ -113,18 +113,18 @@ impl Hashes {
 /// The advice in errors for a repeated key.
 pub(crate) const OTHERS: &str = "--repeated-keys number or first takes it all the same";
 
-/// The keys of the histories of a run. They count as keys that came before.
+/// The keys of the histories of a run. A new document with one of these keys is a repetition.
 #[derive(Debug, Default)]
 pub struct EarlierKeys {
-    /// Indexes, with the paths for messages. Keys are looked up in them, and are not loaded.
+    /// Indexes in which keys are looked up, each with its path for messages.
     indexes: Vec<(String, Snapshot)>,
-    /// The names of the histories whose keys are listed, and a hash of each key with the index of its history.
+    /// The names of the histories whose keys are in `listed`, which maps the hash of a key to an index in `names`.
     names: Vec<String>,
     listed: Option<Hashes>,
 }
 
 impl EarlierKeys {
-    /// Creates the set of the keys of these indexes. `names` are the histories whose keys will be [added](Self::add).
+    /// Creates the set of the keys of `indexes`. `names` are further histories, whose keys will be [added](Self::add).
     pub(crate) fn new(indexes: Vec<(String, Snapshot)>, names: Vec<String>) -> Self {
         Self { indexes, names, listed: None }
     }
@@ -140,7 +140,7 @@ impl EarlierKeys {
         self.indexes.is_empty() && self.names.is_empty()
     }
 
-    /// Adds a key of the history with this index. Its memory, 35 to 45 bytes, counts against `budget`.
+    /// Adds a key of the history with the index `history`. Its 35 to 45 bytes of memory count against `budget`.
     pub(crate) fn add(&mut self, key: &[u8], history: usize, budget: &MemoryBudget) -> anyhow::Result<()> {
         let listed = match &mut self.listed {
             Some(listed) => listed,
@@ -163,7 +163,7 @@ impl EarlierKeys {
         for (name, index) in &self.indexes {
             let has = match index.params().key {
                 KeyKind::Bytes => index.contains(key),
-                // A key is a number if it is spelled as the number is written.
+                // Only the canonical decimal form of a number is its key: `7`, not `07`.
                 KeyKind::U64 => match std::str::from_utf8(key).ok().and_then(|key| key.parse::<u64>().ok()) {
                     Some(number) if number.to_string().as_bytes() == key => index.contains(number),
                     _ => Ok(false),
@@ -177,7 +177,7 @@ impl EarlierKeys {
     }
 }
 
-/// The decision whether a document is used, given its key.
+/// The decision whether a document with a given key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyDecision {
     Taken,
@@ -213,8 +213,8 @@ impl SeenKeys {
         self.next_after(key, false, None)
     }
 
-    /// Like [`next`](Self::next), in a run with histories. `is_earlier` is whether a history has the
-    /// key, and `earlier` has the keys of the histories.
+    /// Like [`next`](Self::next), in a run with histories. `is_earlier` is whether a history has the key, and `earlier`
+    /// has the keys of the histories.
     pub(crate) fn next_after(
         &mut self,
         key: &mut Vec<u8>,
@@ -268,8 +268,8 @@ impl SeenKeys {
     }
 }
 
-/// Returns a key without the numbers that [`SeenKeys::next`] may have added. Numbers can make two keys equal only if
-/// this function returns the same for both.
+/// Returns a key without the numbers that [`SeenKeys::next`] may have added. Two keys can become equal by added numbers
+/// only if this function returns the same key for both.
 pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
     let mut rest = key;
     while let Some(at) = memchr::memrchr(b'#', rest) {

@@ -63,8 +63,7 @@ impl Score {
         }
     }
 
-    /// Returns the resemblance; `None` if the score is not one. Two equal texts without shingles have resemblance 1
-    /// here.
+    /// Returns the resemblance; `None` for a distance. The resemblance of two equal texts without shingles is 1.
     pub(crate) fn resemblance(self) -> Option<Resemblance> {
         match self {
             Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),
