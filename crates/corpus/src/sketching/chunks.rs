@@ -15,9 +15,9 @@ use crate::work::observer::Progress;
 
 /// Number of input bytes in a chunk, the unit of parallel work.
 pub(crate) const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
-/// Returns the chunk size in bytes for this sketcher. It is smaller than [`CHUNK_BYTES`] if the weight of a shingle is
-/// stored as several elements of the document's set, so that chunks need no more memory: for texts, 16 elements per
-/// shingle are assumed. Each feature vector is a chunk of its own, because weights in vectors are not limited.
+/// Returns the chunk size in bytes for this sketcher. If a weighted shingle becomes several elements of the set, chunks
+/// are smaller than [`CHUNK_BYTES`], to limit memory. For texts, 16 elements per shingle are assumed. Each feature
+/// vector is a chunk of its own, because its weights are not limited.
 pub(crate) fn chunk_bytes(sketcher: &Sketcher) -> usize {
     let params = sketcher.params();
     match params.minhash.and_then(|minhash| minhash.unit) {
@@ -29,11 +29,11 @@ pub(crate) fn chunk_bytes(sketcher: &Sketcher) -> usize {
 
 /// Number of chunks per thread that are read before their results are needed.
 pub(crate) const AHEAD: usize = 4;
-/// Maximum number of bytes of chunks that are read before their results are needed. Of very long records, only one is
-/// in memory at a time.
+/// No further chunk is read while the chunks in memory have this number of bytes or more. So at most one very long
+/// record is in memory at a time.
 const AHEAD_BYTES: usize = 32 << 20;
 
-/// The functions that process chunks on all threads.
+/// The functions that process a chunk.
 pub struct Job<N, B, W> {
     /// Creates the working memory of a thread. Called at most once per thread.
     pub state: N,
@@ -43,7 +43,7 @@ pub struct Job<N, B, W> {
     pub work: W,
 }
 
-/// A processed batch and its result.
+/// A processed chunk and its result.
 type BatchResult<T> = (Batch, anyhow::Result<(ChunkTotals, T)>);
 
 /// Reads all documents, processes chunks of them on all cores, and passes the result of each chunk to `take` in input
@@ -66,7 +66,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// Like [`for_each_chunk`], but also passes `documents` to `take`, so that it can count documents that it rejects.
+/// Like [`for_each_chunk`], but also passes `documents` to `take`, which needs it to count documents that it rejects.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -81,8 +81,8 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
-/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk in input order when the chunk is read, and passes the
-/// returned value to the function that starts processing the chunk.
+/// Like [`for_each_chunk_counted`], but also calls `hand` when a chunk is read, in input order. The value that it
+/// returns is passed to [`Job::begin`] for this chunk.
 pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
@@ -117,8 +117,8 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     rayon::in_place_scope_fifo(|scope| {
         let mut is_idle = false;
         loop {
-            // This thread first takes finished batches, which frees memory to read more. Then it processes chunks like
-            // the other threads. It waits only if there are no chunks.
+            // This thread takes the next result if it is ready, because this frees memory. Otherwise it reads another
+            // chunk, or processes chunks like the other threads. It waits only if there is nothing to process.
             let ready = match coming.front() {
                 None => Err(TryRecvError::Empty),
                 Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
@@ -135,7 +135,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                     documents.account(seen)?;
                     take(made, documents)?;
                 }
-                Err(TryRecvError::Disconnected) => return Ok(()), // a worker panicked, and the scope will, too
+                Err(TryRecvError::Disconnected) => return Ok(()), // a worker panicked, so the scope panics, too
                 Err(TryRecvError::Empty) if !is_over && coming.len() < max && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
                     documents.next_batch(&mut batch, chunk_bytes);

@@ -1,4 +1,4 @@
-//! What an index contains: texts, or features or fingerprints that the caller computed.
+//! Checks what kind of documents an index contains: texts, or features or fingerprints that the caller computed.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use twindex::sketch::IdfTable;
 
 use crate::settings::text::TextOptions;
 
-/// Returns the shingling of a new index: the shingling of its IDF table, or features, or the shingling that the options
-/// specify.
+/// Returns the shingling of a new index. With an IDF table, it is the shingling of the table. Otherwise it is the
+/// shingling for features, or the one that the options specify.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn shingling(text: &TextOptions, features: bool, table: Option<&IdfTable>) -
     }
 }
 
-/// Returns an error if the file at `path` was made from texts and the input has features, or the reverse.
+/// Returns an error if the file at `path` was made from texts but the input has features, or the reverse.
 pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()> {
     let kept = made.tokens == Tokens::Features;
     ensure!(

@@ -37,7 +37,7 @@ pub struct Sketching<'s> {
     forms: Forms,
 }
 
-/// Working memory, and data of a document in addition to its sketch, for lookups that need both.
+/// Data of a document in addition to its sketch, and working memory for lookups.
 pub struct DocumentScratch<'r> {
     /// The shingles in the order of the text.
     pub shingles: &'r [u64],
@@ -46,7 +46,7 @@ pub struct DocumentScratch<'r> {
     /// Working memory of the thread for [`distinct`](Self::distinct).
     sorting: &'r mut SortScratch,
     set: &'r mut Vec<u64>,
-    /// Receives words that are returned with the document instead of its shingles, if shingles are not requested.
+    /// Receives the words to return with the document. Used only if its shingles are not requested.
     pub words: &'r mut Vec<u64>,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'r [u8],
@@ -76,7 +76,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Replaces the content of `sketch` with the sketch of a text or of features.
+    /// Replaces the content of `sketch` with the sketch of a document.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl<'s> Sketching<'s> {
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
             Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
-            // The decoded text does not represent the document, so only documents with equal bytes are near.
+            // The decoded text does not represent the document, so its set is the hash of its bytes: only documents
+            // with equal bytes are near.
             Content::Opaque { identity, .. } => {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
@@ -99,7 +100,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Returns whether the weights of a document may be out of range.
+    /// Returns whether sketching a document fails if a weight is out of range.
     fn has_weights(&self) -> bool {
         let minhash = self.sketcher.params().minhash;
         minhash.is_some_and(|minhash| {
@@ -108,12 +109,12 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// Returns the amount of text that was ignored as boilerplate in the document sketched last.
+    /// Returns the number of words that were ignored as boilerplate in the document sketched last.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
 
-    /// Counts the normal form of the accented letters in a text.
+    /// Counts the Unicode normalization forms of the accented letters in a text.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {
             self.forms.count(text, &self.sketcher.params().shingling);
@@ -132,7 +133,7 @@ impl<'s> Sketching<'s> {
     }
 }
 
-/// The data to return for each document in addition to its sketch, and which documents to process.
+/// Selects the documents to process, and the data to return for each in addition to its sketch.
 #[derive(Clone, Debug, Default)]
 pub struct SketchOptions {
     /// Whether to return the distinct shingles in ascending order.
@@ -147,7 +148,7 @@ pub struct SketchOptions {
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
-    /// The keys of the histories of the run, which count as keys that came before.
+    /// The keys of the histories of the run. A document with one of these keys is a repetition.
     pub earlier: Option<Arc<EarlierKeys>>,
 }
 
@@ -159,7 +160,7 @@ pub struct Sketched {
     pub is_own_key: bool,
     /// Whether a history has the key.
     is_earlier_key: bool,
-    /// Whether the text does not represent the whole document.
+    /// Whether the text does not represent the whole document, so that only documents with equal bytes are near.
     pub is_opaque: bool,
     /// The position of the document: its file, and the line or offset in it.
     pub place: Place,
@@ -173,13 +174,12 @@ pub struct Sketched {
     pub text_bytes: u64,
     /// Number of tokens in the text, or of features.
     pub tokens: u64,
-    /// The amount of text that was ignored as boilerplate.
+    /// The number of words that were ignored as boilerplate.
     pub left_out: LeftOut,
 }
 
-/// Converts the error of an index that rejected a document. If the document caused the error, it becomes a bad record:
-/// this includes limits on the sizes of its key and value. A full index is not caused by the document and would reject
-/// the next one, too.
+/// Converts the error of an index that rejected a document. An error that the document caused becomes a bad record, for
+/// example if its key or value is too long. Other errors remain errors, for example if the index is full.
 #[must_use]
 pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
@@ -231,7 +231,7 @@ impl Default for DocumentLine {
     }
 }
 
-/// Returns the hash of a line. When a line is read again, its hash is compared.
+/// Returns the hash of a line. It is compared when the line is read again, to detect changes.
 #[must_use]
 pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
@@ -239,8 +239,8 @@ pub fn line_hash(line: &[u8]) -> u64 {
 
 /// The result of a chunk.
 struct Chunked<L> {
-    /// The documents of the chunk, one for each element of `found`. They are followed by unused documents of an earlier
-    /// chunk, whose memory is reused.
+    /// The documents of the chunk, one for each element of `found`. Further elements are from an earlier chunk; their
+    /// memory is reused.
     all: Vec<Sketched>,
     /// The lookup result of each document.
     found: Vec<L>,
@@ -259,12 +259,12 @@ impl<L> Default for Chunked<L> {
     }
 }
 
-/// Maximum number of shingles for which the memory of a chunk is reused.
+/// Maximum number of shingles for which a chunk keeps its memory for reuse.
 const KEPT_SHINGLES: usize = 1 << 20;
 
 /// Reads and sketches all documents, and passes each to `each` in input order. A document for which `each` returns
-/// [`refused`] is a bad record. The rejected documents of a chunk are counted after the other bad records of the chunk,
-/// so the first bad record that is reported is exact only to the chunk.
+/// [`refused`] is a bad record. If a chunk has several bad records, the one that is reported first need not be the
+/// first in input order: records that the parser rejects are counted before documents that `each` rejects.
 ///
 /// # Errors
 ///
@@ -295,8 +295,8 @@ pub fn for_each_shingled(
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
-/// Like [`for_each_shingled`], but also calls `look` for each document in parallel, and passes its result and the words
-/// that it appended.
+/// Like [`for_each_shingled`], but also calls `look` for each document, on all threads. Passes its result and the words
+/// that it appended to `each`.
 ///
 /// # Errors
 ///
@@ -314,8 +314,8 @@ pub fn for_each_looked_up<L: Send>(
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
 }
 
-/// Like [`for_each_looked_up`], with a cache: lookup results and words are read from it if it has them, and stored in it
-/// otherwise. `each` returns whether a resumed run needs the words of the document.
+/// Like [`for_each_looked_up`], with a cache. Takes lookup results and words from the cache if it has them, and stores
+/// them in it otherwise. `each` returns whether a resumed run needs the words of the document.
 ///
 /// # Errors
 ///
@@ -413,7 +413,7 @@ pub(crate) fn for_each_remembered<L: Send>(
                 chunks.borrow_mut().put_words(are_needed.then_some(words), kept)?;
             }
             if let DocumentLine::Held(line) = &mut one.whole.line {
-                *line = Vec::new(); // frees a long line, since it is replaced
+                *line = Vec::new(); // frees the memory of the line now, because it may be long
             }
             start = end;
         }
@@ -465,13 +465,13 @@ fn look_up_key(
     }
 }
 
-/// Returns the seen keys before the first document is processed.
+/// Creates the set of seen keys. For [`RepeatedKeys::Last`], reads the keys of all documents.
 pub(crate) fn seen_keys(
     documents: &Documents,
     wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<SeenKeys> {
-    // Keys created from line numbers are repeated only if a history has them.
+    // Keys that are line numbers are unique within a run, but a history may have them, too.
     let is_unique = documents.are_keyed_by_line() && wanted.earlier.is_none();
     let repeated = if is_unique { RepeatedKeys::Any } else { wanted.repeated_keys };
     let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
@@ -482,7 +482,7 @@ pub(crate) fn seen_keys(
     Ok(keys)
 }
 
-/// Reads the keys of all documents, so that the last document with each key is known.
+/// Reads and announces the keys of all documents, so that `keys` knows which document is the last with its key.
 pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
@@ -494,7 +494,7 @@ pub(crate) fn announce(
         state: || (),
         begin: Vec::new,
         work: |(): &mut (), all: &mut Vec<Vec<u8>>, parser: &Parser, record: Record<'_>| {
-            record.attached(parser)?; // fails as in the second pass, so that the same records are bad
+            record.attached(parser)?; // fails as in the second pass, so both passes reject the same records
             if wanted.shard.is_none_or(|shard| shard.has(Key::Bytes(record.key))) {
                 all.push(record.key.to_vec());
             }
@@ -505,7 +505,6 @@ pub(crate) fn announce(
 }
 
 impl Sketched {
-    /// Creates an empty document at this position.
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
@@ -523,11 +522,11 @@ impl Sketched {
     }
 }
 
-/// Memory per byte of a text until its shingles are stored; measured with words as tokens.
+/// Memory in bytes per byte of a text while it is shingled; measured with words as tokens.
 const BYTES_FOR_BYTE: usize = 8;
-/// Memory per byte of a text if boilerplate is removed or counted.
+/// Memory in bytes per byte of a text if boilerplate is removed or counted.
 const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
-/// Memory per shingle in bytes, and additional memory per byte of text.
+/// Memory in bytes per shingle, and additional memory per byte of text.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
 /// Texts that need at most this number of bytes are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
@@ -569,7 +568,7 @@ fn sketch_into(
     wanted: &SketchOptions,
     memory: &mut ChunkMemory,
 ) -> anyhow::Result<()> {
-    // Reads the fields before sketching: a record without a required field is a bad record, which may be skipped.
+    // Fields are read before sketching: a record without a required field is a bad record, and is not sketched.
     one.attached = record.attached(parser)?;
     let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
     check_memory(record, 0, wanted.memory, has_spans)?;
@@ -595,7 +594,7 @@ fn sketch_into(
             left_out.words,
             left_out.is_all.into(),
         ];
-        // Stored even if the document is rejected below.
+        // The sizes are stored even if the document is rejected below, so that a resumed run rejects it, too.
         if let Some(kept) = memory.kept() {
             for size in sizes {
                 put_small(size, kept);
@@ -608,7 +607,8 @@ fn sketch_into(
         let line = record.line(parser)?;
         let line = match record.origin() {
             Some((file, offset)) => {
-                // Cloning the path would change a reference count for which all threads contend.
+                // Reuses the path of the previous document: cloning it changes a reference count that all threads
+                // share.
                 let file = match std::mem::take(&mut one.whole.line) {
                     DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
                     _ => Arc::clone(file),
@@ -642,9 +642,8 @@ pub trait DocumentSink {
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// Like [`for_each_sketched`], but passes the documents that a pipe has delivered to `taking` before waiting for more
-/// input. The options of the documents must have `streaming` set. No documents are read while `taking` receives
-/// documents.
+/// Like [`for_each_sketched`], but passes the documents that a pipe has delivered to `taking` before it waits for more
+/// input. The options of the documents must have `streaming` set. Reading pauses while `taking` receives documents.
 ///
 /// # Errors
 ///
@@ -660,7 +659,7 @@ pub fn for_each_sketched_streaming(
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // The chunk size is small if sketches may be large; then fewer chunks are in memory at once.
+    // A chunk size below CHUNK_BYTES means that sketches may be large. The number of chunks in memory is limited then.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {

@@ -1,4 +1,4 @@
-//! Texts to sets and sketches, on all cores.
+//! Converts texts to sets and sketches, on all cores.
 
 pub(crate) mod chunks;
 pub mod contents;

@@ -1,5 +1,4 @@
-//! Computes the sets by which documents in memory are compared, from texts or features, and the weights of shingles if
-//! resemblance is computed exactly.
+//! Computes the sets that represent texts or features in exact comparisons, and the weights of their shingles.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::input::fields::features::Features;
 use crate::passages::boilerplate::list::Boilerplate;
 use crate::settings::rule::Weights;
 
-/// Returns the weights as an index parameter. [`Weights::Idf`] needs a table.
+/// Returns the weights as an index parameter. For [`Weights::Idf`], `table` must be given.
 pub(crate) fn of_index(weights: Weights, table: Option<&IdfTable>) -> MinhashWeights {
     match (weights, table) {
         (Weights::Distinct, _) => MinhashWeights::Distinct,
@@ -22,10 +21,10 @@ pub(crate) fn of_index(weights: Weights, table: Option<&IdfTable>) -> MinhashWei
     }
 }
 
-/// Why weights of a table are refused if there is none.
+/// The error message for IDF weights without a table.
 pub(crate) const IDF_WITHOUT_TABLE: &str =
     "--weights idf needs a table: --idf FILE, which `twindex idf` makes";
-/// Why a unit is refused if all weights are integers.
+/// The error message for a weight unit if all weights are integers.
 pub(crate) const UNIT_OF_WHOLE_WEIGHTS: &str = "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole";
 
 /// The weights of shingles with the data to compute them.
@@ -38,7 +37,7 @@ pub(crate) enum ShingleWeights {
     Frequencies,
     /// [`Weights::Idf`] with this table, rounded to multiples of the unit ([`whole`]).
     Idf {
-        /// The number of documents that contain each shingle.
+        /// The document frequency of each shingle.
         table: Arc<IdfTable>,
         /// The unit to which weights are rounded.
         unit: WeightUnit,
@@ -67,8 +66,8 @@ impl ShingleWeights {
         }
     }
 
-    /// Replaces the shingles in `set`, which has one entry for each occurrence, with the weighted elements of the
-    /// document, distinct and in ascending order.
+    /// Replaces the shingles in `set` with weighted elements. On entry, `set` has an entry for each occurrence of a
+    /// shingle. On return, it has the distinct elements of the document in ascending order.
     ///
     /// # Errors
     ///
@@ -180,7 +179,7 @@ impl SetMaker {
         if !is_features {
             return Ok(Self { cut: Cut::Texts(Shingler::new(shingling)?, weighing), list: None });
         }
-        // The elements of a document must equal the elements of its sketch in an index, so they are computed in the same way.
+        // A sketcher computes the elements, because they must equal the elements of the document's sketch in an index.
         let mut params = Params::builder().shingling(shingling.clone()).minhash(1, 1).sets();
         if weights != Weights::Distinct {
             params = params.minhash_weights(of_index(weights, table.as_deref()));

@@ -1,4 +1,4 @@
-//! The number of features in which documents must agree to be candidates: Broder's r of k.
+//! The number of features in which two documents must agree to be candidates: r of k features, in Broder's terms.
 
 use twindex::params::{FEATURE_BITS_MAX, FeatureScheme, MinhashParams, Preset};
 use twindex_join::Agreement;
@@ -11,8 +11,8 @@ const BYTE: u32 = 8;
 /// The condition under which two documents are candidates: how many features must agree, and in how many bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// The smallest number of features, or bands, that must agree. Broder's rule for the preset `broder-84` is 2 of 6.
-    /// Default: 1. With 8 features of one byte each, the default is 3 below 50,000 documents and 7 from 50,000 on.
+    /// The smallest number of features, or bands, that must agree; 2 of 6 in Broder's rule, the preset `broder-84`.
+    /// Default: 1. With 8 features of one byte each, the default is 3 for fewer than 50,000 documents, otherwise 7.
     pub features: Option<u16>,
     /// The number of bits of each feature that are compared, at most the number stored. Default: all stored bits.
     pub bits: Option<u32>,

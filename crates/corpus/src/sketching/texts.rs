@@ -37,8 +37,8 @@ impl Texts {
     }
 
     /// Reads the texts of the documents of `index` that `wanted` selects. Options that have no effect on `inputs` are
-    /// accepted, because they may be for other inputs of the command ([`Documents::check_options`]). Of documents with the same key, the last is
-    /// used, as in `build`.
+    /// accepted, because they may be for other inputs of the command ([`Documents::check_options`]). If several
+    /// documents have the same key, the last one is used, as in `build`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Removes the keys but not the sets, so that the documents of another index may have the same keys.
+    /// Removes the keys but not the sets. Documents of another index with the same keys can be read afterwards.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }
