@@ -1,4 +1,4 @@
-//! Writes files durably. Some are hashed while they are written, so that they are not read again for their hash.
+//! Writes files durably, and hashes some of them while they are written.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -34,7 +34,7 @@ impl FileDigest {
     }
 }
 
-/// The state of the hash of a file, after some of its bytes.
+/// The intermediate state of the hash of a file.
 #[derive(Default)]
 pub(crate) struct FileHash {
     bytes: u64,
@@ -42,30 +42,27 @@ pub(crate) struct FileHash {
 }
 
 impl FileHash {
-    /// Adds the next bytes of the file.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
     }
 
-    /// Returns the digest of the bytes so far.
     #[must_use]
     pub(crate) fn digest(&self) -> FileDigest {
         FileDigest { bytes: self.bytes, xxh3: self.hasher.digest128() }
     }
 }
 
-/// A file with the hash of the bytes that were written to it.
+/// A file, and the hash of the bytes that were written to it.
 pub(crate) struct Hashed<F> {
     file: F,
     hash: FileHash,
 }
 
-/// A file that is synced at the end.
+/// A hashed file that is synced when it is finished.
 pub(crate) type HashedFile = Hashed<DurableFile>;
 
 impl<F: Write> Hashed<F> {
-    /// Wraps an empty file.
     pub(crate) fn new(file: F) -> Self {
         Self { file, hash: FileHash::default() }
     }
@@ -153,7 +150,7 @@ fn write_any<F: Write, R>(
         write(&mut out)?;
         finish(out.into_inner().map_err(io::IntoInnerError::into_error)?)
     };
-    // The folder is a temporary one that the user does not know, so the error names the file without its folder.
+    // The error omits the folder, which is a temporary one that the user does not know.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
 }

@@ -1,4 +1,4 @@
-//! Detects pages of memory-mapped files that could not be read. No results may be published after such a failure.
+//! Detects pages of memory-mapped files that could not be read. After such a failure, results must not be published.
 
 /// Returns an error if a page of a mapped file could not be read ([`twindex::sys::guard`]). Called before results are
 /// renamed to their final name, and at the end of a job.

@@ -1,4 +1,4 @@
-//! Time, progress, numbers and files: what every job uses.
+//! Utilities for all jobs: time, progress, numbers and files.
 
 pub(crate) mod file;
 pub mod lost;

@@ -39,8 +39,8 @@ pub trait Observer: Sync {
         let _ = part;
     }
 
-    /// Called when a folder is created that the job removes if it fails. An observer that is notified of the end of the
-    /// process, for example by a signal, may remove the folder until the returned value is dropped.
+    /// Called when the job creates a folder that it removes if it fails. If a signal ends the process before the
+    /// returned value is dropped, the observer may remove the folder.
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {
         let _ = folder;
         Box::new(())

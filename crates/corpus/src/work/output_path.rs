@@ -1,5 +1,5 @@
-//! Checks of the path of an output: writing it must replace nothing that the run reads, and nothing inside an index.
-//! Links are resolved, so a second name of the same file or folder is recognised.
+//! Checks the path of an output: writing it must not replace an input of the run or a file inside an index. Links are
+//! resolved, so other names of the same file or folder are recognised.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -9,7 +9,7 @@ use twindex::format::header::MAGIC;
 
 use crate::error::InvalidOptions;
 
-/// The files that mark an index folder, each with its first bytes: an index, and an index of passages.
+/// The files that identify an index and an index of passages, each with its magic number.
 const MARKS: [(&str, &[u8]); 2] = [("CURRENT", &MAGIC), ("PASSAGES", b"TWXPSG")];
 
 /// Returns an error if a file at `out` would replace a file that the run reads, or would lie inside an index. `reads`
@@ -87,8 +87,8 @@ fn check<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Returns the absolute path of a file or folder with all links above it resolved and, if it is a link, also the path
-/// to which it points. The file need not exist.
+/// Returns the absolute path of a file or folder, with all parent links resolved. If the file itself is a link, also
+/// returns its target. The file need not exist.
 fn places(path: &Path) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = fs::canonicalize(path).into_iter().collect();
     if let Some(name) = path.file_name() {
@@ -103,7 +103,6 @@ fn places(path: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the first place of a folder that does not exist yet.
 fn places_of_parent(parent: &Path) -> Option<PathBuf> {
     places(parent).into_iter().next().or_else(|| std::path::absolute(parent).ok())
 }
@@ -134,7 +133,7 @@ pub fn begins_with(path: &Path, head: &[u8]) -> bool {
         && found == head
 }
 
-/// The device and the number of a file, which all of its hard links share.
+/// The device and inode number of a file, which are the same for all of its hard links.
 type Identity = (u64, u64);
 
 #[cfg(unix)]

@@ -1,8 +1,8 @@
 //! Shards: each document is assigned to one of n parts by the hash of its key.
 //!
 //! The part of a document depends only on its key and n, not on its position in the files. So all documents with the
-//! same key are in the same part, and the last of them is used as in a single process, however the input is split into
-//! files. The parts have nearly equal numbers of documents, whatever the keys are.
+//! same key are in the same part, and the last of them wins as in a run without shards. The parts have nearly equal
+//! numbers of documents, whatever the keys are.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Resource usage of a job: wall-clock time and CPU time of each stage, and memory.
+//! Measures the wall-clock time, CPU time and memory of a job.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -52,7 +52,7 @@ impl Stopwatch {
 pub struct Stages(BTreeMap<&'static str, f64>);
 
 impl Stages {
-    /// Records the CPU seconds of a stage.
+    /// Sets the CPU seconds of a stage to those that `watch` measured.
     pub fn add(&mut self, name: &'static str, watch: Stopwatch) {
         tracing::debug!(seconds = watch.seconds(), "end of stage {name}");
         self.insert(name, watch.cpu_seconds());
