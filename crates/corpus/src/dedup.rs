@@ -1,18 +1,16 @@
 //! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
 //!
-//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
-//!    text is equal, byte for byte, to the text of an earlier document joins its group; equal hashes are confirmed by
-//!    comparing the texts.
-//! 2. *decide*: a document is removed if and only if an earlier document that is kept is near it. Each document is
-//!    compared only with kept ones ([`twindex_join::keep`]); distances of fingerprints are looked up in an index of all
-//!    documents.
-//! 3. *write*: writes the results, and an index of the kept documents, `OUT/index`, unless it is not wanted.
+//! 1. *read*: all cores hash, shingle and sketch the documents. A document whose text equals the text of an earlier
+//! document, byte for byte, joins its group; equal hashes are confirmed by comparing the texts.
+//! 2. *decide*: a document is removed if and only if an earlier kept document is near it. Each set is compared only
+//! with kept sets ([`twindex_join::keep`]); near fingerprints are found in an index of all documents.
+//! 3. *write*: writes the results and, if requested, an index of the kept documents, `OUT/index`.
 //!
 //! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With
 //! [`Results::resume`](crate::Results::resume), that folder is inside a `journal`, from which the run can be continued
 //! after it was killed.
 //!
-//! The settings of the job, and what follows from them, are in `settings/job.rs`.
+//! The settings of the job are in `settings/job.rs`.
 //! [`DedupTexts`](crate::DedupTexts) applies the same rule to texts in memory and writes no results.
 
 use std::path::Path;
@@ -81,7 +79,7 @@ impl Dedup {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
         if let Some(table) = &table {
-            // A table that was built without ignoring boilerplate is also valid with a list.
+            // This check accepts a table that was made without a boilerplate list.
             table
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
@@ -104,7 +102,7 @@ impl Dedup {
         drop(half_done);
         lost::check()?;
         out.put_in_place(folder.path(), self.results.force)?;
-        let _ = folder.keep(); // it was renamed, so drop must not remove it
+        let _ = folder.keep(); // the folder was renamed, so drop must not remove it
         made.sync()?;
         Ok(report)
     }
@@ -140,7 +138,7 @@ fn run_resumed(
     Ok(report)
 }
 
-/// Reads the documents, decides which stay, and writes the results to the folder of `place`.
+/// Reads the documents, decides which are kept, and writes the results to the folder of `place`.
 fn work(
     job: &Dedup,
     params: &Params,
@@ -149,7 +147,7 @@ fn work(
     (table, mut spans): WeightsAndSpans<'_>,
     place: &JobFolder<'_>,
 ) -> anyhow::Result<Report> {
-    // The list of boilerplate spans is built before, by two passes over the documents.
+    // If this run has built the list of boilerplate spans, its time is part of the total.
     let whole = spans.as_ref().and_then(|spans| spans.started()).unwrap_or_else(Stopwatch::start);
     let mut stages = Stages::default();
 
@@ -190,7 +188,8 @@ fn sketcher(
             spans.sketcher(&params, table)?
         }
     };
-    // The corpus stores the sets of documents with words; the sketcher only needs the sets of documents without words.
+    // The corpus computes the sets of documents with words, so the sketcher only computes those of documents without
+    // words.
     Ok(sketcher.with_sets_of_wordless_only().with_elements_max(elements_max(job.resources.memory)))
 }
 

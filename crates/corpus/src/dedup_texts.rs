@@ -1,4 +1,5 @@
-//! Deduplicates texts in memory by the same rules as files. Reads no files, and writes only scratch files.
+//! Deduplicates texts in memory by the rules of [`Dedup`](crate::settings::job::Dedup). The only files are scratch
+//! files.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -38,8 +39,8 @@ const TOGETHER: usize = 64 * CHUNK;
 /// The distinct shingle hashes of a text in ascending order, and the number of its tokens.
 type Shingled = (Vec<u64>, u64);
 
-/// A deduplication job on texts in memory. Works as [`Dedup`](crate::settings::job::Dedup) with its defaults, but without keys, files
-/// and an index.
+/// A deduplication job on texts in memory. Decides as [`Dedup`](crate::settings::job::Dedup) with its defaults, but has
+/// no keys, files or index.
 ///
 /// ```
 /// use twindex_corpus::DedupTexts;
@@ -51,11 +52,12 @@ type Shingled = (Vec<u64>, u64);
 /// ```
 #[derive(Clone, Debug)]
 pub struct DedupTexts {
-    /// What is near, and which text stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`];
-    /// without keys, the first text has the smallest key, and [`Keep::KeyHash`] is an error. [`Keep::Max`] and
-    /// [`Keep::Min`] use [`TextAttributes::numbers`], whatever the field; of equal numbers, the text with the smallest
-    /// key is kept. [`Near::Within`] is an error. Texts of a history count for [`Rule::without_boilerplate`], too, which
-    /// cannot be a list.
+    /// The rule that decides which texts are near and which text is kept.
+    ///
+    /// [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`]; without keys, the first text has the
+    /// smallest key, and [`Keep::KeyHash`] is an error. [`Keep::Max`] and [`Keep::Min`] use [`TextAttributes::numbers`]
+    /// and ignore the field name; of equal numbers, the text with the smallest key is kept. [`Near::Within`] is an
+    /// error. [`Rule::without_boilerplate`] also counts texts of a history, and cannot be an existing list.
     pub rule: Rule,
     /// The table of [`Weights::Idf`](crate::settings::rule::Weights::Idf). Its documents must have the same
     /// [`shingling`](Self::shingling).
@@ -64,8 +66,8 @@ pub struct DedupTexts {
     /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
     /// [canonical](crate::input::fields::features::Features::canonical) bytes of [`Features`](crate::input::fields::features::Features).
     pub shingling: Shingling,
-    /// What the job may use, in addition to the texts and the results. The number of threads is that of the current
-    /// rayon thread pool.
+    /// The memory budget for everything except the texts and the results. The job uses the threads of the current rayon
+    /// thread pool.
     pub resources: Resources,
 }
 
@@ -99,8 +101,8 @@ impl Default for DedupTexts {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextAttributes<'b> {
-    /// Number of texts at the start that are a history. A text that equals texts of the history is removed for the
-    /// first of these, even if other texts are near it, too.
+    /// Number of texts at the start that are a history. A text that equals texts of the history is assigned to the
+    /// first of them, even if other texts are near it, too.
     pub history: usize,
     /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text after the history.
     pub numbers: Option<&'b [FieldNumber]>,
@@ -111,7 +113,7 @@ pub struct TextAttributes<'b> {
 }
 
 impl<'b> TextAttributes<'b> {
-    /// Returns an error if a list does not have one entry for each text, or if the options do not use it.
+    /// Returns an error if a list has a wrong number of entries, or if the options do not use it.
     pub(crate) fn check(self, keep: &Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
@@ -146,7 +148,8 @@ impl<'b> TextAttributes<'b> {
         Ok(())
     }
 
-    /// Returns the keys of all texts, empty for texts of the history, and the key order of the texts. `None` without keys.
+    /// Returns the keys of all texts and the order of the keys; `None` without keys. Texts of the history get empty
+    /// keys.
     pub(crate) fn sorted_keys(
         self,
         budget: &MemoryBudget,
@@ -171,13 +174,13 @@ impl<'b> TextAttributes<'b> {
 pub struct TextsResult {
     /// For each text, the index of the text that is kept for it: its own index if it is kept.
     pub kept_of: Vec<u32>,
-    /// For each text, its resemblance to the text that is kept for it or, with [`Near::Containment`], the contained
-    /// share.
+    /// For each text, its resemblance to the text that is kept for it. With [`Near::Containment`], the share of the
+    /// text that the kept text contains.
     pub scores: Vec<f64>,
     /// In sorted order, each removed text with its kept text and their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// With [`Near::Containment`]: the texts of the history that a later, kept text contains, each with that
-    /// text and the contained share.
+    /// With [`Near::Containment`]: each text of the history that a later, kept text contains, that kept text, and the
+    /// contained share.
     pub contained: Vec<(u32, u32, f64)>,
     /// Number of ignored spans; `None` unless [`Rule::without_boilerplate`] is set.
     pub spans_left_out: Option<u64>,
@@ -295,7 +298,7 @@ impl DedupTexts {
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| value(clusters.score(&grouped, group));
         let mut pairs = Vec::new();
-        // Texts that were removed for a text of the history are listed, too.
+        // A history of 0 lists the texts whose kept text is in the history, too. Texts of the history are skipped.
         for_each_removed(&grouped, &clusters, 0, &mut |a, b, score| {
             if a >= history {
                 pairs.push((a, b, value(found.kind.unpack(score))));
@@ -324,8 +327,8 @@ impl DedupTexts {
         })
     }
 
-    /// Returns the texts in their normal form and folded; `None` if that is the texts themselves. A text is not changed
-    /// if nothing would remain of it, or if it is not UTF-8.
+    /// Returns the texts after the requested normalization and folding; `None` if none is requested. A text is
+    /// unchanged if it is not UTF-8, or if nothing would remain of it.
     fn normalised(&self, texts: &[&[u8]]) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
         if !self.shingling.normalises() {
             return Ok(None);
@@ -341,7 +344,7 @@ impl DedupTexts {
         Ok(Some(texts.par_iter().map_init(Units::default, normalised).collect()))
     }
 
-    /// Returns the list of spans that occur in too many texts.
+    /// Builds the boilerplate list: the spans that occur in more texts than [`Rule::without_boilerplate`] allows.
     fn spans(
         &self,
         texts: &[&[u8]],
@@ -366,8 +369,8 @@ impl DedupTexts {
         count::count_texts(texts, &spans, more_than, self.resources.memory, (folder, watched)).map(Some)
     }
 
-    /// Groups equal texts, and shingles one text of each group. Also returns the number of groups with texts of the
-    /// history.
+    /// Groups equal texts, and shingles one text of each group. Returns the groups, and the number of groups with texts
+    /// of the history.
     fn group(
         &self,
         texts: &[&[u8]],
@@ -386,9 +389,9 @@ impl DedupTexts {
             }
             Ok::<_, Error>((set, work.tokens()))
         };
-        // Weighted shingles become several elements each, so fewer texts are held at a time.
+        // If a weighted shingle becomes several elements, sets are larger, so fewer texts are shingled at a time.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // texts in this piece
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // `seen`: the texts of the current chunk
         let mut history_groups = 0;
         for (number, some) in texts.chunks(together).enumerate() {
             let inside = |at: usize| beside.inside(number * together + at);
@@ -413,7 +416,7 @@ impl DedupTexts {
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
-                // A text whose hash equals the hash of a different text is shingled only here. It starts a new group.
+                // A text whose hash equals the hash of a different text was not shingled above. It is shingled here.
                 let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
@@ -431,7 +434,7 @@ impl DedupTexts {
     }
 }
 
-/// Adds to an error the index, from 0, of its text in the history or among the other texts.
+/// Adds the index of the text to an error. Texts of the history and other texts are each counted from 0.
 fn in_record((at, history): (usize, usize), error: Error) -> Error {
     let place = at
         .checked_sub(history)

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Options that contradict each other or have no effect. The message names options as the command line does; for
-/// example, `--verify` is the field `verify`.
+/// The error for options that contradict each other or have no effect. The message names options as on the command
+/// line: `--verify` is the field `verify`.
 #[derive(Clone, Debug)]
 pub struct InvalidOptions(Cow<'static, str>);
 

@@ -45,7 +45,7 @@
 //! project. Items that are public only with this feature may change with any release; they are exempt from semantic
 //! versioning.
 
-// Without the feature, internals that this crate does not use would cause warnings. With it, all lints apply.
+// Without the feature `unstable`, items that only other crates use would cause warnings.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)

@@ -1,4 +1,4 @@
-//! Decides whether a new document of a stream duplicates an earlier one, by rules that need more than an index lookup.
+//! Decides whether a new document of a stream duplicates an earlier one, by rules that [`Writer::admit`] does not have.
 //!
 //! [`Writer::admit`] compares a document by resemblance with all documents of the index. This module adds two rules:
 //! only documents with the same value of a field are compared, or a document is a duplicate if another document of at
@@ -15,13 +15,13 @@ pub struct AdmitOptions {
     /// The share of a document that another document must contain for it to be a duplicate, above 0 and at most 1.
     /// `None` compares by resemblance instead.
     pub containment: Option<f64>,
-    /// Whether to compare only documents with the same value of a field, for example its language ([`Admitted::value`]). The
-    /// index must store the values.
+    /// Whether to compare only documents with the same [`Admitted::value`], for example the same language. The index
+    /// must store the values.
     pub inside: bool,
     /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
     /// replaces the earlier version, even if it is a duplicate.
     pub drop_duplicates: bool,
-    /// Memory budget in bytes for the inverted lists that find containment. Unused without `containment`.
+    /// Memory budget in bytes for the inverted lists of shingle hashes. Unused without `containment`.
     pub memory: usize,
 }
 
@@ -30,8 +30,8 @@ pub struct AdmitOptions {
 pub enum Outcome {
     /// No other document is near the document. It was added.
     New,
-    /// Another document is near the document. It was added, marked as a duplicate if the index has marks; with
-    /// `drop_duplicates` it was not added.
+    /// Another document is near the document. With `drop_duplicates`, it was not added. Otherwise it was added, and
+    /// marked as a duplicate if the index has marks.
     Duplicate,
     /// The index already had a document with this key. The new document replaced it.
     Known,
@@ -77,15 +77,15 @@ pub struct Admitted<'a> {
     pub document: Document<'a>,
     /// The distinct hashes of the document's shingles, in ascending order.
     pub set: &'a [u64],
-    /// The document's value of the field: with [`AdmitOptions::inside`], it is compared only with documents of the same
-    /// value. Ignored otherwise.
+    /// The value of the document, for example its language. With [`AdmitOptions::inside`], the document is compared
+    /// only with documents of the same value. Ignored otherwise.
     pub value: &'a [u8],
 }
 
 /// Compares new documents with an index and adds them, one at a time.
 ///
-/// With containment, inverted lists in memory map each shingle hash to the documents that are not marked as duplicates. They
-/// are read from the index when the admitter is created, so documents that are added later without the admitter are not
+/// With containment, inverted lists in memory map each shingle hash to the documents that have it and are not marked as
+/// duplicates. The lists are built when the admitter is created, so documents that are added without it later are not
 /// found.
 ///
 /// ```
@@ -174,8 +174,8 @@ impl Admitter {
             return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
         }
         let is_marked = near.is_some() && self.marks;
-        // Marked documents are not listed. The elements are added to the lists first: if they do not fit, the document
-        // is not added to the index.
+        // Duplicates are not added to the lists. Other documents are added to the lists before the index, so that a
+        // document that exceeds the memory budget is not added to the index.
         if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
             lists.push(one.key, one.set)?;
         }
@@ -223,10 +223,10 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
     Ok(None)
 }
 
-/// The documents of an index that are not marked as duplicates, in inverted lists by element.
+/// Inverted lists that map each shingle hash to the documents of an index that are not marked as duplicates.
 ///
-/// Each document found in the lists is looked up in the index, and its common elements are counted in the set stored
-/// there. So a document that was replaced or removed since the lists were built is compared in its current state.
+/// Each document found in the lists is looked up in the index, and common hashes are counted with its stored set. So a
+/// document that was replaced or removed since the lists were built is compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,
@@ -235,12 +235,12 @@ struct Lists {
     ends: Vec<u64>,
     kind: KeyKind,
     keys_most: usize,
-    /// The ids of the sets found so far. They are verified while the lookup of further sets goes on.
+    /// A buffer for the ids of the sets that a lookup finds.
     found: Vec<u32>,
 }
 
 impl Lists {
-    /// Lists the documents of the index that are not marked as duplicates, within `memory` bytes.
+    /// Builds the lists of an index. Returns an error if they need more than `memory` bytes.
     fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
         let keys_most = memory / 8;
         let mut all = Self {
@@ -297,9 +297,9 @@ impl Lists {
         }
     }
 
-    /// Returns the document that contains the largest share of the new one, if that share reaches the threshold; of
-    /// equal shares, the document with the smallest key. Otherwise returns the documents that the new one contains, in
-    /// ascending order of their keys. If a value is given, considers only documents with that value.
+    /// Finds the document that contains the largest share of the new one; of equal shares, the document with the
+    /// smallest key. Returns it if the share reaches the threshold. Otherwise returns the documents that the new one
+    /// contains, in ascending order of their keys. If `value` is given, considers only documents with this value.
     fn look(
         &mut self,
         writer: &mut Writer,
@@ -337,7 +337,7 @@ impl Lists {
     }
 }
 
-/// The keys of the documents that a document contains, each with the share of it that is contained.
+/// The documents that a document contains, each with its key and the share of it that is contained.
 type Contained = Vec<(KeyBuf, f64)>;
 
 /// Returns the set of the document with this key. `None` if the document does not exist, is marked, is the new
