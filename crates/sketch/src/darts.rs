@@ -62,7 +62,7 @@ const POISSON: [u64; 20] = [
     0xFFFF_FFFF_FFFF_FFC5,
     0xFFFF_FFFF_FFFF_FFFD,
 ];
-/// The odd constant of splitmix64.
+/// The increment of splitmix64.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn mix(x: u64) -> u64 {
@@ -194,8 +194,8 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// Like [`signature`](Self::signature), for elements whose weights were already checked. Repeating an element with the
-    /// same weight does not change the result.
+    /// Like [`signature`](Self::signature), for elements whose weights were already checked. Repetitions of an element
+    /// with the same weight do not change the result.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,
         elements: impl Fn() -> I,
@@ -208,7 +208,7 @@ impl WeightedMinHasher {
             return;
         }
         let mut min = vec![(u128::MAX, u32::MAX); t];
-        // The rank, in units of 2^-64, below which somewhat more than t ln t darts are expected. The rank itself is below
+        // `step` is a rank in units of 2^-64. Somewhat more than t ln t darts are expected below it. Ranks are below
         // 2^40, because weights have a minimum.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
         let step = ((darts << 80) / total).max(1);
@@ -218,7 +218,7 @@ impl WeightedMinHasher {
             for (element, weight) in elements() {
                 throw(element, weight, (from, to), &mut min);
             }
-            // All darts of ranks below `to` were processed.
+            // All darts of ranks below `to` were thrown, so these minima are final.
             if min.iter().all(|&(rank, _)| rank < to) {
                 break;
             }

@@ -25,7 +25,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
 
 /// Number of merges that are interleaved.
 const LANES: usize = 4;
-/// Number of steps of each merge between two checks of whether `min` can still be reached.
+/// Number of steps of each merge after which the loop checks whether `min` can still be reached.
 const STRIDE: usize = 8;
 
 /// Returns the size of the intersection of two sets, given as in [`jaccard`], if it is at least `min`. Returns `None` as
@@ -62,7 +62,8 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             let (mut i, mut j) = ([0; LANES], [0; LANES]);
             for _ in 0..STRIDE {
                 for lane in 0..LANES {
-                    // No index advances by more than one in a step. The mask lets the compiler omit the bounds check.
+                    // In step n, counted from 0, an index is at most n. So the mask changes nothing, but it lets the
+                    // compiler omit the bounds check.
                     let (x, y) = (x[lane][i[lane] & (STRIDE - 1)], y[lane][j[lane] & (STRIDE - 1)]);
                     both += usize::from(x == y);
                     i[lane] += usize::from(x <= y);
@@ -81,13 +82,13 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             }
         }
     } else {
-        // All remaining elements are merged in the first lane.
+        // Small sets are merged in the first lane only; the other lanes are empty.
         at[1..].copy_from_slice(&end[1..]);
     }
     for lane in 0..LANES {
         let ([mut i, mut j], [i_end, j_end]) = (at[lane], end[lane]);
         while i < i_end && j < j_end {
-            // There is no branch, because the result of the comparison is unpredictable.
+            // Branch-free, because the comparison is unpredictable.
             let (x, y) = (a[i], b[j]);
             both += usize::from(x == y);
             i += usize::from(x <= y);
@@ -114,12 +115,12 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
 }
 
-/// Returns the expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima if `bits` bits of
-/// each are compared. Uses formulas only and needs no sketches.
+/// Returns the expected standard deviation of an estimate from `minima` minima if `bits` bits of each minimum are
+/// compared and the true resemblance, 0 to 1, is `resemblance`.
 ///
-/// For whole minima it is `sqrt(J (1 - J) / t)`. With fewer than 32 bits, different minima have equal bits with the
-/// probability c = 2^-b. With `p = J + (1 - J) c`, the deviation is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits,
-/// it is 1. [`Resemblance::from_matches`] uses the same formula, with the observed fraction of matches instead of p.
+/// For whole minima, the deviation is `sqrt(J (1 - J) / t)`. With b < 32 bits, different minima have equal bits with
+/// the probability c = 2^-b. With `p = J + (1 - J) c`, the deviation is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima
+/// or bits, the deviation is 1. [`Resemblance::from_matches`] uses the same formula with p estimated from the matches.
 ///
 /// ```
 /// use twindex_sketch::standard_error;

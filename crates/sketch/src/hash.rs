@@ -1,10 +1,11 @@
 //! The shingle hash `fast`: hashes tokens to 64 bits by folded multiplications, and combines them by a cyclic polynomial.
 //! [`shingle`](super::shingle) defines the hash and explains the choice.
 
-/// The first 128 bits of the fractional part of pi: constants without a hidden structure.
+/// The first 128 bits of the fractional part of pi (nothing-up-my-sleeve numbers).
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
-/// Makes shingles of different numbers of tokens differ: the first 64 bits of the fractional part of the golden ratio.
+/// The first 64 bits of the fractional part of the golden ratio. Multiplied by the number of tokens and xored into a
+/// shingle hash, so that shingles with different numbers of tokens differ.
 pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. The function is a bijection.
@@ -57,8 +58,8 @@ impl Fast {
         self.step(state, halves(&last), token.len() as u64)
     }
 
-    /// Returns the hash of the token `bytes[start..end]`. At least 16 more bytes, of any value, must follow the token in
-    /// `bytes`.
+    /// Returns the hash of the token `bytes[start..end]`. In `bytes`, at least 16 bytes must follow the token; their
+    /// values do not matter.
     #[inline(always)]
     pub(crate) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
@@ -84,7 +85,7 @@ fn halves(piece: &[u8; 16]) -> (u64, u64) {
     (u64::from_le_bytes(eights[0]), u64::from_le_bytes(eights[1]))
 }
 
-/// Masks that keep the lowest `index` bytes of a 16-byte piece, each as two numbers of eight bytes.
+/// `KEEP[n]` masks all but the first n bytes of a 16-byte piece. Each mask is two words, in the order of [`halves`].
 static KEEP: [[u64; 2]; 17] = {
     let mut keep = [[u64::MAX; 2]; 17];
     let mut bytes = 0;
@@ -102,8 +103,8 @@ const LANES: usize = 16;
 /// Replaces the token hashes at the front of `hashes` with the hashes of shingles of `width` tokens, and returns the number
 /// of shingles. Fewer than `width` tokens make one shingle of all tokens.
 ///
-/// Each shingle is computed from its token hashes and not from the previous shingle, so that no computation waits for the
-/// previous one.
+/// Computes each shingle from its token hashes and not from the previous shingle, so that the CPU can compute several
+/// shingles in parallel.
 #[inline(always)]
 pub(crate) fn join(hashes: &mut [u64], width: usize) -> usize {
     match width {
@@ -131,7 +132,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     let shingles = hashes.len() - width + 1;
     let mut at = 0;
     while at + LANES <= shingles {
-        // Later shingles do not use the token hashes that are overwritten here.
+        // `hashes[at..at + LANES]` can be overwritten below, because later shingles do not use these token hashes.
         let mut joined = [count; LANES];
         for (i, turn) in (0..width).rev().enumerate() {
             let tokens: &[u64; LANES] = hashes[at + i..][..LANES].try_into().expect("as many as taken");
@@ -150,7 +151,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     shingles
 }
 
-/// Returns the hash of the shingle of the tokens with these hashes, computed from the definition.
+/// Returns the hash of one shingle, computed from its token hashes by the definition in [`shingle`](super::shingle).
 #[inline(always)]
 fn shingle(tokens: &[u64]) -> u64 {
     let count = COUNT.wrapping_mul(tokens.len() as u64);

@@ -90,15 +90,15 @@ pub struct IdfTable {
     directory: Vec<u32>,
     /// Number of bits of a hash after its prefix.
     shift: u32,
-    /// The low 48 bits of a hash in the upper bits, and its weight in the lower 16. [`AT_ONCE`] unused slots follow the last
-    /// one.
+    /// One slot for each entry: the low 48 bits of the hash, followed by the 16 bits of the weight. [`AT_ONCE`] unused
+    /// slots follow, so that a look-up can always read [`AT_ONCE`] slots.
     slots: Vec<u64>,
 }
 
 /// Number of slots that a look-up always reads, even if some of them belong to another prefix.
 const AT_ONCE: usize = 4;
-/// Minimum number of bits of a prefix. A slot has the low 48 bits of a hash, so prefix and slot together identify the
-/// hash.
+/// Minimum number of bits of a prefix. A slot has the other 48 bits of the hash, so the prefix and the slot identify
+/// the hash.
 const PREFIX_MIN: u32 = 16;
 
 impl IdfTable {
@@ -263,7 +263,7 @@ impl IdfTable {
     /// Returns the fingerprint of a vector. The weights of the vector are multiplied by the weights of the table.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
-        // Products cannot overflow: the weights of the table are below 2^14.
+        // These products cannot overflow, because the weights of the table are below 2^14.
         if features.iter().all(|(_, value)| value.unsigned_abs() < 1 << 49) {
             return weighted(
                 features.iter().map(|&(hash, value)| (hash, value * i64::from(self.weight(hash)))),

@@ -52,6 +52,6 @@ pub trait LeavesOut: fmt::Debug + Send + Sync {
     /// unchanged. Must be deterministic: the same text gives the same `rest` on any thread.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a text that is longer than the implementation supports.
     fn leave_out(&self, text: &str, rest: &mut String) -> Result<LeftOut>;
 }

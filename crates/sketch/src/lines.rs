@@ -1,5 +1,5 @@
 //! Encodes and decodes parameters as text: lines `name=value` in a fixed order, with one spelling for each value. The
-//! parameters of the engine use the same functions.
+//! crate `twindex` encodes the parameters of an index with the same functions.
 
 use crate::error::{Error, Result};
 pub use crate::fields::{Fields, text_of};

@@ -1,7 +1,7 @@
 //! Decides exactly, from numbers of shingles, whether a document is near another one.
 //!
-//! Batches, streams and single queries all use this module. Nothing is rounded: a fraction is compared with the decimal
-//! number that was written, as described at [`Resemblance::at_least`].
+//! Batches, streams and single queries all use this module. Comparisons with a decimal threshold are exact, as
+//! described at [`Resemblance::at_least`].
 
 use super::estimate::{Resemblance, intersection_from};
 
@@ -50,7 +50,7 @@ impl Nearness {
     }
 
     /// Returns the least number of shingles that a document of `size` shingles must share with a document of `other`
-    /// shingles to be near it. `None` if it is near no document of that size.
+    /// shingles to be near it. Returns `None` if the sizes alone rule out nearness.
     #[must_use]
     #[inline]
     pub fn least_shared(self, size: usize, other: usize) -> Option<usize> {
@@ -62,16 +62,16 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// Returns the number of shingles that a document of `size` shingles must look up to find the documents that it is
-    /// near. If the shingles of all documents are in the same order, these are its first shingles: each document that it
-    /// is near contains at least one of them.
+    /// Returns the length of the prefix that a document of `size` shingles must look up (prefix filtering). Every
+    /// document that it is near contains at least one shingle of the prefix. The shingles of all documents must be in
+    /// the same order.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// Returns the number of shingles that a document of `size` shingles must index, the first ones in the same order, so
-    /// that the [look-ups](Self::prefix) of every document that is near it find it.
+    /// Returns the length of the prefix that a document of `size` shingles must index. Every document that is near it
+    /// [looks up](Self::prefix) at least one of the indexed shingles.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {
@@ -104,7 +104,7 @@ pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     let reaches = |both: usize| {
         Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
     };
-    // A formula gives a start value near the result, and the exact comparison corrects it.
+    // The result of this formula is rounded. The loops below correct it with exact comparisons.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
     while min > 0 && reaches(min - 1) {
@@ -123,11 +123,12 @@ pub fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
     sum.checked_sub(2 * least_intersection(sum, threshold))
 }
 
-/// Returns the least size of a set that can resemble a set of `size` elements. Returns more than `size` if there is none.
+/// Returns the least size of a set whose resemblance to a larger set, of `size` elements, can reach `threshold`.
+/// Returns more than `size` if no size is sufficient.
 #[must_use]
 pub fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
-    // As in `least_intersection`, the exact comparison corrects the start value.
+    // As in `least_intersection`, the loops correct a rounded start value.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold * size as f64) as usize).min(size);
     while min > 0 && resembles(min - 1) {

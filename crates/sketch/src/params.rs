@@ -22,7 +22,7 @@ pub const BANDS_MAX: u16 = 1024;
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
 /// Number of bits in a band key: the maximum and the default number of bits kept of each feature.
 pub const KEY_BITS: u32 = 32;
-/// Maximum, and default, number of bits that an index keeps of each feature.
+/// Maximum and default number of bits that an index keeps of each feature.
 pub const FEATURE_BITS_MAX: u8 = KEY_BITS as u8;
 /// Number of bits in a hash of a bottom-t or 0-mod-m sketch.
 pub const HASH_BITS: u32 = 48;
@@ -74,9 +74,9 @@ pub enum MinhashWeights {
     /// All distinct shingles have the same weight.
     #[default]
     Distinct,
-    /// The weight of a shingle is its number of occurrences. For features supplied by the caller, the caller specifies
-    /// the weight; such weights require [`Family::Darts`] or a [unit](MinhashParams::unit). Without a unit, a weight must
-    /// be at least 1/16 and less than 2^24.
+    /// The weight of a shingle is its number of occurrences. A caller that supplies features also supplies their
+    /// weights; this requires [`Family::Darts`] or a [unit](MinhashParams::unit). Without a unit, a weight must be at
+    /// least 1/16 and less than 2^24.
     Frequencies,
     /// The weight of [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
     /// digest ([`IdfTable`](crate::IdfTable)). Requires [`Family::Darts`] or a [unit](MinhashParams::unit).
@@ -196,9 +196,9 @@ pub struct SketchParams {
     pub simhash: Option<SimhashWeights>,
     /// The minima and bands. With `None`, none are computed.
     pub minhash: Option<MinhashParams>,
-    /// Number of least hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, there is no such sketch.
+    /// The number t of hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, no bottom-t sketch is computed.
     pub bottom: u16,
-    /// The number m of the 0-mod-m sketch, which keeps the hashes divisible by m. With 0, there is no such sketch.
+    /// The number m of the 0-mod-m sketch: hashes divisible by m are kept. With 0, no 0-mod-m sketch is computed.
     pub modulus: u32,
     /// Whether the set of all distinct shingle hashes of a document is kept, for exact comparisons.
     pub sets: bool,
@@ -240,7 +240,7 @@ impl SketchParams {
         Ok(())
     }
 
-    /// Returns an error for sketches that do not support the weights of the minima, and for the use of two IDF tables.
+    /// Returns an error if sets or samples are combined with fractional weights, or if two IDF tables are used.
     fn check_weights(&self) -> Result<()> {
         if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
             return Ok(());
@@ -341,7 +341,7 @@ pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     }
 }
 
-/// Returns the fields of a `MinHash`.
+/// Returns the fields of the `MinHash` parameters; the field `minhash=none` without parameters.
 #[must_use]
 pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     let Some(minhash) = minhash else { return vec![("minhash", "none".to_string())] };

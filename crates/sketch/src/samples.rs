@@ -6,8 +6,8 @@
 //! - **bottom-t** (`MIN_t` in the paper): the t least hashes of a document. Its size is fixed. The t least hashes of the
 //!   union of two documents can be computed from both sketches, and are a sample of the union without replacement.
 //! - **0 mod m** (`MOD_m` in the paper): all hashes divisible by m. Its size is proportional to the length of the document.
-//!   This is a disadvantage, but it makes it possible to estimate the containment of a short document in a long one. A
-//!   bottom-t sketch cannot do that: among the t least hashes of the union, hardly any belong to the short document.
+//!   So it can estimate the containment of a short document in a long one. A bottom-t sketch cannot, because hardly any
+//!   of the t least hashes of the union belong to the short document.
 //!
 //! **Hashes.** The sampled hash of a shingle hash x is
 //!
@@ -92,7 +92,7 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
 
 /// Collects in `scratch`, ascending, the `t` least distinct sampled hashes below a threshold.
 fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>) {
-    /// Number of candidates, in addition to 3 t, that are collected before all but the t least are removed.
+    /// `scratch` collects 3 t + `ROOM` hashes at most. When it is full, all but the t least are removed.
     const ROOM: usize = 1024;
     let capacity = (3 * t + ROOM).min(shingles.len());
     scratch.resize(capacity, 0);
@@ -100,7 +100,7 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     loop {
         let (now, later) = rest.split_at(rest.len().min(capacity - kept));
         for &shingle in now {
-            // There is no branch, because the result of the comparison is unpredictable.
+            // Branch-free, because the comparison is unpredictable.
             let hash = hash(shingle);
             scratch[kept] = hash;
             kept += usize::from(hash < threshold);
@@ -142,8 +142,8 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     let Some(divisor) = Divisor::new(modulus) else { return };
     out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
     if out.len() > 2 * MODULAR_MAX {
-        // Hashes far above the largest one that can be kept are not sorted, unless there are too many repetitions in the
-        // lower part.
+        // Removes the upper part before sorting if the lower part has enough distinct hashes. This saves the time to
+        // sort hashes that would be truncated anyway.
         let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
         lower.sort_unstable();
         let distinct = lower.chunk_by(|a, b| a == b).count();
@@ -316,7 +316,7 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     while counts.in_union < max
         && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
     {
-        // There is no branch, because the result of the comparison is unpredictable.
+        // Branch-free, because the comparison is unpredictable.
         i += usize::from(x <= y);
         j += usize::from(y <= x);
         counts.in_both += usize::from(x == y);

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), whose collision probabilities have
-//! proven bounds, and with `mix` as below. The rest of this page defines `fast`, the default, which departs from the paper.
+//! proven bounds, and with `mix` as below. The following sections define `fast`, the default, which departs from the
+//! paper.
 //! Each token is hashed once, in a few instructions, and the hash of a shingle is computed from the hashes of its tokens. So
 //! its cost does not depend on the length of the words. All arithmetic is on 64-bit words and wraps around.
 //!
@@ -81,7 +82,6 @@ pub struct Shingler {
     hash: Hash,
 }
 
-/// A shingle hash with its seed.
 #[derive(Clone, Debug)]
 enum Hash {
     Fast(Fast),
@@ -170,7 +170,7 @@ impl Shingler {
         }
     }
 
-    /// Replaces the token hashes from `start` on with the hashes of shingles.
+    /// Replaces the token hashes from `start` on with the hashes of shingles of `width` tokens.
     fn join(&self, hashes: &mut Vec<u64>, start: usize, width: usize) {
         let shingles = self.level.run(
             #[inline(always)]

@@ -138,7 +138,7 @@ impl Tokens {
 }
 
 impl Tokens {
-    /// Returns true if these tokens contain words, so that stop words can be removed and words reduced to stems.
+    /// Returns true if these tokens contain words. Stop words and stemming require words.
     #[must_use]
     pub fn have_words(self) -> bool {
         match self {
@@ -147,7 +147,7 @@ impl Tokens {
         }
     }
 
-    /// Describes the characters that these tokens ignore, as part of a sentence; `None` if tokens are not computed from
+    /// Returns a phrase that names the characters that these tokens ignore; `None` if tokens are not computed from
     /// text.
     #[must_use]
     pub fn dropped(self) -> Option<&'static str> {
@@ -169,7 +169,7 @@ impl Tokens {
 pub enum NormalForm {
     /// No conversion.
     None,
-    /// NFKC, with the tables of this version of Unicode: composed and compatibility characters become equal to their NFKC.
+    /// NFKC, with the tables of this version of Unicode: texts that are equivalent by compatibility become equal.
     Nfkc(UnicodeVersion),
 }
 
@@ -411,8 +411,8 @@ impl Widths {
         (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
     }
 
-    /// Returns the widths of the shingles of a document of `units` units: all widths up to `units`, or `units` itself if all
-    /// widths are greater. Empty if `units` is 0.
+    /// Returns the widths of the shingles of a document of `units` tokens: all widths up to `units`, or `units` itself
+    /// if all widths are greater. Returns nothing if `units` is 0.
     pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
         let all = (units > 0 && units < self.narrowest()).then_some(units);
         self.iter().filter(move |&width| width <= units).chain(all)

@@ -65,7 +65,7 @@ pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
 /// 64 counters.
 const LANES: usize = 8;
 
-/// Minimum number of hashes for which lanes save more time than the final addition of their counters takes.
+/// Minimum number of hashes for which lanes are used. With fewer, adding up the counters of the lanes takes longer.
 const LANES_FROM: usize = 2 * 8 * LANES;
 
 /// Maximum number of hashes that the planes of a lane can count.
@@ -168,7 +168,7 @@ impl Counters<1, 64> {
     }
 }
 
-/// Adds two binary digits to a third one in each column, and returns the carries.
+/// A full adder for each bit of each lane: replaces `sum` with `sum ^ a ^ b`, and returns the carries.
 #[inline(always)]
 fn full_add<const N: usize>(sum: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
     let mut carry = [0; N];

@@ -27,13 +27,13 @@ use super::tables::{TOKEN, count, u8s, u32s};
 /// The version of Unicode whose character classes and lower case are used. It never changes.
 pub const UNICODE_VERSION: &str = "14.0.0";
 
-/// Each combination of a kind and a shift that occurs. The low two bits are the kind (0 not part of a token, 1 part of a word,
-/// 2 a token by itself, 3 a mark), and the upper bits are the signed number to add to a character to get its lower
-/// case.
+/// The distinct combinations of a kind and a shift. The low two bits are the kind (0 not part of a token, 1 part of a
+/// word, 2 a token by itself, 3 a mark). The upper bits are the shift, the signed difference between the lower case of
+/// a character and the character.
 static TRAITS: [u32; count(TOKEN, 0)] = u32s(TOKEN, 0);
-/// The number of the block of each character, indexed by its upper bits. Later characters use the last block.
+/// Two-stage table: maps the upper bits of a character to its block. Characters past the end use the last block.
 static BLOCK_OF: [u8; count(TOKEN, 1)] = u8s(TOKEN, 1);
-/// The index in `TRAITS` of each character, block after block.
+/// The second stage: the index in `TRAITS` of each character, block after block.
 static BLOCKS: [u8; count(TOKEN, 2)] = u8s(TOKEN, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const BLOCK_BITS: u32 = 7;
@@ -93,8 +93,8 @@ pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
     }
 }
 
-/// Continues [`placed_tokens`] from `start`, where no token is open, to the next ASCII separator, by decoding characters.
-/// Returns the offset at which to continue.
+/// Tokenises text with non-ASCII characters for [`placed_tokens`]: decodes characters from `start`, which is not inside
+/// a token, up to the next ASCII separator. Returns the offset after the separator.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,
@@ -157,7 +157,7 @@ pub(super) enum Kind {
 pub(super) const GROWS: char = '\u{130}';
 pub(super) const GROWN: &str = "i\u{307}";
 
-/// Returns the kind of a character and its lower case. The lower case of [`GROWS`] is not converted.
+/// Returns the kind of a character and its lower case, or the character itself for [`GROWS`].
 #[inline]
 pub(super) fn classify(c: char) -> (Kind, char) {
     let code = c as usize;
@@ -174,7 +174,7 @@ pub(super) fn classify(c: char) -> (Kind, char) {
     (kind, lower.unwrap_or(c)) // the shifts in the tables always give valid characters
 }
 
-/// Flags of bytes. The flags of the bytes of a run are combined by bitwise or.
+/// The classes of bytes in [`ASCII`]: separators, word characters, capital letters, and bytes of non-ASCII characters.
 const SEPARATOR: u8 = 0;
 const WORD: u8 = 1;
 const UPPER: u8 = 2;

@@ -8,10 +8,10 @@
 //! bit i = 1   if  sum of weight * (2 * (bit i of hash) - 1)  >  0,   else 0: a tie gives 0
 //! ```
 //!
-//! A negative weight is the same as a vote of its magnitude for the complement of the hash. So all weights can be replaced
-//! by their magnitudes. For each bit, the weights of the hashes in which it is set are added, and the sum is compared with
-//! half of the total. Sums are exact: items are processed [`ITEMS_MAX`] at a time, the [kernel](twindex_kernel::weighted)
-//! adds their weights in 32 or 64 bits, and these sums are added in 128 bits.
+//! A negative weight is the same as a vote of its magnitude for the complement of the hash. So all weights can be
+//! replaced by their magnitudes. For each bit, the weights of the hashes in which the bit is 1 are added, and the sum
+//! is compared with half of the total. Sums are exact: items are processed [`ITEMS_MAX`] at a time, the
+//! [kernel](twindex_kernel::weighted) adds their weights in 32 or 64 bits, and these sums are added in 128 bits.
 
 use super::simhash::Fingerprint;
 use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
@@ -63,7 +63,7 @@ pub fn weighted(items: impl IntoIterator<Item = (u64, i64)>) -> Fingerprint {
     }
 }
 
-/// For each bit, the sum of the weights of the hashes in which it is set, and the sum of all weights.
+/// The sum of all weights and, for each bit, the sum of the weights of the hashes in which the bit is 1.
 #[derive(Clone, Debug)]
 pub(super) struct Votes {
     ones: [u128; 64],

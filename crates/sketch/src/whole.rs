@@ -28,7 +28,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::occurrences::element;
 
-/// Maximum number of elements that the weights of one document may give.
+/// Maximum number of elements of one document: the sum of its rounded weights in units.
 pub const ELEMENTS_MAX: u64 = 1 << 24;
 
 /// A unit of weights: a multiple of 2^-16 from 1/256 to 2.

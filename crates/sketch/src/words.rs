@@ -14,7 +14,8 @@ use super::token::{GROWN, GROWS, Kind, classify};
 /// Number of bytes of lower-cased text that are collected before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// Number of bytes that may be written past the used bytes: a chunk that is used only in part, and a character.
+/// Number of bytes of `lower` after the limit of a block. A chunk of 64 bytes may be written across the limit, and a
+/// token is loaded in 16 bytes.
 const SLACK: usize = 64 + 64;
 
 /// Scratch memory: the lower-cased text of the block, preceded by the part of a token that began before the block, and the
@@ -26,8 +27,8 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least this number of bytes are split character by character. Their token offsets might not fit in 32 bits,
-/// because lower-casing can lengthen a text by half.
+/// Texts of at least this number of bytes are split by [`tokens`](super::token::tokens) instead. Their token offsets
+/// might not fit in 32 bits, because lower-casing can lengthen a text by half.
 const TEXT_MAX: usize = 1 << 31;
 
 /// Maximum capacity of [`Words::lower`] in bytes that is kept between texts. Only texts with longer tokens need more.
@@ -117,7 +118,7 @@ enum LastCharacter {
 struct CutState {
     /// Number of used bytes of `lower`.
     filled: usize,
-    /// The number of used bytes at which tokens are hashed. [`SLACK`] more bytes of `lower` follow it.
+    /// When `filled` reaches this number, the tokens are hashed. `lower` has [`SLACK`] more bytes.
     limit: usize,
     /// Number of bytes of `lower` whose token starts and ends are already in [`Words`]. Bit i of `word` and `begins`
     /// describes byte `placed + i` of `lower`.
@@ -229,7 +230,7 @@ impl CutState {
         );
     }
 
-    /// Frees space in `lower`: removes the tokens that were hashed, and all bytes before the incomplete token.
+    /// Frees space in `lower`: removes the tokens that were hashed, and moves an incomplete token to the front.
     #[inline(never)]
     fn drop_front(&mut self, words: &mut Words) {
         let is_open = self.starts > self.ends;
@@ -242,8 +243,8 @@ impl CutState {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // The limit is a whole block after the incomplete token. So the next block never has more token positions than one
-        // block can have, however long the incomplete token is.
+        // The next block begins after the incomplete token, however long that token is. So `starts` and `ends`, which
+        // have the size for one block, never overflow.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);

@@ -30,7 +30,6 @@ use crate::hash::mix;
 /// The seed of the coefficients: the fifth 64-bit word of the fractional part of pi.
 const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 
-/// The modulus, 2^61 - 1.
 const PRIME: u64 = (1 << 61) - 1;
 
 /// Number of bits in the low half of x.

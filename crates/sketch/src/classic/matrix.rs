@@ -14,10 +14,10 @@
 //!
 //! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
-//! **Which bits are kept.** All 32. The least of n values has about log2(n) leading zeros; its low b bits are nearly random
-//! for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a probability of about n / 2^32. A
-//! random matrix transforms any two elements independently. Three elements are not independent if one is the sum of the
-//! others.
+//! **Which bits are kept.** A signature has all 32 bits of each minimum. The least of n values has about log2(n)
+//! leading zeros; its low b bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie
+//! for the minimum with a probability of about n / 2^32. A random matrix transforms any two elements independently.
+//! Three elements are not independent if one is the sum of the others.
 //!
 //! **Evaluation.** For each group of 4 bits of x, a table has the 16 sums of the columns of these bits. A shingle takes 16
 //! look-ups and additions for each minimum. 32 components share a block of tables of 32 KiB, which fits in the first-level
@@ -39,16 +39,16 @@ const LANES: usize = 32;
 /// Number of bits of a hash that index one table.
 const BITS: usize = 4;
 
-/// Number of tables that a hash is looked up in.
+/// Number of tables in a block: one for each group of [`BITS`] bits of a hash.
 const PLACES: usize = 64 / BITS;
 
-/// One value for each component of a block. Aligned so that no load crosses a cache line; crossing loads would reduce the
-/// speed by a third.
+/// One value for each component of a block. Aligned so that no load crosses a cache line, which would reduce the speed
+/// by a third.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Row([u32; LANES]);
 
-/// Indexed by a group of [`BITS`] hash bits: the XOR of the matrix columns whose bits are set.
+/// For each value of a group of [`BITS`] hash bits, the xor of the matrix columns whose bits are 1.
 type Table = [Row; 1 << BITS];
 
 /// The tables of a block of components, beginning with the table for the lowest [`BITS`] bits. The entries of the first

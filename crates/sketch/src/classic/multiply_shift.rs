@@ -13,14 +13,14 @@
 //! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::shingle); sums of 64 bits
 //! wrap.
 //!
-//! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result grows
-//! with x, so every component has its minimum at the same element. Then t minima carry no more information than one, and
-//! the variance is t times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around
-//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
+//! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result
+//! grows with x, so every component has its minimum at the same element. Then t minima carry no more information than
+//! one, and the variance is t times the variance of independent minima. Here the product is taken modulo 2^64, so it
+//! does not grow with x (`tests/it/sketch_accuracy.rs` tests both).
 //!
-//! **Which bits are kept.** All 32 bits that are compared. The least of n values has about log2(n) leading zeros; its low b
-//! bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a
-//! probability of about n / 2^32.
+//! **Which bits are kept.** A signature has all 32 bits of each minimum. The least of n values has about log2(n)
+//! leading zeros; its low b bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie
+//! for the minimum with a probability of about n / 2^32.
 //!
 //! Time: 3 multiplications of 32 bits for each shingle and minimum. Memory: 16 bytes per minimum.
 

@@ -24,8 +24,8 @@
 //! a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64 irreducible
 //! polynomials of degree 64 divide it. There are (2^64 - 2^32)/64 such polynomials. If P is chosen uniformly, the two
 //! fingerprints collide with a probability of at most n / (2^64 - 2^32). Any two of N strings collide with a probability of
-//! at most about N^2 n / 2^65, which is 10^-5 for a million shingles of 50 bytes. This is a theorem; no such theorem is
-//! known for hash functions like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not
+//! at most about N^2 n / 2^65, which is 10^-5 for a million shingles of 50 bytes. No bound of this kind is proven for
+//! hash functions like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not
 //! uniformly distributed: mix them before they are used as random bits.
 //!
 //! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle), and let
@@ -134,7 +134,7 @@ struct Tables {
 }
 
 impl Rabin {
-    /// The fingerprint of the byte 1. A string that extends it is hashed with its leading zeros.
+    /// The fingerprint of the byte 1. If a string [extends](Self::extend) it, leading zeros change the fingerprint.
     pub const ONE: u64 = 1;
 
     /// Creates the fingerprint function of a seed, with the polynomial that the [module](self) defines. Takes about 0.1 ms.
@@ -209,10 +209,8 @@ impl Rabin {
         self.extend_by_tables(fingerprint, string)
     }
 
-    /// The reference implementation of [`extend`](Self::extend), without special instructions; processes eight bytes at a
-    /// time.
-    ///
-    /// Public for comparisons. The result is the same.
+    /// The reference implementation of [`extend`](Self::extend), without special instructions; processes eight bytes at
+    /// a time. It is public for comparisons and returns the same result.
     #[must_use]
     #[inline]
     pub fn extend_by_tables(&self, mut fingerprint: u64, string: &[u8]) -> u64 {

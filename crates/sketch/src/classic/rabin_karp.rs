@@ -141,7 +141,7 @@ impl RabinKarp {
     /// Returns a roller for windows of `length` symbols.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
-        // The oldest symbol has the factor d^(length - 1) in the hash, and this step multiplies it by d once more.
+        // The oldest symbol has the factor d^(length - 1) in the hash, and rolling multiplies the hash by d once more.
         let gone = self.power(length as u64);
         Roller { hash: *self, leaving: if gone == 0 { 0 } else { self.modulus - gone } }
     }
@@ -162,8 +162,8 @@ impl RabinKarp {
         self.residue(self.product(hash, self.base) + u128::from(symbol))
     }
 
-    /// Returns the product of two remainders. It is at most (2^64 - 1)^2, so two 64-bit numbers can be added without
-    /// overflow.
+    /// Returns the product of two 64-bit numbers. It is at most (2^64 - 1)^2, so two more 64-bit numbers can be added
+    /// without overflow.
     #[expect(clippy::unused_self, reason = "read beside `times` and `residue`")]
     #[inline(always)]
     pub(super) fn product(&self, a: u64, b: u64) -> u128 {

@@ -130,8 +130,8 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     let (mut whole, mut at) = (0, 0);
     for unit in units.ranges() {
         let Range { start, end } = unit;
-        // Starts from the hash at the end of the previous unit, not at the start of this one. So a word and the space before
-        // it take one step if they have at most eight bytes in total.
+        // Starts from the hash at the end of the previous unit, not at the start of this one. So a word and the space
+        // before it take one step if they have at most eight bytes in total.
         let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
         whole = extend(whole, &bytes[at..end]);
         at = end;

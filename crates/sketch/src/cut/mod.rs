@@ -276,12 +276,13 @@ impl Cutter {
                 });
                 sentence_of.finish();
             }),
-            // Features are not text. Without the feature `languages`, no cutter exists for the other kinds of tokens.
+            // `Features` are not computed from text. `new` refuses the other kinds if they need the feature
+            // `languages`.
             _ => {}
         }
     }
 
-    /// Returns `token`, or `None` if it is a stop word. For kinds of tokens that are not stemmed.
+    /// Returns `token`, or `None` if it is a stop word. For symbols, which are not stemmed.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);
@@ -327,7 +328,7 @@ fn text_of(token: &[u8]) -> &str {
 }
 
 /// Returns the text without soft hyphens and zero-width characters: `text` itself if it has none, otherwise the copy in
-/// `visible`. If `pieces` is given, fills it with the positions of the pieces in both texts.
+/// `visible`. If `pieces` is given, records in it which parts of `text` the parts of the copy came from.
 fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
     if let Some(pieces) = &mut pieces {
@@ -350,8 +351,8 @@ fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Opt
     visible
 }
 
-/// Returns true if a character has the property `White_Space`. The list is written out here because the standard library's
-/// may change.
+/// Returns true if a character has the property `White_Space`. Does not use [`char::is_whitespace`], because the
+/// Unicode version of the standard library may change.
 fn is_white_space(c: char) -> bool {
     matches!(
         c,
@@ -384,8 +385,8 @@ fn raw(text: &str, units: &mut Units) {
     }
 }
 
-/// Calls `each`, in order, for every word of [`tokens`] and for every other character that is not white space, with the
-/// marks after it. Passes the byte range in the text, whether it is a word, and the lower-cased characters.
+/// Calls `each` for every word of [`tokens`] and every symbol (any other character except white space, with its marks),
+/// in order. Passes the byte range, whether the token is a word, and its lower-cased bytes.
 fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, bool, &[u8])) {
     let bytes = text.as_bytes();
     // `open` is the kind of the current token (`Other` for a symbol); its characters are in `scratch`.
@@ -425,7 +426,7 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
 
 /// Appends the code points of all words. If `spaces`, also appends one space wherever other characters separate two words.
 fn characters(text: &str, spaces: bool, units: &mut Units) {
-    // A mark continues the word before it, but at the start of the text there is no word.
+    // Initially true, so that marks at the start of the text, which continue no word, are skipped.
     let mut between = true;
     for c in text.chars() {
         let (kind, lower) = classify(c);

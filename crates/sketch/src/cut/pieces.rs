@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The pieces of a rewritten text, in order.
+/// Maps the parts of a rewritten text, called pieces, to the original text.
 ///
 /// A piece is either the same in both texts or was rewritten as a whole. Any part of a rewritten piece maps to the whole
 /// original piece. Takes 24 bytes of memory for each piece; a text that was not rewritten has no pieces.
@@ -28,8 +28,8 @@ impl Pieces {
         self.0.push(Piece { new, old, is_same });
     }
 
-    /// Returns the range of the original text that a non-empty range of the rewritten text came from. Takes time logarithmic
-    /// in the number of pieces.
+    /// Returns the range of the original text from which a non-empty range of the rewritten text was made. Takes time
+    /// logarithmic in the number of pieces.
     pub(super) fn old(&self, new: Range<usize>, old_len: usize) -> Range<usize> {
         let of = |at: usize| self.0.partition_point(|piece| piece.new <= at).checked_sub(1);
         let (Some(first), Some(last)) = (of(new.start), of(new.end - 1)) else { return new };

@@ -46,12 +46,11 @@ impl Cutter {
 
     /// Calls `each` for each unit of [`cut`](Self::cut), in order, with the byte range of `text` that the unit came from.
     ///
-    /// Ranges begin and end at character boundaries and are ascending. They do not overlap, with one exception: the
-    /// normal form may make several units from one character (`½`), or from a separate part of a Hangul syllable together
-    /// with the text before it. In both cases, the range of each of these units is the range of all of them. A removed
-    /// mark belongs to the range of the character before it. Takes linear time, plus, for each unit, time logarithmic in
-    /// the number of characters that the normal form changes. There are no units for kinds of tokens that
-    /// [`check_placed`](Self::check_placed) refuses.
+    /// Ranges begin and end at character boundaries and are ascending. They do not overlap, with one exception: if the
+    /// normal form makes several units from one character (`½`), or from a conjoining Hangul jamo and the text before
+    /// it, these units have the same range. A removed mark belongs to the range of the character before it. Takes
+    /// linear time, plus, for each unit, time logarithmic in the number of characters that the normal form changes.
+    /// There are no units for kinds of tokens that [`check_placed`](Self::check_placed) refuses.
     ///
     /// ```
     /// use twindex_sketch::cut::PlacedUnits;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::token::{GROWN, GROWS, Kind, classify};
 use super::{Pieces, breaks};
 
-/// Maximum number of characters of a gap between two words that are used to find the end of a sentence.
+/// Maximum number of characters of a gap between two words that are read to find the end of a sentence.
 pub const GAP_MAX: usize = 32;
 
 /// Calls `each` for every segment of the text that contains a word character, with its byte range in the text and its
@@ -76,8 +76,8 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Shortens each gap of a line to its first [`GAP_MAX`] characters. Returns `line` itself if no gap is longer, otherwise the
-/// copy in `short`. If `pieces` is given, fills it with the positions of the pieces in both texts.
+/// Shortens each gap (a run of characters outside words) to [`GAP_MAX`] characters. Returns `line` if no gap is longer,
+/// otherwise the copy in `short`. If `pieces` is given, records which parts of `line` the parts of the copy came from.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
     // The number of characters since the last word. A mark after a word belongs to the word.

@@ -23,7 +23,6 @@ mod with_languages {
     use crate::params::Stemming;
     use crate::tables::STEMS;
 
-    /// The Snowball stemmer of a language.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Stemmer(Algorithm);
 
@@ -79,7 +78,7 @@ mod with_languages {
         (stemming, words, u64::from_str_radix(digest, 16).expect("a digest is a number in hex"))
     }
 
-    /// Returns an error if the digest of the stems of the words in a probe is wrong.
+    /// Returns an error if the stems of the test words do not have the expected digest.
     pub(in crate::cut) fn probe<'a>(
         (stemming, words, digest): (Stemming, &'a str, u64),
         stem: impl Fn(&'a str) -> Cow<'a, str>,
@@ -99,7 +98,6 @@ mod with_languages {
         )))
     }
 
-    /// Number of slots of the cache.
     const SLOTS: usize = 1 << 12;
 
     /// A cache of the stems of recent words. A stemmer takes a microsecond and allocates memory, and most words of a text
@@ -145,7 +143,7 @@ mod without {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// The stemmer of a build without stemmers: a type without values.
+    /// An uninhabited type, because this build has no stemmers.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Stemmer {}
 

@@ -9,7 +9,6 @@ use super::stems::Stems;
 /// The scratch memory that a [`Cutter`](super::Cutter) uses. It is part of [`Units`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct CutScratch {
-    /// A word in lower case.
     pub(super) lower: Vec<u8>,
     /// The text in its normal form, if the normal form differs from the text.
     #[cfg(feature = "languages")]
@@ -35,7 +34,7 @@ pub struct Units {
     bytes: Vec<u8>,
     /// The end of each unit in `bytes`.
     ends: Vec<usize>,
-    /// The byte between two units; `None` if there is none.
+    /// The byte between two units; `None` if units are not separated.
     separator: Option<u8>,
     pub(super) work: CutScratch,
 }
@@ -128,7 +127,7 @@ impl Units {
     }
 }
 
-/// A unit under construction, to which words are appended.
+/// Appends the words of one sentence as one unit.
 #[cfg(feature = "languages")]
 pub(super) struct Sentence<'a> {
     units: &'a mut Units,

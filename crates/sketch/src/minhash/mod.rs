@@ -5,7 +5,7 @@
 //! independent permutations*, 1998: under a random order, the least elements of two sets are the same with a probability
 //! equal to the resemblance of the sets. Each of the t minima uses its own order.
 //!
-//! A [`Family`] selects the orders. Each family is defined to the last bit and computes 1 to 4,096 minima.
+//! A [`Family`] selects the orders. Its definition fixes every bit of the minima. A signature has 1 to 4,096 minima.
 //! `tests/it/sketch_accuracy.rs` compares the families with theory, for sets of 5 to 1,000 shingles: they have no bias, and
 //! their variance is at most that of independent minima, J (1 - J) / t.
 //!
@@ -18,9 +18,9 @@
 //! | [`Darts`](Family::Darts) | 1 | 1 to 2 steps, and t ln t a document; [`darts`](crate::darts) |
 //!
 //! The first family is the default, because it is the fastest; it is in `one_permutation.rs`. Use another family if the
-//! results must be covered by the analysis in the literature, or if features must match with exactly the probability J^s.
-//! With one permutation, a group of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). Three of the
-//! other families are in `classic/`.
+//! results must be covered by the analysis in the literature, or if features must match with exactly the probability
+//! J^s. With one permutation, features match slightly less often: for s = 14 and J = 0.8, with 0.9 to 0.98 times that
+//! probability. Three of the other families are in `classic/`.
 
 mod one_permutation;
 mod signature;

@@ -32,7 +32,7 @@
 
 use crate::hash::mix;
 
-/// The least value of a bin that was filled. Values of occupied bins are less.
+/// The top bit, which is 1 in the values of filled bins and 0 in the values of occupied bins.
 const FILLED: u32 = 1 << 31;
 
 /// Marks an empty bin. No occupied bin has this value.
@@ -44,7 +44,7 @@ const KEYS: u64 = 0xa409_3822_299f_31d0;
 /// Multipliers of [`fill`], from the 32-bit finalizer of Appleby's `MurmurHash3`.
 const FILL: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 
-/// Number of empty bins that are filled in one pass over the shingles, so that their minima fit in registers.
+/// Maximum number of empty bins that are filled in one pass over the shingles. The minima of 32 bins fit in registers.
 const LANES: usize = 32;
 
 /// Computes the minima of the family, with one key for each bin.

@@ -1,4 +1,4 @@
-//! Stores signatures. The low bits of the minima are sufficient for estimates (Li and König, *b-bit minwise hashing*, 2010).
+//! Packs the low bits of minima (Li and König, *b-bit minwise hashing*, 2010), and compares packed signatures.
 
 use twindex_kernel::{Kernel, Level, Simd};
 
@@ -17,7 +17,7 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
     let (mut waiting, mut filled) = (0_u64, 0);
     packed.reserve((signature.len() * bits as usize).div_ceil(8));
     if bits == 8 {
-        // This is the usual case: one byte for each minimum, which the compiler can vectorize.
+        // A fast path for the default number of bits, which the compiler can vectorize.
         packed.extend(signature.iter().map(|&minimum| minimum as u8));
         return;
     }
@@ -58,7 +58,7 @@ pub fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8)
     if a.len() != bytes || b.len() != bytes {
         return 0;
     }
-    // The padding bits are zero in both slices, so they never differ if the bytes were packed by [`pack`].
+    // Padding bits count as equal, because [`pack`] sets them to 0.
     let differing = match bits {
         1 | 2 | 4 => a.iter().zip(b).map(|(a, b)| groups_set(a ^ b, bits)).sum(),
         8 => bytes - simd.equal_bytes(a, b),

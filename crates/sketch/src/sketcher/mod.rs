@@ -48,7 +48,7 @@ pub struct Sketcher {
     weights: Option<SimhashWeights>,
     /// The weights of shingles in minima, samples and sets.
     minhash_weights: MinhashWeights,
-    /// The unit to which these weights are rounded; `None` if they are not rounded.
+    /// The unit to which `minhash_weights` are rounded; `None` if they are not rounded.
     unit: Option<WeightUnit>,
     /// Maximum number of units in a document.
     elements_max: u64,
@@ -57,7 +57,7 @@ pub struct Sketcher {
     /// The list of spans to remove; `None` if the parameters name no list.
     leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
-    /// Whether sets are computed for texts with tokens, if the parameters keep sets.
+    /// Whether sets are computed for texts with tokens. Always false if the parameters keep no sets.
     makes_sets: bool,
 }
 
@@ -80,10 +80,9 @@ pub struct Scratch {
     elements: Vec<u64>,
     /// Whether the elements of the last document are in `elements`. If not, its elements are its `shingles`.
     has_elements: bool,
-    /// Elements and their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
-    /// The text without the spans of the list.
+    /// The text without the spans of the list `leaves_out`.
     rest: String,
     left_out: LeftOut,
 }
@@ -119,7 +118,7 @@ impl Scratch {
     }
 }
 
-/// Returns an error if the parameters name a list of spans, because no list is given.
+/// Returns an error if the parameters name a list of spans. For constructors that take no list.
 fn check_no_list(params: &SketchParams) -> Result<()> {
     match params.shingling.boilerplate {
         None => Ok(()),
@@ -238,8 +237,8 @@ impl Sketcher {
         })
     }
 
-    /// Returns the same sketcher, except that it computes [sets](Sketch::set) only for texts without tokens. For callers
-    /// that already have the shingle hashes of the other texts.
+    /// Returns the same sketcher, except that it computes [sets](Sketch::set) only for texts without tokens. Use it if
+    /// the caller already has the shingle hashes of the other texts.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
@@ -327,21 +326,22 @@ impl Sketcher {
         if self.takes_distinct() {
             self.shingler.distinct(counted, buffers, shingles);
         } else {
-            // Repeated shingles do not change the minima.
+            // Unweighted minima can be computed from all occurrences, because repetitions do not change them.
             self.shingler.occurrences(counted, buffers, shingles);
         }
         scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
-            // The hash of the whole text, including the removed spans, so that only exact copies are near such a document.
+            // Without shingles, the set is a hash of the text, including removed spans. Only exact copies have the same
+            // set.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have. Use it, for
-    /// example, if decoding the text was lossy, so that the readable part alone must not decide. Does nothing if the
-    /// parameters keep no sets.
+    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have. This is
+    /// useful if decoding was lossy, because documents of different bytes can then have the same text. Does nothing if
+    /// the parameters keep no sets.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
@@ -542,8 +542,8 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Returns an error if the minima are weighted without a unit and the parameters include sketches that do not support
-    /// such weights.
+    /// Returns an error if the minima are weighted without a unit and either the family is not `darts` or the
+    /// parameters keep sets or samples. Weights without a unit can be fractions.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct || self.unit.is_some() {
             return Ok(());
@@ -568,7 +568,7 @@ impl Sketcher {
         self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
     }
 
-    /// Returns the table that weights fingerprints, or `None` if no table does.
+    /// Returns the table that weights fingerprints, or `None` if fingerprints do not use the table.
     fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
         self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
     }
@@ -597,7 +597,7 @@ impl Sketcher {
         )))
     }
 
-    /// Computes the sketch from the shingles in `scratch`; each occurrence has one vote.
+    /// Computes the sketch from the shingles in `scratch`, for documents whose weights the caller does not supply.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();
@@ -653,8 +653,8 @@ impl Sketcher {
         sketch.set.clear();
     }
 
-    /// Completes the sketch from `fingerprint` and the shingles in `scratch`. Uses their elements or weights if the
-    /// parameters require them.
+    /// Completes the sketch from `fingerprint` and `scratch`. Minima of weighted darts are computed from `weighted`,
+    /// and all else from `elements` if `has_elements`, otherwise from `shingles`.
     fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
         let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
         self.clear(sketch);
@@ -705,9 +705,9 @@ impl Sketcher {
     }
 }
 
-/// Converts a number of units to a weight of darts. The unit does not matter, because only ratios of weights do. Numbers
-/// of 2^24 or more give the greatest weight; documents of more than 2^24 units are refused when their elements are
-/// created.
+/// Converts a number of units to a weight for [`darts`](crate::darts), as if the unit were 1, because only ratios of
+/// weights matter. Numbers of 2^24 or more give the greatest weight; [`whole::append`] refuses documents of more than
+/// 2^24 units.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }

@@ -4,7 +4,7 @@ use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
 use crate::{Fingerprint, pack};
 
-/// Number of lists in an encoded sketch. The length of each list precedes it.
+/// Number of lists in an encoded sketch. The lengths of all lists precede the lists.
 const LISTS: usize = 5;
 
 impl Sketch {
@@ -68,7 +68,7 @@ impl Sketcher {
         let [minima, features, bottom, modular, set] = lengths;
         let params = self.params();
         let of_minhash = params.minhash.map_or([0; 2], |minhash| [minhash.minima(), minhash.bands.into()]);
-        // A shortened sketch has `whole` minima and no features.
+        // `Sketch::shorten` leaves `whole` minima and no features.
         let fits = ([0, of_minhash[0]].contains(&minima) || minima == whole && features == 0)
             && (features == 0 || features == of_minhash[1])
             && bottom <= params.bottom.into();

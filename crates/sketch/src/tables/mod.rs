@@ -1,6 +1,6 @@
-//! Properties of characters, in files that `tests/second/tables.py` makes: it says what is in them, and from where.
+//! Tables of character properties and stemmer tests. `tests/second/tables.py` makes the files and defines their format.
 //!
-//! They are read at compile time into arrays, so that a file that is cut or has other arrays does not compile.
+//! The arrays are decoded at compile time, so a truncated file or an array of unexpected size is a compile error.
 
 /// Unicode 14.0.0: the tokenizer's character classes and lower case.
 pub(crate) const TOKEN: &[u8] = include_bytes!("token.bin");
@@ -10,12 +10,12 @@ pub(crate) const BREAKS: &[u8] = include_bytes!("breaks.bin");
 /// Unicode 18.0.0: NFKC, and the flags of marks.
 #[cfg(feature = "languages")]
 pub(crate) const NORMAL: &[u8] = include_bytes!("normal.bin");
-/// A line for each language with a stemmer: its name, the digest of the stems of its words, and words that reveal a changed
-/// stemmer. The digest is the XXH3 hash of all stems, each followed by a line feed.
+/// A line for each language with a stemmer: its name, a digest, and test words whose stems reveal a changed stemmer.
+/// The digest is the XXH3 hash of the stems of the test words, each followed by a line feed.
 #[cfg(feature = "languages")]
 pub(crate) const STEMS: &str = include_str!("stems.tsv");
 
-/// Returns the offset, the number of elements and the width of an array.
+/// Returns the offset, the number of elements, and the element width in bytes of the array with this index in a file.
 const fn place(file: &[u8], array: usize) -> (usize, usize, usize) {
     let (mut at, mut passed) = (0, 0);
     loop {
@@ -43,7 +43,7 @@ pub(crate) const fn count(file: &[u8], array: usize) -> usize {
 
 macro_rules! arrays {
     ($($name:ident of $number:ty)*) => {$(
-        /// Returns an array of a file.
+        /// Decodes the array with this index in a file.
         pub(crate) const fn $name<const N: usize>(file: &[u8], array: usize) -> [$number; N] {
             let (start, elements, width) = place(file, array);
             assert!(elements == N && width == size_of::<$number>(), "this array has other elements");

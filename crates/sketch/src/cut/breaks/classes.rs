@@ -42,7 +42,7 @@ pub(super) const CONNECTORS: Words = set(&[Word::ExtendNumLet]);
 pub(super) const IGNORED: Words = set(&[Word::Extend, Word::Format, Word::Zwj]);
 pub(super) const NEWLINES: Words = set(&[Word::CR, Word::LF, Word::Newline]);
 pub(super) const PICTOGRAPHS: Words = set(&[Word::Pictograph, Word::PictographLetter]);
-/// The punctuation that does not separate two letters, and the punctuation that does not separate two digits.
+/// Punctuation that does not separate two letters (`WITHIN_LETTERS`) or two digits (`WITHIN_NUMBERS`).
 pub(super) const WITHIN_LETTERS: Words = set(&[Word::MidLetter, Word::MidNumLet, Word::SingleQuote]);
 pub(super) const WITHIN_NUMBERS: Words = set(&[Word::MidNum, Word::MidNumLet, Word::SingleQuote]);
 
@@ -99,7 +99,7 @@ impl Word {
         }
     }
 
-    /// Returns the values for which this value, `punctuation` and the value form one word: WB6, 7, 7b, 7c, 11, 12.
+    /// Returns the values that continue a word after this value and `punctuation`: WB6, 7, 7b, 7c, 11, 12.
     pub(super) const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS

@@ -79,7 +79,7 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// Checks the rest of SB8: returns true if the next letter is lower-case and no terminator or paragraph end precedes it.
+/// Checks the look-ahead of SB8: whether the next letter is lower-case and no terminator or line end precedes it.
 fn lower_follows(text: &str, mut at: usize) -> bool {
     while at < text.len() {
         let ((_, sentence), next) = traits_at(text, at);

@@ -1,9 +1,9 @@
-//! The classes of each character, from the tables, and an iterator over pieces of a text.
+//! Looks up the break properties of characters, and iterates over the pieces of a text.
 
 use super::classes::{Sentence, Word};
 use crate::tables::{BREAKS, count, u8s};
 
-/// Each combination of `Word_Break` and `Sentence_Break` that occurs.
+/// The distinct combinations of `Word_Break` and `Sentence_Break`.
 pub(super) static TRAITS: [(Word, Sentence); count(BREAKS, 0) / 2] = {
     let numbers: [u8; count(BREAKS, 0)] = u8s(BREAKS, 0);
     let mut traits = [(Word::Other, Sentence::Other); count(BREAKS, 0) / 2];
@@ -14,9 +14,9 @@ pub(super) static TRAITS: [(Word, Sentence); count(BREAKS, 0) / 2] = {
     }
     traits
 };
-/// The number of the block of each character, indexed by its upper bits. Later characters use the last block.
+/// Two-stage table: maps the upper bits of a character to its block. Characters past the end use the last block.
 static BLOCK_OF: [u8; count(BREAKS, 1)] = u8s(BREAKS, 1);
-/// The index in `TRAITS` of each character, block after block.
+/// The second stage: the index in `TRAITS` of each character, block after block.
 static BLOCKS: [u8; count(BREAKS, 2)] = u8s(BREAKS, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const BLOCK_BITS: u32 = 7;

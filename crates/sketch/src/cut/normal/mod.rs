@@ -13,12 +13,12 @@ use std::ops::Range;
 use super::pieces::Pieces;
 use crate::tables::{NORMAL, count, u8s, u16s, u32s};
 
-/// Each combination of a combining class and a flag that occurs: [`CHANGES`] or [`COMPOSES`], added to the class.
+/// The distinct combinations of a combining class, in the low 8 bits, and the flags [`CHANGES`] and [`COMPOSES`].
 static TRAITS: [u16; count(NORMAL, 0)] = u16s(NORMAL, 0);
-/// For this property and those below: the number of the block of each character, indexed by its upper bits. Later characters
-/// use the last block.
+/// Two-stage table, like those below: maps the upper bits of a character to its block. Characters past the end use the
+/// last block.
 static TRAIT_BLOCK_OF: [u8; count(NORMAL, 1)] = u8s(NORMAL, 1);
-/// The index in `TRAITS` of each character, block after block.
+/// The second stage: the index in `TRAITS` of each character, block after block.
 static TRAIT_BLOCKS: [u8; count(NORMAL, 2)] = u8s(NORMAL, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const TRAIT_BITS: u32 = 6;
@@ -30,7 +30,7 @@ const DECOMPOSED_BITS: u32 = 6;
 /// The end of each decomposition in `CHARACTERS`.
 static ENDS: [u16; count(NORMAL, 5)] = u16s(NORMAL, 5);
 static CHARACTERS: [u32; count(NORMAL, 6)] = u32s(NORMAL, 6);
-/// Three numbers for each composition: two characters, and the character that they compose to; ascending. Hangul is omitted.
+/// Three numbers for each composition, ascending: two characters, and their composition. Hangul is omitted.
 static COMPOSITIONS: [u32; count(NORMAL, 7)] = u32s(NORMAL, 7);
 
 static FLAG_BLOCK_OF: [u8; count(NORMAL, 8)] = u8s(NORMAL, 8);
@@ -85,13 +85,14 @@ pub(super) struct CutScratch {
 
 /// Returns the text in NFKC: `text` itself if it is already in NFKC, otherwise the copy in `work`.
 ///
-/// The text is split before each character that can be normalised independently of the text before it. This is a character
-/// of combining class 0 that never changes and never composes with a previous character. Most characters are of this kind,
-/// including all of ASCII. A *stretch* is one such character and the text up to the next; it is normalised only if it may
-/// not be in NFKC. Takes linear time, except for long runs of marks, which are sorted.
+/// The text is split before each character that can be normalised independently of the text before it. These characters
+/// have combining class 0, never change, and never compose with a previous character. Most characters are of this kind,
+/// including all of ASCII. A *stretch* is one of these characters and the text up to the next; it is normalised only if
+/// it may not be in NFKC. Takes linear time, except for long runs of marks, which are sorted.
 ///
-/// If `pieces` is given, fills it with the positions of the pieces in both texts. For this purpose, a stretch is also split
-/// before each character whose decomposition begins with a starter that never composes with a previous character.
+/// If `pieces` is given, records in it which parts of `text` the parts of the result came from. For this purpose, a
+/// stretch is also split before each character whose decomposition begins with a starter that never composes with a
+/// previous character.
 pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Option<&mut Pieces>) -> &'a str {
     let CutScratch { text: normal, stretch } = work;
     let bytes = text.as_bytes();
@@ -185,8 +186,8 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
 /// The flags of characters that may change when marks are removed, or that may compose with a previous character.
 const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 
-/// Returns the text without the characters of the category Mn, in NFC: `text` itself if it already has this form, otherwise
-/// the copy in `work`. The text is decomposed, the marks are removed, and the result is composed. `pieces` is filled as by
+/// Returns the text without the characters of the category Mn, in NFC: `text` itself if it already has this form,
+/// otherwise the copy in `work`. Decomposes the text, removes the marks, and composes the result. Fills `pieces` like
 /// [`nfkc`]; a removed mark belongs to the piece of the character before it.
 pub(super) fn without_marks<'a>(
     text: &'a str,
@@ -198,7 +199,7 @@ pub(super) fn without_marks<'a>(
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // These variables are used as in `nfkc`.
+    // The text before `copied` is already in `unmarked`. The current stretch begins at `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let bytes = text.as_bytes();
     while at < bytes.len() {
@@ -406,7 +407,7 @@ fn combining_class(c: char) -> u8 {
     trait_of(c) as u8 // the low eight bits are the class
 }
 
-/// Returns the index of a character's value in the blocks of a table.
+/// Returns the index of a character in the second stage of a two-stage table.
 #[inline]
 fn place(block_of: &[u8], bits: u32, c: char) -> usize {
     let code = c as usize;
