@@ -48,7 +48,7 @@ pub enum SimhashWeights {
 }
 
 named! {
-    /// The family of hash functions that compute minima; [`sketch::minhash`](crate::minhash) defines them.
+    /// The family of hash functions that compute minima. The module [`minhash`](crate::minhash) compares the families.
     Family {
         /// One permutation, divided into bins with one minimum each; other hash functions fill the empty bins.
         OnePermutationFilled = "one-permutation-filled",
@@ -58,7 +58,7 @@ named! {
         MultiplyShift = "multiply-shift",
         /// A random matrix over GF(2) plus a random vector.
         Matrix = "matrix",
-        /// Random darts in the plane of weight and rank ([`sketch::darts`](crate::darts)): the only family that accepts
+        /// Random darts in the plane of weight and rank ([`darts`](crate::darts)): the only family that accepts
         /// fractional weights.
         Darts = "darts",
     }

@@ -382,7 +382,7 @@ impl fmt::Display for StopWords {
 pub struct Widths(u16);
 
 impl Widths {
-    /// Returns one width, 1 to [`SHINGLE_WIDTH_MAX`] tokens.
+    /// Creates a set with one width, 1 to [`SHINGLE_WIDTH_MAX`] tokens.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a width out of range.
@@ -391,7 +391,7 @@ impl Widths {
         Ok(Self(1 << (width - 1)))
     }
 
-    /// Returns the union of several widths: `[1, 2]` gives single words and pairs of words.
+    /// Creates a set of several widths: `[1, 2]` gives single words and pairs of words.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a width out of range, and for an empty slice.

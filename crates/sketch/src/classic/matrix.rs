@@ -55,7 +55,7 @@ type Table = [Row; 1 << BITS];
 /// table include the vector.
 type Tables = [Table; PLACES];
 
-/// The tables of `minima` transformations.
+/// The tables of all components.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Matrix {
     minima: usize,

@@ -126,8 +126,8 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// `up[i][v]` is the product of x^64 and the polynomial whose byte i, counted from the lowest, is v and whose other
-    /// bytes are 0.
+    /// `up[i][v]` is the product, modulo P, of x^64 and the polynomial whose byte i, counted from the lowest, is v and
+    /// whose other bytes are 0.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
@@ -329,7 +329,7 @@ impl fmt::Debug for Rabin {
 #[derive(Clone, Debug)]
 pub struct Roller {
     rabin: Rabin,
-    /// The product of each byte and x^(8 length), indexed by the byte.
+    /// The product, modulo P, of each byte and x^(8 length), indexed by the byte.
     leaving: Box<[u64; 256]>,
 }
 
