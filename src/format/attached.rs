@@ -42,7 +42,7 @@ pub struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    /// Checks that the document has the stamp and the fields that an index with these parameters requires, and no part
+    /// Checks that the document has the stamp and the fields that an index with these parameters requires, and nothing
     /// that the index does not store.
     ///
     /// # Errors
@@ -70,9 +70,9 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends the encoding used in logs, from which record hashes are computed too: the length of the value (4 bytes)
-    /// and the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that an
-    /// index with these parameters does not store.
+    /// Appends the encoding for logs and record hashes: the length of the value (4 bytes) and the value, the stamp (8
+    /// bytes), the length of the fields (4 bytes) and the fields. Omits the parts that an index with these parameters
+    /// does not store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -92,7 +92,7 @@ impl Attached<'_> {
 /// The layout of a section that stores a byte string for each document: values or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Length in bytes of an offset, which is the number of bytes before a document's byte string.
+    /// Length in bytes of an offset. An offset is the number of bytes before a document's byte string.
     pub offset_bytes: u64,
     /// Total length of all byte strings in bytes.
     rows: u64,
@@ -231,7 +231,7 @@ impl Stamps {
     /// Decodes the stamp of `ordinal` from the bytes at [`range`](Self::range).
     ///
     /// # Errors
-    /// A [`Fault`] if the sum of base and difference is over 2^64 - 1.
+    /// A [`Fault`] if the stamp, the sum of `base` and the difference, exceeds 2^64 - 1.
     pub fn decode(&self, bytes: &[u8], ordinal: u64) -> std::result::Result<u64, Fault> {
         let above = wire::wide(bytes);
         self.base.checked_add(above).ok_or_else(|| {

@@ -40,7 +40,7 @@ pub fn bits_of(params: &Params) -> u32 {
 #[must_use]
 #[inline]
 pub fn key(feature: u64, bits: u32) -> u32 {
-    // A plain shift by 32 would overflow if `bits` is 0.
+    // If `bits` is 0, the shift is by 32 bits, for which `checked_shl` returns `None`.
     (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
@@ -74,8 +74,8 @@ pub struct BandEntry {
 }
 
 impl Band {
-    /// Returns the layout for `rows` documents with a sketch among `documents` documents in total. `key_bits` bits of each
-    /// feature are stored, with the codec number `codec`.
+    /// Returns the layout for `rows` documents with a sketch among `documents` documents in total. `key_bits` bits of
+    /// each feature are stored, with the codec number `codec`.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS.min(key_bits));
@@ -90,17 +90,16 @@ impl Band {
     /// Returns the number of the bucket that contains a key.
     #[must_use]
     pub fn prefix(&self, key: u32) -> u16 {
-        // A shift of a 32-bit number by 32 would overflow if the directory has only one bucket.
+        // Shifts 64 bits, because the shift is by 32 if the directory has only one bucket.
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// Returns the first `bits` bits of a key, or fewer if the directory covers fewer bits, and the number of returned
-    /// bits.
+    /// Returns the first bits of a key, and their number: `bits`, or the number of bits of the directory if it is less.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // A shift of a 32-bit number by 32 would overflow if `known` is 0.
+        // Shifts 64 bits, because the shift is by 32 if `known` is 0.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 
@@ -116,7 +115,7 @@ impl Band {
         (u64::from(prefix) << (KEY_BITS - self.directory.bits) | u64::from(tag) << self.unkept_bits()) as u32
     }
 
-    /// Returns the number of low bits of a key that are not stored and are zero.
+    /// Returns the number of low bits of a key that are always zero and are not stored.
     fn unkept_bits(&self) -> u32 {
         KEY_BITS - self.key_bits
     }
@@ -170,8 +169,7 @@ impl Band {
             .map(move |place| layout.decode_at(bytes, first + place * layout.entry_bits as usize))
     }
 
-    /// Decodes only the entry at position `place` (from 0) among these rows; otherwise same as
-    /// [`decode`](Self::decode).
+    /// Same as [`decode`](Self::decode), but decodes only the entry at position `place` (from 0) among these rows.
     #[inline]
     #[must_use]
     pub fn decode_one(&self, bytes: &[u8], rows: &Range<u64>, place: usize) -> BandEntry {
@@ -208,7 +206,7 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// The bits of the incomplete last byte; fewer than 8.
+    /// The bits of the incomplete last byte. `filled` is their number, 0 to 7.
     pending: u128,
     filled: u32,
 }

@@ -1,8 +1,8 @@
 //! The table of contents: the kinds, offsets and lengths of the sections of a segment.
 //!
-//! It has one entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order of the
-//! sections in the file. Sections cover the file after the header: each begins at the first multiple of 64 after the
-//! previous section. So the lengths determine the offsets, and no data can overlap or be hidden between sections.
+//! The table has one entry of 32 bytes for each section, in ascending order of (kind, index), the order of the sections
+//! in the file. Sections cover the file after the header: each section begins at the first multiple of 64 after the
+//! previous one. So the lengths determine the offsets, and no data can overlap or be hidden between sections.
 
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -27,7 +27,7 @@ pub enum Kind {
     Hot = 5,
     /// The table numbered `index`, from 1: whole fingerprints, sorted. A fingerprint's position in table 1 is its rank.
     Table = 6,
-    /// The partial table numbered `index`, from 2: some bytes of each key, by which table 1 is searched.
+    /// The partial table numbered `index`, from 2: for each fingerprint, a pointer into table 1 and a filter.
     FilterTable = 7,
     /// For each rank, the documents whose fingerprint has this rank.
     Postings = 8,
@@ -131,7 +131,7 @@ pub struct Entry {
 pub const ENTRY_BYTES: usize = 32;
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 
-/// A section that has been checked to be within the file.
+/// A section whose offset and length have been checked against the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The kind of the section.

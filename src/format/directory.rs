@@ -1,8 +1,8 @@
 //! A directory: maps each prefix of the sort key to a range of rows.
 //!
 //! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes.
-//! Number `i` is the number of rows with a prefix below `i`, so it is also the first row with prefix `i`. The last
-//! number is the number of all rows.
+//! Number `i` counts the rows with a prefix below `i`, so it is the first row with prefix `i`. The last number counts
+//! all rows.
 
 use std::ops::Range;
 
@@ -95,7 +95,7 @@ impl Directory {
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        // If the directory has 0 bits, a plain shift could be by all 64 bits and overflow.
+        // If `own` is 0 and `bits` is 64, the shift is by 64 bits, for which `checked_shr` returns `None`.
         let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
@@ -146,7 +146,7 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// Creates a builder for this directory. Uses as much memory as the directory has bytes.
+    /// Creates a builder for this directory. Needs as much memory as the encoded directory.
     #[must_use]
     pub fn new(directory: Directory) -> Self {
         Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
@@ -163,8 +163,8 @@ impl DirectoryBuilder {
         self.counts[prefix as usize] += rows;
     }
 
-    /// Counts rows with ascending keys; `from` is the number of rows counted before. Stores the last row of each prefix
-    /// instead of incrementing a counter, because consecutive increments of the same counter would wait for each other.
+    /// Counts rows with ascending keys; `from` is the number of rows counted before. Stores the end of each prefix's
+    /// rows instead of incrementing a counter, because consecutive increments of one counter would wait for each other.
     /// Call [`settle`](Self::settle) after the last row.
     pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
         for (row, &key) in (from + 1..).zip(keys) {
@@ -172,7 +172,7 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Converts the rows stored by [`count_ascending`](Self::count_ascending) into counts.
+    /// Converts the ends of rows stored by [`count_ascending`](Self::count_ascending) to counts.
     pub fn settle(&mut self) {
         let mut last = 0;
         for end in self.counts.iter_mut().filter(|end| **end > 0) {

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`. If sets are
-//! stored, each document has a set, which may be empty. A field with another tag requires a new feature bit of the
-//! format, so that no reader ignores it.
+//! stored, each document has a set, which may be empty. A future tag requires a new feature bit of the format, so that
+//! no reader ignores the field.
 //!
 //! ```text
 //! set      count 4
@@ -35,7 +35,7 @@ pub const CODEC: u16 = 1;
 pub const FIELDS_BYTES_MAX: usize = 1 << 27;
 /// Length in bytes of a field's tag and length.
 const HEAD_BYTES: usize = 5;
-/// Length in bytes of the field with the number of hashes, which precedes the hashes of a set.
+/// Length in bytes of the number of hashes, which precedes the hashes of a set.
 const COUNT_BYTES: usize = 4;
 
 const MARK: u8 = 1;
@@ -50,7 +50,7 @@ pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks || params.priorities
 }
 
-/// Number of hashes that are decoded at a time in a comparison that can stop early.
+/// Number of hashes that [`Fields::shared_from`] decodes before it checks whether it can stop.
 const TOGETHER: usize = 64;
 
 /// A set as encoded in the fields.
@@ -66,14 +66,14 @@ struct CodedSet<'a> {
 /// Decodes the hashes of a set in ascending order.
 struct SetDecoder<'a> {
     set: CodedSet<'a>,
-    /// Number of high bytes of a hash, which are encoded in the bitmap.
+    /// Number of high bytes of a hash. The bitmap encodes the high bytes.
     high_bytes: u32,
     low_bytes: usize,
     /// Number of hashes decoded so far. `last` is the last decoded hash.
     decoded: usize,
     last: u64,
-    /// The part of the bitmap that is not decoded yet. `word` contains the remaining set bits of the current word of 64
-    /// bits; `map` contains the bytes after this word, which begin at bit `bit` of the bitmap.
+    /// The part of the bitmap that is not decoded yet. `word` has the remaining set bits of the current word of 64
+    /// bits. `map` has the bytes after this word; they begin at bit `bit` of the bitmap.
     map: &'a [u8],
     bit: usize,
     word: u64,
@@ -131,7 +131,7 @@ impl<'a> SetDecoder<'a> {
         }
     }
 
-    /// Returns the high bytes of the next hash, at position `place`, which the next set bit of the bitmap encodes.
+    /// Returns the high bytes of the hash at position `place`, the next hash. Decodes the next set bit of the bitmap.
     fn high(&mut self, place: usize) -> Result<u64, Fault> {
         while self.word == 0 {
             let (word, rest) = match self.map.split_first_chunk::<8>() {
@@ -169,7 +169,7 @@ impl<'a> SetDecoder<'a> {
     }
 }
 
-/// Returns the number of elements that two ascending lists share.
+/// Returns the number of common elements of two ascending lists.
 fn in_both(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -294,7 +294,7 @@ impl<'a> Fields<'a> {
         self.set_into(&mut Vec::new())
     }
 
-    /// Same as [`check`](Self::check), but does not decode the hashes. For fields that this process has
+    /// Same as [`check`](Self::check), but does not decode the hashes. Sufficient for fields that this process has
     /// [encoded](encode) or has already checked.
     ///
     /// # Errors
@@ -348,7 +348,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Same as [`Fields::check_shape`], for a document that was passed by the caller and not read from a file.
+/// Same as [`Fields::check_shape`], for a document that a caller passes, instead of fields read from a file.
 ///
 /// # Errors
 /// [`Error::Limit`] if the fields are too long, [`Error::Invalid`] if they are invalid for another reason.
@@ -364,13 +364,13 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     fields.check_shape(params).map_err(unread)
 }
 
-/// Returns the error for invalid fields that do not come from a file.
+/// Converts a fault to the error for invalid fields that a caller passed.
 #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// Returns the number of high bytes of each hash that are encoded in the bitmap, for a set of `count` hashes.
+/// Returns the number of high bytes of each hash that the bitmap encodes in a set of `count` hashes: 0 to 2.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }

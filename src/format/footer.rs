@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::wire::Fault;
 
-/// The first bytes of the footer. They differ from the magic of a header, so that a file truncated right after a copy
-/// of a header is not mistaken for a complete file.
+/// The first bytes of the footer. They differ from the magic of a header, so that a header at the end of a truncated
+/// file is not read as a footer.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
 /// The footer as stored in the file.

@@ -41,12 +41,12 @@ pub const FEATURE_PACKED: u32 = 16;
 /// bits of each feature of a document are stored (parameter `feature-bits`).
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Incompatible feature of every file except `CURRENT`: the parameters specify [tokens or folding](text_of) that the
-/// first readers of this version of the format do not know.
+/// Incompatible feature of every file except `CURRENT`: the parameters specify [tokens or folding](text_of) that were
+/// added to version 3 of the format after its first readers.
 pub const FEATURE_TEXT: u32 = 64;
 
 /// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a near relation
-/// ([`Params::near`]) other than the one that absent lines stand for.
+/// ([`Params::near`]) other than the default, with a line `threshold` or `near-within`.
 pub const FEATURE_NEAR: u32 = 128;
 
 /// Incompatible feature of segments, manifests and logs: documents can have [fields] (a set, a mark or a priority). In
@@ -75,8 +75,8 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// Returns the incompatible features of the kind of tokens, the folding and the removal of boilerplate: the features
-/// that the first readers of version 3 of the format do not know. Returns 0 if there are none.
+/// Returns the incompatible features that the tokens, the folding and the removal of boilerplate require. Returns 0 for
+/// the rules that the first readers of version 3 of the format know.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
@@ -100,7 +100,8 @@ fn weights_of(params: &Params) -> u32 {
     if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
 }
 
-/// Returns the incompatible features of a file of sketches with these parameters. Such a file has no values or stamps.
+/// Returns the incompatible features of a file of sketches with these parameters. Files of sketches have no values,
+/// stamps, marks or priorities.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };
@@ -174,15 +175,15 @@ pub struct Header {
     /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
     /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
-    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest. For a file of
-    /// sketches: the parameters' digest.
+    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest. For a file
+    /// of sketches: the parameters' digest.
     pub salt: U128,
-    /// The digest of the parameters: [`crate::Params::digest`]. For a table of document frequencies: the digest of the text
-    /// that specifies how documents are tokenized and shingled.
+    /// The digest of the parameters: [`crate::Params::digest`]. For a table of document frequencies: the digest of the
+    /// text that specifies how documents are tokenized and shingled.
     pub params_digest: U128,
     /// Reserved; always zero.
     pub reserved: U32,
-    /// The [`checksum`] of the preceding fields, computed with this salt and offset 0.
+    /// The [`checksum`] of the preceding fields, computed with `salt` and offset 0.
     pub checksum: U32,
 }
 
@@ -211,7 +212,7 @@ impl Header {
         header
     }
 
-    /// Returns this header with these feature bits and a new checksum.
+    /// Sets the feature bits, computes the checksum again, and returns the header.
     #[must_use]
     pub fn with_features(mut self, incompatible: u32, read_only_compatible: u32) -> Self {
         self.incompatible = U32::new(incompatible);
@@ -225,8 +226,8 @@ impl Header {
     /// # Errors
     /// A [`Fault`] at the offset of the feature bits.
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        // Files with bands may lack `FEATURE_PACKED`: older files store entries in whole bytes. Files without bands
-        // must lack it.
+        // `free` has the features that the parameters do not determine. Older files with bands lack `FEATURE_PACKED`:
+        // their band entries take whole bytes.
         let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
@@ -240,8 +241,8 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads the header of a file of any version, and checks only its magic and its checksum. The header has the same layout
-    /// in all versions, so that every version can distinguish damage from a file of another version.
+    /// Reads the header of a file of any version. Checks only the magic and the checksum. The header has the same
+    /// layout in all versions, so that a reader can distinguish damage from a file of another version.
     ///
     /// # Errors
     /// A [`Fault`] if the header is damaged.
@@ -265,10 +266,10 @@ impl Header {
         Ok(header)
     }
 
-    /// Reads the header of a file and checks it. The file must have the role `role`.
+    /// Reads and checks the header of a file, which must have the role `role`.
     ///
-    /// Checks the magic and the checksum first: the version and the features are meaningful only if both match, and a
-    /// flipped bit must not be reported as a newer version.
+    /// Checks the magic and the checksum before the version and the features, so that a flipped bit is reported as
+    /// damage and not as a newer version.
     ///
     /// # Errors
     /// A [`Refusal`] if the header is damaged or not supported by this version.

@@ -2,10 +2,10 @@
 //!
 //! Real fingerprints are not uniform: a template, an empty page or a default value can put the fingerprints of a
 //! million documents into one bucket. The fingerprints of a bucket agree in the `b` bits by which the table is probed.
-//! The pigeonhole principle is applied again to the other `w = 64 - b` bits, within the remaining radius: these bits
-//! are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is sorted
-//! by the `w` bits of the fingerprints, rotated so that block `j` comes first. It is probed by its first `s` bits. An
-//! entry contains the 16 bits after the first `s`, and the fingerprint's rank.
+//! A hot bucket applies the pigeonhole principle again, to the other `w = 64 - b` bits and the remaining radius: these
+//! bits are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is
+//! sorted by the `w` bits of the fingerprints, rotated so that block `j` comes first, and is probed by its first `s`
+//! bits. An entry contains the 16 bits after the first `s` bits, and the fingerprint's rank.
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, number of rows in the hot buckets before it 8, rows 8; prefixes ascend
@@ -31,7 +31,7 @@ use crate::error::Result;
 
 /// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
-/// Number of nested tables of a bucket.
+/// Number of nested tables of a hot bucket.
 pub const NESTED: usize = 4;
 /// A hot bucket must have more rows than this number.
 pub const HOT_ROWS: u64 = 4096;
@@ -46,12 +46,12 @@ pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
     count > HOT_ROWS && count > HOT_TIMES * rows.checked_shr(bits).unwrap_or(0)
 }
 
-/// The bits of fingerprints after the prefix of a hot bucket, and their rotation in each nested table.
+/// The layout of the bits after the prefix of a hot bucket: their number, and their blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestedKeys {
     /// Number of bits after the prefix, 0 to 64.
     width: u32,
-    /// The position of the first bit of each block.
+    /// For each block, the position of its first bit; 0 is the first bit after the prefix.
     starts: [u32; NESTED],
     lengths: [u32; NESTED],
 }
@@ -113,7 +113,7 @@ pub struct HotBucket {
 /// The hot buckets of a table. Hot buckets are few, so their list is read when the segment is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// The bits after the prefix, which are the sort keys of the nested tables.
+    /// The layout of the sort keys of the nested tables: the bits after the prefix.
     pub rest: NestedKeys,
     /// The hot buckets in ascending order of their prefixes.
     pub buckets: Vec<HotBucket>,
@@ -275,7 +275,7 @@ impl HotBucket {
         column(source, self.parts[j][1] + rows.start * 2..self.parts[j][1] + rows.end * 2)
     }
 
-    /// Returns the rank in a row of nested table `j`, and checks that it is below `distinct`.
+    /// Returns the rank stored in a row of nested table `j`. The rank must be below `distinct`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.

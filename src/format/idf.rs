@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
-//! parameters of an index contain the digest of its table. [`decode`] compares the digest with the digest in the
-//! header.
+//! parameters of an index contain the digest of the index's table. [`decode`] compares the digest of the bytes with the
+//! digest in the header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -30,7 +30,7 @@ const TEXT_AT: usize = HEADER_BYTES + 24;
 /// Maximum length of the file in bytes.
 pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 
-/// The content of a file. The columns are in their stored encoding.
+/// The content of a file. `hashes` and `frequencies` are views of the file's bytes.
 #[derive(Clone, Debug)]
 pub struct Idf<'a> {
     /// The xxh3-128 of all bytes after the header.
@@ -47,7 +47,7 @@ pub struct Idf<'a> {
     pub frequencies: &'a [U32],
 }
 
-/// Encodes a file. Does not check the values; [`decode`] does.
+/// Encodes a file. Does not check the arguments; [`decode`] checks the file.
 #[must_use]
 pub fn encode(
     documents: u32,
@@ -78,7 +78,7 @@ pub const fn length(text_length: u64, entries: u64) -> u64 {
     TEXT_AT as u64 + text_length + 12 * entries
 }
 
-/// Returns the digest of a table. `bytes` is the content of its file.
+/// Returns the digest of the table in a file with the content `bytes`.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u128 {
     xxh3_128(&bytes[HEADER_BYTES..])

@@ -2,12 +2,12 @@
 //!
 //! *Codec 1, frame* (keys are `u64`): a head of 16 bytes with the smallest key and a width from 0 to 8 bytes, then for
 //! each key its difference from the smallest key in `width` bytes. Width 0 means that keys are consecutive and
-//! differences are not stored. So keys that number the documents, as in an index of raw fingerprints, take no space.
+//! differences are not stored. So sequential numbers as keys, as in an index of raw fingerprints, take no space.
 //!
 //! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. The section begins with the offset of each group in
 //! the data and the length of the data, 8 bytes each; the data follows. The first key of a group is stored whole
-//! (length, bytes). Each further key is encoded as the length of the prefix that it shares with the previous key, the
-//! number of its remaining bytes, and these bytes. Lengths are LEB128.
+//! (length, bytes). Each further key is encoded as the length of the prefix shared with the previous key, the number of
+//! remaining bytes, and the remaining bytes. Lengths are LEB128.
 
 use std::ops::Range;
 
@@ -76,7 +76,7 @@ impl Frame {
     /// Reads the head of a section of `length` bytes for `rows` keys.
     ///
     /// # Errors
-    /// A [`Fault`] if width, length and rows do not match.
+    /// A [`Fault`] if the width is invalid, or if width, length and `rows` do not match.
     pub fn read(head: &[u8], length: u64, rows: u64) -> Result<Self, Fault> {
         let head = FrameHead::read_from_bytes(head)
             .map_err(|_| Fault::new(0, "a head of 16 bytes", format!("{} bytes", head.len())))?;
@@ -97,7 +97,7 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Returns the byte range in which the section stores the difference of the key of `ordinal`.
+    /// Returns the byte range, in the section, of the difference between the key of `ordinal` and the smallest key.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
@@ -201,7 +201,7 @@ pub fn first_key(group: &[u8]) -> Result<&[u8], Fault> {
     Ok(key)
 }
 
-/// Reads the bytes of a key after the shared prefix: their length at `*at`, then the bytes. Advances `*at` past them.
+/// Reads the bytes of a key after the shared prefix: a length at `*at`, then the bytes. Advances `*at` past the bytes.
 /// `start` is the position of the key in the group, for errors.
 fn take_rest<'a>(group: &'a [u8], at: &mut usize, start: u64) -> Result<&'a [u8], Fault> {
     let length = wire::take_varint(group, at, "length")?;

@@ -1,5 +1,5 @@
-//! The log: committed batches that are not in a segment yet. The first column has offsets; a number after a field is its
-//! length in bytes.
+//! The log: committed batches that are not in a segment yet. The first column has offsets; a number after a field is
+//! its length in bytes.
 //!
 //! ```text
 //!  0  header (its role is 4, its salt is the index's UUID)
@@ -19,10 +19,10 @@
 //!     and for kinds 1 and 2: length of the value 4, the value   stamp 8   length of the fields 4, the fields
 //! ```
 //!
-//! `synced` is the length of the file that was known to be durable when the record was written. An invalid record
-//! before the highest `synced` of the log is damage; an invalid record after it is the tail of a log torn by a crash.
-//! As in `LevelDB`'s log, records have a kind, and lengths precede contents. Unlike `LevelDB`'s log, the log is not
-//! divided into blocks, so it ends at a torn record.
+//! `synced` is the number of bytes of the file that were known to be durable when the record was written. An invalid
+//! record before the highest `synced` of the log is damage; a later invalid record is the tail of a log torn by a
+//! crash. As in `LevelDB`'s log, records have a kind, and lengths precede contents. Unlike `LevelDB`'s log, the log is
+//! not divided into blocks, so no record after a torn record can be found.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
@@ -44,7 +44,7 @@ pub const LOG_HEAD_BYTES: u64 = 88;
 pub const RECORD_HEAD_BYTES: usize = 24;
 /// Length in bytes of a batch's head, before the caller's payload.
 pub const BATCH_HEAD_BYTES: usize = 16;
-/// Records begin at offsets that are multiples of this number of bytes.
+/// The offsets of records are multiples of this number of bytes.
 pub const RECORD_ALIGNMENT: u64 = 8;
 /// Maximum length of a record's payload in bytes.
 pub const RECORD_BYTES_MAX: u32 = 1 << 28;
@@ -59,7 +59,7 @@ const NO_PAYLOAD: u32 = u32::MAX;
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// A mark: the offset up to which the file is known to be durable. Written when a writer ends.
+    /// A mark: the number of bytes of the file that are known to be durable. Written when a writer is closed.
     Mark = 2,
 }
 
@@ -169,8 +169,7 @@ pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
         && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
 }
 
-/// Appends a record to `out`. The record will be at `offset` of the file, a multiple of 8, on which its checksum
-/// depends.
+/// Appends a record to `out`. `offset` is the position of the record in the file, a multiple of 8.
 fn encode_record(
     out: &mut Vec<u8>,
     salt: u128,
@@ -194,7 +193,7 @@ fn encode_record(
     out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends a mark to `out`. The mark will be at `offset` of the file, on which its checksum depends.
+/// Appends a mark to `out`. `offset` is the position of the mark in the file.
 pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
@@ -237,8 +236,8 @@ impl LogBatch {
         }
     }
 
-    /// Adds an operation that puts a document. `kept` is its sketch, `None` for a document without tokens. Key, sketch
-    /// and attached data must match the parameters.
+    /// Adds an operation that puts a document. `kept` is the sketch of the document, `None` for a document without
+    /// tokens. Key, sketch and attached data must match the parameters.
     pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
         match kept {
             Some(kept) => self.put_sketch(params, key, kept),
@@ -271,7 +270,7 @@ impl LogBatch {
     }
 
     /// Appends the batch as a record to `out`. `offset` is the offset of the record in the file, and `synced` the
-    /// length of the file that is known to be durable.
+    /// number of bytes of the file that are known to be durable.
     pub fn encode(
         &self,
         out: &mut Vec<u8>,
@@ -289,7 +288,7 @@ impl LogBatch {
 /// A batch as stored in the payload of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
-    /// Length of the file that was known to be durable when the record was written.
+    /// Number of bytes of the file that were known to be durable when the record was written.
     pub synced: u64,
     /// Number of operations.
     pub operations: u32,
@@ -367,8 +366,8 @@ pub enum Operation<'a> {
     Delete(Key<'a>),
 }
 
-/// Iterates over the operations of a batch. Checks the lengths of the parts of a sketch and the unused bits of band
-/// keys, but not the other contents of a sketch. Decodes and checks sets.
+/// Iterates over the operations of a batch. In a sketch, checks only the lengths of the parts and the unused bits of
+/// band keys. Decodes and checks sets.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
@@ -380,7 +379,7 @@ pub struct Operations<'a> {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Number of stored bits of a band key: its highest bits. The lower bits are zero.
+    /// Number of highest bits of a band key that are stored. The lower bits are zero.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<SampleChoice>; 2],
@@ -505,7 +504,7 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// Parses the payload of a mark: the length of the file that is known to be durable.
+/// Parses the payload of a mark: the number of bytes of the file that are known to be durable.
 ///
 /// # Errors
 /// A [`Fault`] for a payload that is not 8 bytes long.

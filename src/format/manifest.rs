@@ -39,7 +39,7 @@ pub const SEGMENTS_MAX: u32 = 1 << 16;
 pub const LOGS_MAX: u32 = 64;
 /// The value of the payload's length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// The bit in the length of the active log that is set if the lower 63 bits contain the length (feature `grown`).
+/// Bit 63 of the length of the active log. Set with the feature `grown`: the lower 63 bits then contain the length.
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.
@@ -47,7 +47,7 @@ const GROWS: u64 = 1 << 63;
 pub struct Manifest {
     /// The UUID of the index, chosen at random when the index was created.
     pub uuid: u128,
-    /// Features without which the index can be read but not written; 0 in manifests of this version.
+    /// The features that a writer must know and a reader may ignore; 0 in manifests of this version.
     pub read_only_compatible: u32,
     /// The generation: 1 for the first manifest, incremented by each commit.
     pub generation: u64,
@@ -60,7 +60,7 @@ pub struct Manifest {
     pub segments: Vec<SegmentEntry>,
     /// The logs whose batches are not in a segment yet; `None` if no batch was ever logged.
     pub logged: Option<Logged>,
-    /// The highest stamp of all commits up to this generation; `None` if stamps are not stored or no commit had one.
+    /// The highest stamp of all commits up to this generation; `None` if there are no stamps.
     pub now: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ pub struct Manifest {
 pub struct Logged {
     /// The number of the next log; numbers are never reused.
     pub next_log: u64,
-    /// The payload of the last commit with a payload, up to this generation; `None` if no commit had one.
+    /// The newest payload of a commit up to this generation; `None` if no commit had a payload.
     pub payload: Option<Vec<u8>>,
     /// The logs whose batches are not in a segment yet, in ascending order of their numbers.
     pub logs: Vec<LogEntry>,
@@ -82,8 +82,8 @@ pub struct LogEntry {
     pub number: u64,
     /// The number of the first commit in the log.
     pub first: u64,
-    /// Number of bytes that are known to be intact. For the active log: its length when this manifest was written, or 0
-    /// in manifests of older versions, which do not contain it. For any other log: its whole length, excluding a torn
+    /// Number of bytes that are known to be intact. For the active log: the length when this manifest was written, or 0
+    /// in manifests of older versions, which omit the length. For any other log: the whole length, excluding a torn
     /// tail.
     pub length: u64,
     /// Whether this is the active log: the last log, to which batches are appended.
@@ -305,8 +305,8 @@ const COOKIE_WITH_RUNS: u32 = 12347;
 /// Maximum number of values of a container that is stored as a list; a container with more values is a bitmap.
 const LISTED_MAX: usize = 4096;
 
-/// Returns an error if a container does not begin at its stored offset. Some readers of roaring bitmaps ignore the
-/// offsets and read the containers in sequence; others use the offsets. Both must read the same values.
+/// Checks that each container of a roaring bitmap begins at its stored offset. Some readers of roaring bitmaps ignore
+/// the offsets and read the containers in sequence; others use the offsets. All readers must read the same values.
 fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
     let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");

@@ -1,8 +1,8 @@
 //! The on-disk format: encodes and decodes every file of an index.
 //!
 //! Each submodule implements the part of `format-spec.md` with the same name. This module opens no files, and no other
-//! module decodes the bytes of files. It never allocates in proportion to a length that has not been checked against
-//! the number of available bytes.
+//! module decodes the bytes of files. Decoders never allocate in proportion to a length that they have not checked
+//! against the number of available bytes.
 //!
 //! ```text
 //! segment file
@@ -37,9 +37,9 @@ pub mod sketches;
 pub mod table;
 pub mod wire;
 
-/// The version of the format this crate reads and writes.
+/// The version of the format that this crate reads and writes.
 pub const VERSION: u16 = 3;
-/// Parts of a file begin at offsets that are multiples of this number of bytes.
+/// The offsets of the parts of a file are multiples of this number of bytes.
 pub const ALIGNMENT: u64 = 64;
 /// Maximum number of documents in a segment.
 pub const DOCUMENTS_MAX: u64 = 1 << 30;

@@ -1,9 +1,9 @@
 //! The postings section: the documents of each fingerprint.
 //!
 //! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, only one document has the fingerprint, and the
-//! entry is the ordinal of this document. If the top bit is 1, the lower 31 bits are the position of a list in the
-//! list area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
-//! ordinals. Lists are in the order of ranks, without gaps.
+//! entry is the ordinal of the document. If the top bit is 1, the lower 31 bits are the position of a list in the list
+//! area after the entries, in units of 4 bytes. A list consists of the number of ordinals (at least 2) and the
+//! ordinals, ascending. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub const CODEC: u16 = 1;
 /// The bit of an entry that distinguishes the position of a list (1) from the ordinal of a document (0).
 pub const LIST: u32 = 1 << 31;
 
-/// The entry of a rank, which specifies the documents whose fingerprint has this rank.
+/// The entry of a rank: the documents whose fingerprint has the rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// The ordinal of the only document with this fingerprint.

@@ -3,7 +3,7 @@
 //! The elements of a set are the distinct shingle hashes of a document. If the resemblance of two sets is J or more,
 //! they share an element among the first `|x| - ceil(J |x|) + 1` elements of each set `x`, in any total order of the
 //! elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So a document is
-//! indexed only by these few elements, its prefix. Queries are cheapest if the elements in prefixes are rare.
+//! indexed only by its prefix, these first elements. Queries are cheapest if the elements in prefixes are rare.
 //!
 //! A segment orders elements by the class of their tag, then by the element. A tag is the upper half of a hash. The
 //! section `common` lists the tags that occur in many documents of the segment, each with a class from 1 to 255, higher
@@ -12,8 +12,8 @@
 //!
 //! Both sections are encoded as a [band](super::bands) with keys of 32 bits. The entries of `common` contain classes,
 //! below 256, instead of ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. The
-//! tags of a document with a [mark](super::fields) are stored with all bits inverted, so that a query for unmarked
-//! documents finds a marked document only if an inverted tag happens to equal a tag of the query.
+//! tags of a document with a [mark](super::fields) are stored with all bits inverted. So a query for unmarked documents
+//! finds a marked document only if an inverted tag happens to equal a tag of the query.
 
 use crate::error::Result;
 
@@ -74,7 +74,7 @@ pub fn tags_in_order(
         }
     }
     if out.len() < length {
-        // Elements with equal tags may be in any order.
+        // `out` has only tags, so the order of elements with equal tags does not matter.
         common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
@@ -86,8 +86,8 @@ pub fn tags_in_order(
 /// of the common tags (the tags in the prefixes of both sets) among the [ordered tags](tags_in_order) of the first
 /// prefix, from 0. They must ascend strictly.
 ///
-/// The prefix of the second set contains the last common tag, and therefore all tags of the second set that precede it.
-/// So the second set lacks all tags of the first set that precede the last common tag and are not common.
+/// The prefix of the second set contains the last common tag, and therefore all earlier tags of the second set. So the
+/// second set lacks all tags of the first set that precede the last common tag and are not common.
 #[must_use]
 pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
     let tags = places.len();

@@ -8,7 +8,7 @@
 //! `rows` is the number of all values, and `o` is the number of bytes needed for this number, at least 1. Values are
 //! hashes of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the lowest hashes of a document, at most `bottom`,
 //! or the hashes that are divisible by `modulus`. A document without a sketch has no values. Values are not compressed:
-//! the hashes of a document are random, so the difference of two consecutive hashes also needs about 6 bytes.
+//! the hashes of a document are random, so the differences between consecutive hashes need about 6 bytes, too.
 
 use std::ops::Range;
 
@@ -31,8 +31,8 @@ pub enum SampleChoice {
 }
 
 impl SampleChoice {
-    /// Returns the samples that an index with these parameters stores: bottom, then modular; `None` for a sample that is
-    /// not stored.
+    /// Returns the kinds of samples that an index with these parameters stores: bottom, then modular; `None` for a kind
+    /// that is not stored.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -50,7 +50,7 @@ impl SampleChoice {
         }
     }
 
-    /// Returns the minimum number of values of a document that has a sketch and therefore at least one hash.
+    /// Returns the minimum number of values of a document with a sketch; such a document has at least one hash.
     #[must_use]
     pub fn min(self) -> u64 {
         match self {
@@ -125,7 +125,7 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
 pub struct Samples {
     /// The kind of sample.
     pub choice: SampleChoice,
-    /// Length in bytes of an offset, which is the number of values before a document's values.
+    /// Length in bytes of an offset. An offset is the number of values before a document's values.
     pub offset_bytes: u64,
     rows: u64,
     values: u64,

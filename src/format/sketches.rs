@@ -37,7 +37,7 @@ pub const BLOCK_HEAD_BYTES: usize = 8;
 /// Length in bytes of a checksum, and of the field with the parameters' length.
 const WORD: usize = 4;
 
-/// The last bytes of the file. If they are missing, the file was truncated.
+/// The end of the file, 64 bytes. A file without this end was truncated.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SketchFileEnd {
@@ -70,7 +70,7 @@ impl SketchFileEnd {
     }
 }
 
-/// The sketch of one document, as stored in a file of sketches. Parts that the parameters do not require are empty or 0.
+/// The sketch of one document in a file of sketches. Parts that the parameters do not require are empty or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The fingerprint.
@@ -153,12 +153,12 @@ impl Encoded {
         self.push_with(key, row, Fields::default())
     }
 
-    /// Same as [`push`](Self::push), with the set of the document if [`Params::sets`] is set. The set is encoded [as in an
-    /// index](super::fields::encode).
+    /// Same as [`push`](Self::push), for files with sets ([`Params::sets`]). `set` is encoded [as in an
+    /// index](super::fields::encode), and empty if the parameters have no sets.
     ///
     /// # Errors
-    /// Same as [`push`](Self::push), and [`Error::Invalid`] if the set is missing although the parameters
-    /// require sets, or if it is present although they do not.
+    /// Same as [`push`](Self::push), and [`Error::Invalid`] if the parameters require a set and `set` is empty, or if
+    /// the parameters do not allow sets and `set` is not empty.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
             && let Err(fault) = set.check_kept(true, false, false)
@@ -233,7 +233,7 @@ pub struct Encoder {
     salt: u128,
     /// Length of the file so far: the number of bytes appended to `out`.
     offset: u64,
-    /// The current block: its head, which is zero until the block ends, and its records.
+    /// The current block: the head, which is zero until the block ends, and the records.
     block: Vec<u8>,
     records: u32,
     blocks: u64,
@@ -403,8 +403,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the length of
-    /// a block: about 156,000 bytes, about 574,000 bytes with samples, and 135 million bytes with sets.
+    /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the maximum
+    /// length of a block: about 156,000 bytes, 574,000 bytes with samples, or 135 million bytes with sets.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
@@ -442,7 +442,7 @@ impl Decoder {
     }
 
     /// Decodes the next part. Returns the records if the part is a block, otherwise none. Checks all records of a block
-    /// before it returns the first.
+    /// before the caller gets the first record.
     ///
     /// # Errors
     /// A [`Refusal`] with an offset relative to the start of the file. The decoder cannot be used after an error.
@@ -566,7 +566,7 @@ impl Decoder {
             samples: [Vec::new(), Vec::new()],
             set: Fields::default(),
         };
-        // Check all records before the caller receives any of them.
+        // Checks all records before the caller gets the first record.
         let mut ahead = rows.clone();
         let (mut sketched, mut last) = (0, 0);
         loop {
@@ -677,13 +677,13 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// Returns the sketch that was read last, given its fingerprint and signature.
+    /// Returns the sketch from the fingerprint and signature that [`read`](Self::read) returned, and the buffers.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }
     }
 
-    /// Reads the next record: its key and, if it has a sketch, the fingerprint and the signature.
+    /// Reads the next record. Returns the key and, for a record with a sketch, the fingerprint and the signature.
     #[allow(clippy::type_complexity, reason = "a key, and what comes with it")]
     fn read(&mut self) -> std::result::Result<Option<(Key<'b>, Option<(u64, &'b [u8])>)>, Fault> {
         let Some(shape) = self.shape.filter(|_| self.left > 0) else {
@@ -719,7 +719,7 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched)))
     }
 
-    /// Reads a sketch. Returns its fingerprint and signature; decodes features and samples into the buffers of `self`.
+    /// Reads a sketch. Returns the fingerprint and signature; decodes features and samples into buffers of `self`.
     fn read_sketch(&mut self, shape: RecordShape) -> std::result::Result<(u64, &'b [u8]), Fault> {
         let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
         let features = self.take(shape.bands * 8, "features")?;

@@ -1,7 +1,7 @@
 //! Decodes numbers from bytes that may be invalid.
 //!
-//! Columns in files are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types view them
-//! without copying and without `unsafe`. Decoders return a [`Fault`] as their error: an offset in the decoded part, the
+//! Columns in files are arrays of little-endian integers at any alignment. [`zerocopy`]'s byte-order types view columns
+//! without copying and without `unsafe`. The error of a decoder is a [`Fault`]: an offset in the decoded part, the
 //! expected value, and the value found. The caller adds the name of the file.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -75,8 +75,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
 /// Reads a LEB128 number of at most 16 bits at `*at`, and advances `*at` past it.
 ///
 /// # Errors
-/// A [`Fault`] if the bytes end early, if the number has over 16 bits, or if its encoding is longer than that of
-/// [`put_varint`].
+/// A [`Fault`] if the bytes end early, the number has over 16 bits, or [`put_varint`] encodes it in fewer bytes.
 pub fn take_varint(bytes: &[u8], at: &mut usize, what: &str) -> Result<usize, Fault> {
     let start = *at;
     let mut value = 0_u32;

@@ -36,7 +36,7 @@ pub const CODEC: u16 = 2;
 const PARTS: usize = 6;
 /// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Distance between two samples in bits of the stream. Also the maximum number of bits that are searched without a sample.
+/// Distance between two samples in bits of the stream. Pieces of at most this length are searched without samples.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
@@ -288,11 +288,11 @@ impl Compact {
         );
     }
 
-    /// Encodes these values as a section. Needs a few KiB of memory.
+    /// Encodes the values as a section. Needs a few KiB of memory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
-    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`] rows.
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,
@@ -349,7 +349,7 @@ impl Compact {
         rows.start + (bucket << open)..rows.end + ((bucket + 1) << open)
     }
 
-    /// Returns the first row of a bucket whose high part is at least `high`. `high` must be a high part in the bucket,
+    /// Returns the first row of a bucket whose high part is at least `high`. `high` must be in the range of the bucket,
     /// or the first high part of the next bucket.
     #[inline(always)]
     fn row_of_high<'a>(
@@ -367,10 +367,10 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // The search may start at a sample that precedes the zero after the previous high part.
+        // The row follows zero number `high` (from 1), which ends the previous high part. Starts before this zero.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // Number of zeros between the current bit and the zero after the previous high part.
+            // Number of zeros from the current bit to zero number `high`, exclusive.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {
@@ -396,7 +396,7 @@ impl Compact {
         Err(self.broken_stream(source, &self.piece(bucket, rows)))
     }
 
-    /// Returns the high part of a row. `place` caches the bucket of the previous call.
+    /// Returns the high part of a row. `place` caches the bucket of the row for the next call.
     #[inline(always)]
     fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
@@ -435,8 +435,8 @@ impl Compact {
         Err(self.disorder(source, bucket, &rows))
     }
 
-    /// Starts a search in the piece of the stream that belongs to a bucket: at the last sample in the piece for which
-    /// `before` is true, or at the start of the piece.
+    /// Starts a search in `piece`, the bits of the stream that belong to a bucket: at the last sample in the piece for
+    /// which `before` is true, or at the start of the piece.
     #[inline(always)]
     fn walk<'a>(
         &self,
@@ -448,7 +448,7 @@ impl Compact {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
-            // The result is before the next sample.
+            // The row to be found is before the next sample.
             end = end.min((bit / SAMPLE + 1) * SAMPLE);
         }
         let words = bit / WORD..end.div_ceil(WORD);
@@ -456,8 +456,8 @@ impl Compact {
         Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// Returns the bit and the row at the last sample in a piece for which `before` is true. Returns the first bit and
-    /// row of the piece if there is no such sample.
+    /// Returns the bit and the row of the last sample in a piece for which `before` is true. Returns the first bit and
+    /// row of the piece if `before` is false for all samples.
     #[cold]
     fn sample<'a>(
         &self,
@@ -470,7 +470,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Samples are numbered from 1: sample s is at bit s * SAMPLE.
+        // Samples are numbered from 1: sample `s` is at bit `s * SAMPLE`. Bisects; `low == start` means none.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {
@@ -580,7 +580,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins a low part from its three columns. The lowest bits of `rest` belong to this row; higher bits are ignored.
+/// Joins the three columns of a low part. The lowest bits of `rest` belong to this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;
@@ -601,7 +601,7 @@ fn select(word: u64, before: u64) -> u32 {
     place
 }
 
-/// Returns a bit mask of the rows, at most [`LANES`], whose distance in both columns together is within the radius.
+/// Returns a bit mask of the rows, at most [`LANES`], whose summed distance in both columns is within the radius.
 #[inline(always)]
 fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: u32) -> u64 {
     const TOGETHER: usize = 16;
@@ -631,7 +631,7 @@ struct BucketRows {
 
 /// The state of a search in the stream, which proceeds word by word.
 struct StreamWalk<'a> {
-    /// The bytes of the stream from the word that contains `bit`.
+    /// The bytes of the stream, starting with the word that contains `bit`.
     bytes: &'a [u8],
     bit: u64,
     /// Number of rows before `bit`.
@@ -640,7 +640,7 @@ struct StreamWalk<'a> {
 }
 
 impl StreamWalk<'_> {
-    /// Returns the current word, shifted so that bit 0 is the current bit; `None` at the end.
+    /// Returns the current word, shifted so that bit 0 is the current bit; `None` at the end of the search.
     #[inline(always)]
     fn next_word(&self) -> Option<u64> {
         let word = self.bytes.first_chunk().filter(|_| self.bit < self.end)?;
@@ -688,14 +688,14 @@ impl LowBits<'_> {
     }
 }
 
-/// The buffer of a part before it is written to the columns.
+/// A buffer for the bytes of one part of a section, before [`Columns::put`].
 pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
 impl ColumnBuffer {
-    /// The number of buffered bytes at which the buffer is written.
+    /// The buffer is flushed once it has this number of bytes.
     const FULL: usize = 4096;
 
     pub(super) fn new(number: usize) -> Self {
@@ -740,10 +740,10 @@ struct CompactEncoder<'c, C> {
     last: Option<u64>,
     /// Number of directory entries written so far.
     entries: u64,
-    /// The incomplete last word of the stream, and the number of words before it.
+    /// The incomplete last word of the stream. `words` is the number of words already written.
     word: u64,
     words: u64,
-    /// Bits of the third column that do not fill a word yet, and the number of these bits.
+    /// The bits of the third column that do not fill a word yet. `rest_bits` is their number.
     rest: u64,
     rest_bits: u32,
 }
@@ -794,7 +794,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the words of the stream up to, but not including, word number `word`, each followed by its sample if it has one.
+    /// Writes all words of the stream before word number `word`, and the samples at the ends of these words.
     #[inline(always)]
     fn words_up_to(&mut self, word: u64) -> Result<()> {
         while self.words < word {

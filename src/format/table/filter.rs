@@ -1,10 +1,10 @@
-//! A partial table: its entries refer to table 1 and contain only a part of each fingerprint.
+//! A partial table: each entry contains a part of a fingerprint and refers to table 1.
 //!
 //! An entry consists of a *pointer* and a *filter*. The pointer is the first 16 bits of the fingerprint's key in table
 //! 1, which locate the fingerprint there. The filter is 0, 1 or 2 bytes: the bits that follow the pointer in
-//! [`Design::entry_order`](crate::design::Design::entry_order). A search compares both with the query, so that it looks
-//! up only few entries in table 1. Entries ascend within a bucket. Different fingerprints may have equal entries; each
-//! is stored.
+//! [`Design::entry_order`](crate::design::Design::entry_order). A search compares pointer and filter with the query,
+//! and looks up only few entries in table 1. Entries ascend within a bucket. Different fingerprints may have equal
+//! entries, which are all stored.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the table's keys; d = floor(log2 rows) - 3, from 0 to the number
@@ -55,8 +55,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns the layout of a table of `rows` fingerprints. Each entry takes `width` bytes (2 to 4). The table is sorted
-    /// by its first `lead` bits.
+    /// Returns the layout of a table of `rows` fingerprints. Each entry takes `width` bytes (2 to 4). The table is
+    /// sorted by its first `lead` bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32, width: u8) -> Self {
         let directory = Directory::of(rows, lead);
@@ -82,7 +82,7 @@ impl Filter {
     }
 
     /// Returns the rows of the buckets that contain all keys beginning with `prefix`, a prefix of `bits` bits. If the
-    /// directory has fewer bits, the bucket contains other keys too.
+    /// directory has fewer bits, the rows include other keys, too.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
@@ -196,7 +196,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes a table from its [sort values](Self::value), which must ascend, one for each row of the layout. Needs
+    /// Writes a table from one [sort value](Self::value) for each row of the layout. The sort values must ascend. Needs
     /// memory for the directory.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Filter {
     }
 }
 
-/// Writes a partial table from its entries, bucket by bucket.
+/// Writes a partial table, given the entries bucket by bucket.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -245,7 +245,7 @@ impl Encoder {
         Self { directory, width: filter.width, chunk: Default::default() }
     }
 
-    /// Sets the number of entries in the bucket with this prefix.
+    /// Adds `rows` to the number of entries in the bucket `prefix`.
     pub fn bucket(&mut self, prefix: u64, rows: u32) {
         self.directory.count_bucket(prefix, rows);
     }

@@ -2,9 +2,9 @@
 //!
 //! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007, section 3.2,
 //! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the previous
-//! value is nearly always one of a few positions. So this position is Huffman-coded, and the bits below it follow
-//! unencoded. Values are stored in blocks of 1,024 bytes, which are decoded independently. An array with the last key
-//! of each block is searched by interpolation or bisection.
+//! value is nearly always one of a few positions. So the position is Huffman-coded, and the bits below the position
+//! follow unencoded. Values are stored in blocks of 1,024 bytes, which are decoded independently. An array with the
+//! last key of each block is searched by interpolation or bisection.
 //!
 //! This codec exists for comparison with the paper: it is used only with `codec=manku`, never with `auto`. The default
 //! codecs are [`planes`](super::planes) and [`compact`](super::compact).
@@ -19,8 +19,8 @@
 //! ```
 //!
 //! A value is added to the current block if it fits. The code has at most 15 bits per symbol and minimizes the number
-//! of bits for all pairs of neighbours in the table. It is computed by package-merge (Larmore and Hirschberg, 1990),
-//! with ties broken as described at `code_lengths`. It is canonical: shorter codes first, and among codes of equal
+//! of bits for all differences of the table. The code is computed by package-merge (Larmore and Hirschberg, 1990), with
+//! ties broken as described at `code_lengths`. The code is canonical: shorter codes first, and among codes of equal
 //! length, lower positions first. So a list of values has exactly one encoding.
 
 use std::ops::{ControlFlow, Range};
@@ -41,17 +41,17 @@ const BLOCK_BYTES: usize = 1024;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
 /// Length of the head in bytes.
 const HEAD_BYTES: u64 = 64;
-/// The offsets of the code lengths and of the reserved bytes in the head.
+/// The offset of the code lengths in the head. The reserved bytes follow the code lengths.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Number of bits of a word, and the minimum number of these bits that a read at any bit offset returns.
+/// Number of bits of a word. [`word`] returns at least `WORD_WHOLE` of them at any bit offset.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
 /// Number of symbols: a symbol is the position of a bit in a value.
 const SYMBOLS: usize = 64;
 /// Maximum length of a code in bits.
 const CODE_MAX: u32 = 15;
-/// Codes of at most this length are decoded by one table lookup. Fewer than one in 1,024 neighbours has a longer code.
+/// Codes of at most this length are decoded by one table lookup. Fewer than 1 in 1,024 differences has a longer code.
 const LOOKUP: u32 = 10;
 
 /// The layout of a section, and its Huffman code. Clones share the code.
@@ -181,7 +181,7 @@ impl Manku {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // Blocks of a corrupt table may overlap, but the scan still ends, because each block ends after `row`.
+            // Blocks of a corrupt table may overlap, but `row` increases with each block, so the scan ends.
             row = values.rows.end;
             block += 1;
             if row >= rows.end {
@@ -274,7 +274,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // If no value was read yet, the block is empty, and its key must be 0.
+            // `last` is never `None` here: `values` refuses blocks without rows.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -319,7 +319,7 @@ impl Manku {
         source.hint(self.firsts + block as u64 * 4);
     }
 
-    /// Encodes the values as a section. Iterates over the values twice; the first pass determines the code. Needs a few
+    /// Encodes the values as a section. Iterates over the values twice: the first pass computes the code. Needs a few
     /// KiB of memory.
     ///
     /// # Errors
@@ -428,7 +428,7 @@ impl Manku {
         source.corrupt(Fault::new(self.firsts + block * 4, expected, found))
     }
 
-    /// Returns the error for a block whose values are all below its key, which should be its last value.
+    /// Returns the error for a block whose values are all below its entry in the array of last keys.
     #[cold]
     fn falls_short<'a>(&self, source: impl Source<'a>, block: u64) -> Error {
         let at = self.keys + block * 8;
@@ -502,11 +502,11 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 #[derive(Debug)]
 struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// Indexed by the next [`LOOKUP`] bits. The low byte is the symbol and the high byte the length of its code; 0 if
-    /// the code is longer than [`LOOKUP`] bits.
+    /// Decodes the next [`LOOKUP`] bits. The low byte of an entry is the symbol and the high byte the length of the
+    /// code; an entry is 0 if the code is longer than [`LOOKUP`] bits.
     short: [u16; 1 << LOOKUP],
-    /// For each code length: the first code (`first`), the number of codes (`count`), and the index of their first
-    /// symbol in `symbols` (`start`).
+    /// For each code length: the first code (`first`), the number of codes (`count`), and the index in `symbols` of the
+    /// symbol of the first code (`start`).
     first: [u32; CODE_MAX as usize + 1],
     count: [u32; CODE_MAX as usize + 1],
     start: [u32; CODE_MAX as usize + 1],
@@ -556,8 +556,8 @@ impl HuffmanCode {
         Some(code)
     }
 
-    /// Returns the symbol and the length of the code at the start of these [`CODE_MAX`] bits; `None` if there is no
-    /// such code.
+    /// Returns the symbol and the length of the code at the start of these [`CODE_MAX`] bits; `None` if the bits begin
+    /// with no code.
     #[inline(always)]
     fn decode(&self, bits: u32) -> Option<(u32, u32)> {
         let entry = self.short[(bits >> (CODE_MAX - LOOKUP)) as usize & ((1 << LOOKUP) - 1)];
@@ -591,7 +591,7 @@ struct BlockValues<'a, 'c> {
     /// The offset of the block in the section.
     at: u64,
     code: &'c HuffmanCode,
-    /// The rows of the block, and the next row to be decoded.
+    /// The rows of the block. `row` is the next row to be decoded.
     rows: Range<u64>,
     row: u64,
     /// The position of the next bit in the block.
@@ -627,7 +627,7 @@ impl BlockValues<'_, '_> {
             self.long(length, position)
         };
         self.bit += (length + position) as usize;
-        // Values ascend, so the highest differing bit must be 0 in the previous value.
+        // Values ascend, so the highest differing bit is 0 in the previous value, unless the block is corrupt.
         if self.bit > BLOCK_BITS || self.last >> position & 1 == 1 {
             return None;
         }
@@ -635,7 +635,7 @@ impl BlockValues<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// Returns the bits below a position if they do not fit into one word together with the code.
+    /// Returns the `position` bits after a code of `length` bits, if code and bits do not fit into one [`word`].
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -644,7 +644,7 @@ impl BlockValues<'_, '_> {
     }
 
     /// Returns the row of the first value that is at least `target`, starting with the value decoded last; `None` if
-    /// the block has no such value.
+    /// all further values of the block are below `target`.
     #[inline(always)]
     fn seek<'s>(&mut self, source: impl Source<'s>, target: u64) -> Result<Option<u64>> {
         if self.row > self.rows.start && self.last >= target {
@@ -695,7 +695,8 @@ struct MankuEncoder<'c, C> {
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
     parts: [ColumnBuffer; 4],
-    /// The complete bytes of the current block, its number of bits, and the bits that do not fill a byte yet.
+    /// The complete bytes of the current block. `bits` is the number of bits of the block, and `waiting` has the bits
+    /// that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
     waiting: u64,

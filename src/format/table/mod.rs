@@ -5,10 +5,10 @@
 //! contains whole keys, and the row of a fingerprint in table 1 is its rank. The other tables contain either whole keys
 //! or only some bytes of each key ([`filter`]). Each codec has a submodule:
 //!
-//! | codec | holds | is for |
+//! | codec | stores | purpose |
 //! |---|---|---|
 //! | [`planes`] | whole keys | speed |
-//! | [`filter`] | 2 to 4 bytes of each | speed and size, in all tables except the first |
+//! | [`filter`] | 2 to 4 bytes of each key | speed and size, in all tables except table 1 |
 //! | [`compact`] | whole keys | size |
 //! | [`manku`] | whole keys | comparing with the paper |
 //! | [`plain`] | whole keys | comparing with the paper, and probes that need whole keys |
@@ -43,8 +43,8 @@ pub use source::{Columns, Probe, Source};
 pub enum Codec {
     /// Whole keys, encoded with the given codec.
     Complete(Complete),
-    /// Entries of 2 to 4 bytes, which contain a part of each fingerprint; table 1 contains the whole fingerprint. The value
-    /// is the number of bytes.
+    /// Entries of 2 to 4 bytes, which contain a part of each fingerprint; table 1 contains the whole fingerprint. The
+    /// value is the number of bytes of an entry.
     Partial(u8),
 }
 
@@ -211,7 +211,7 @@ impl Layout {
         }
     }
 
-    /// Not inlined: these functions are long, and the call is cheap compared with the search.
+    /// Same as [`rows`](Self::rows), for codecs that search. Not inlined: a call is cheap compared with a search.
     #[inline(never)]
     fn rows_searched<'a>(
         &self,
@@ -255,7 +255,7 @@ impl Layout {
         }
     }
 
-    /// Prefetches the data of a row that is needed after a scan has found the row.
+    /// Prefetches the data that is read after a scan has found the row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         match self {

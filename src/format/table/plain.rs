@@ -226,11 +226,11 @@ impl Plain {
         );
     }
 
-    /// Encodes these values as a section. Needs a few KiB of memory.
+    /// Encodes the values as a section. Needs a few KiB of memory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
-    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`] rows.
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,

@@ -1,7 +1,7 @@
 //! Codec `planes`: a directory, and the keys in planes. A plane contains the same bits of all keys.
 //!
-//! For a radius below [`WIDE`], a scan reads one plane of 16 bits. It reads the other planes only for rows that are
-//! within the radius in these 16 bits.
+//! For a radius below [`WIDE`], a scan reads one plane of 16 bits, and the other planes only for rows that are within
+//! the radius in these 16 bits.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of
@@ -25,7 +25,7 @@ use twindex_kernel::Simd;
 
 /// Number of this codec in the table of contents.
 pub const CODEC: u16 = 1;
-/// The smallest radius for which a filter of 16 bits passes too many rows to save time.
+/// The smallest radius for which a scan compares 48 bits instead of 16: too many rows would pass a filter of 16 bits.
 pub const WIDE: u32 = 5;
 /// The layout of the section of a table with the codec `planes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Returns the key of a row whose bits 17 to 32 are `second`. If the first 16 bits have no plane, `top` is used for
-    /// them.
+    /// Returns the key of a row whose bits 17 to 32 are `second`. `top` is bits 1 to 16; it is ignored if these bits
+    /// have a plane.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -187,14 +187,13 @@ impl Planes {
         self.complete(source, row, top, second)
     }
 
-    /// Returns the first 16 bits of the keys in a bucket of the directory. Bits that the directory does not cover are
-    /// 0.
+    /// Returns bits 1 to 16 of the keys in a bucket of the directory; bits that the directory does not cover are 0.
     fn top(&self, bucket: u64) -> u16 {
         (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
     }
 
-    /// Returns the key of a row. Takes O(1) time if the first bits have a plane; otherwise a binary search in the
-    /// directory is needed.
+    /// Returns the key of a row. Takes O(1) time if bits 1 to 16 have a plane, otherwise a binary search in the
+    /// directory.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged or the row does not exist.
@@ -238,7 +237,7 @@ impl Planes {
         if rows.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        // If the first bits have no plane, all keys of a bucket have the same first bits.
+        // If bits 1 to 16 have no plane, the bucket determines them, so the scan goes bucket by bucket.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
         let mut places: Vec<(u64, u16)> = Vec::new();
@@ -306,7 +305,7 @@ impl Planes {
         Ok(())
     }
 
-    /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if there is no such bucket.
+    /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if `bucket` is out of range.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -319,7 +318,7 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends at least 1 and at most `max` of the next keys; appends none at the end of the table. Makes the same
+    /// Appends the next keys to `keys`: at least 1 and at most `max`, or none at the end of the table. Makes the same
     /// checks as [`for_each`](Self::for_each).
     ///
     /// # Errors
@@ -337,7 +336,7 @@ impl Planes {
                 return Err(self.unsound(source));
             }
         }
-        // Counts without branches, so that the compiler vectorizes the comparison of neighbours.
+        // Counts descents without branches, so that the compiler vectorizes the comparisons.
         let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
         let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
         let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
@@ -392,7 +391,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Iterates over the buckets that fit completely or, if the next bucket does not fit, over this bucket.
+        // Sets bits 1 to 16 of the keys if they have no plane, and checks the prefixes of the keys, bucket by bucket.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -415,7 +414,7 @@ impl Planes {
         Ok(true)
     }
 
-    /// Returns the error for a table that a walk found to be damaged.
+    /// Returns the error for a table that a walk found to be damaged. Reads the table again to find the fault.
     #[cold]
     fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
         match self.for_each(source, |_, _| Ok(())) {
@@ -424,7 +423,7 @@ impl Planes {
         }
     }
 
-    /// Writes keys, which must ascend strictly, one for each row of the layout. Needs memory for the directory.
+    /// Writes one key for each row of the layout. Keys must ascend strictly. Needs memory for the directory.
     ///
     /// # Errors
     /// The errors of `keys` and `columns`.
@@ -448,7 +447,7 @@ impl Planes {
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether the walk stopped inside the bucket, after its first row.
+    /// Whether the walk stopped inside `bucket`, neither before its first row nor at its end.
     inside: bool,
     last: Option<u64>,
 }
@@ -464,7 +463,7 @@ impl Walk {
 /// Maximum number of buckets that are read at once.
 const BUCKETS: u64 = 1 << 9;
 
-/// Writes a table, given its keys in consecutive slices.
+/// Writes a table, given the keys in consecutive slices.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -513,7 +512,7 @@ impl Encoder {
 /// Number of values that are written at once. The values and their bytes fit into the first-level cache.
 const TOGETHER: usize = 1 << 11;
 
-/// Appends for each value the `N` bytes that `of` returns.
+/// Appends, for each value, the `N` bytes that `of` returns.
 pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>, of: impl Fn(T) -> [u8; N]) {
     let start = bytes.len();
     bytes.resize(start + values.len() * N, 0);

@@ -1,7 +1,7 @@
 //! Searches in ascending columns, and the range of values that begin with a prefix.
 //!
-//! These functions do not rely on the order of the column: if its values do not ascend, a search still ends after O(log
-//! n) reads and returns a row within the given range.
+//! A column of a damaged file may be out of order. A search then still ends after O(log n) reads and returns a row
+//! within the given range.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -68,8 +68,8 @@ pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Resul
     Ok(low)
 }
 
-/// Same as [`bisect`], but faster if the values are uniform over `span`: takes a few interpolation steps, then doubling
-/// steps, then bisects. For other values it still reads O(log n) rows.
+/// Same as [`bisect`], but faster if the values are uniform over `span`: makes a few interpolation steps, then doubling
+/// steps, then bisects. Reads O(log n) rows for any values.
 #[inline]
 pub fn interpolate(
     rows: Range<u64>,
@@ -78,7 +78,7 @@ pub fn interpolate(
     mut value: impl FnMut(u64) -> Result<u64>,
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
-    // The values nearest to the target that are known so far: `min` is at most the target, `max` at least the target.
+    // Bounds of the values in `low..high`: `min` is at most the target, and `max` is at least the target.
     let (mut min, mut max) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {
@@ -126,7 +126,7 @@ pub fn between(
     };
     let start = first(rows.clone(), 0..=u64::MAX, *bounds.start())?;
     let end = match bounds.end().checked_add(1) {
-        // The values from row `start` on are not below the start of the bounds.
+        // All values from row `start` on are at least the start of the bounds.
         Some(after) => first(start..rows.end, *bounds.start()..=u64::MAX, after)?,
         None => rows.end,
     };

@@ -6,14 +6,13 @@ use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use twindex_kernel::CACHE_LINE;
 
-/// Gives read access to the bytes of one section, and verifies their checksums.
+/// Reads the bytes of one section, and verifies the checksums of the bytes.
 pub trait Source<'a>: Copy {
     /// Returns the bytes at `range` of the section.
     fn read(self, range: Range<u64>) -> Result<&'a [u8]>;
     /// Converts a fault at an offset of the section to an error with the path of the file.
     fn corrupt(self, fault: Fault) -> Error;
-    /// Prefetches the cache line at this offset of the section. This is only a hint: it neither waits nor reads from
-    /// disk.
+    /// Prefetches the cache line at this offset of the section. Neither waits nor reads from disk.
     fn hint(self, at: u64);
     /// Announces that the bytes at `range` of the section will be read soon, so that pages not in memory are read
     /// ahead.
@@ -60,7 +59,7 @@ pub trait Columns {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()>;
 }
 
-/// The strategy for finding the rows of a prefix in a table. It does not affect the results.
+/// The strategy for finding the rows of a prefix in a table. All strategies give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// A lookup in the directory, then bisection in the bucket: one or two dependent memory accesses.
