@@ -95,8 +95,8 @@ impl Alias {
     }
 }
 
-/// Returns the *unit* of a URL: its host without `www.`, and its port if it has one. It is the same for all aliases of a
-/// host.
+/// Returns the *unit* of a URL: its host without `www.`, and its port if it has one. All aliases of a host have the
+/// same unit.
 pub(crate) fn unit(parts: &Parts<'_>) -> String {
     let mut parts = parts.clone();
     Alias::Www.apply(&mut parts);

@@ -8,7 +8,7 @@ use crate::urls::page::{SitePages, hash_of};
 const PLACES_MAX: usize = 8;
 /// Maximum number of candidates of a site. If there are more, the ones that occur in the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
-/// Minimum length in bytes at which a candidate may require that ignored values have this length.
+/// A candidate may require values of one length only if the length is at least this number of bytes.
 const LENGTH_MIN: usize = 6;
 
 /// A position whose part is ignored. If a length is given, the part is ignored only if its value has this length in
@@ -38,7 +38,7 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Counts, for a group of near-duplicate pages, each position at which two URLs differ while the rest of the URLs is
+/// Counts each position at which two URLs of a group of near-duplicate pages differ while the rest of the URLs is
 /// equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     // For each position and hash of the rest of the URL: the number of URLs, and the length of their values if all have
@@ -69,7 +69,7 @@ fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<Ign
     }
 }
 
-/// Counts the sets of positions at which a URL of the group differs from the previous URL, or from the first URL of the
+/// Counts each set of positions at which a URL of a group differs from the previous URL, or from the first URL of the
 /// group.
 fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     let mut of_group: Vec<IgnoredPlaces> = Vec::new();

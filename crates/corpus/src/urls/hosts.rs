@@ -1,8 +1,8 @@
 //! Statistics of duplicates by host: counts for hosts and domains, URL aliases of pages, and mirrored hosts.
 //!
-//! They are computed from the URL and the cluster of each document. In each cluster, all documents with a URL but one
-//! are duplicates. They are counted first within hosts, then within domains, then across domains. Data that exceeds the
-//! memory budget is sorted in scratch files.
+//! The input is the URL and the cluster of each document. In each cluster, all documents with a URL except one are
+//! duplicates. Duplicates are counted first within hosts, then within domains, then across domains. Data that exceeds
+//! the memory budget is sorted in scratch files.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::work::tsv;
 pub(crate) const HOSTS: &str = "hosts.tsv";
 pub(crate) const MIRRORS: &str = "mirrors.tsv";
 
-/// Maximum number of hosts in a cluster for its pairs of hosts to be counted. Clusters with more hosts are skipped.
+/// Pairs of hosts are counted only in clusters with at most this number of hosts.
 const HOSTS_PAIRED: usize = 64;
 /// Number of hosts, and of pairs of hosts, shown in a report.
 const SHOWN: usize = 10;
@@ -47,8 +47,8 @@ pub struct Hosts {
     pub duplicates_within_domains: u64,
     /// Number of duplicates of a page on another domain: domains minus 1, summed over all clusters.
     pub duplicates_across_domains: u64,
-    /// For each kind of URL alias (such as `http` for `https`, or a leading `www.`), its name and the number of near pages
-    /// whose URLs differ only by such aliases.
+    /// For each kind of URL alias (such as `http` for `https`, or a leading `www.`): its name, and the number of normal
+    /// forms that merge near pages with and without the alias.
     pub aliases: Vec<(&'static str, u64)>,
     /// Number of pairs of hosts with near pages.
     pub mirrors: u64,
@@ -114,11 +114,10 @@ pub struct HostCounter<'r> {
     budget: &'r MemoryBudget,
     memory: usize,
     hosts: InsideValues,
-    /// For each page: its host, the hash of its URL without aliases, its aliases as bits, and its cluster.
     pages: Column<HostPage>,
 }
 
-/// A page: host, cluster, bits of the aliases, and the two halves of the hash of the URL.
+/// A page: its host, its cluster, its aliases as bits, and the two halves of the hash of its URL without aliases.
 type HostPage = [u32; 5];
 
 impl<'r> HostCounter<'r> {
@@ -171,7 +170,7 @@ impl<'r> HostCounter<'r> {
         }
         let name = |rank: u32| String::from_utf8_lossy(hosts.value(by_name[rank as usize])).into_owned();
         let mut found = Hosts { pages: pages.len() as u64, hosts: hosts.len() as u64, ..Hosts::default() };
-        // The domain of each host.
+        // The domain of each host, in the order of names.
         let mut domains = InsideValues::new(budget)?;
         let mut domain_of = Column::new(budget);
         for &host in &by_name[..] {
@@ -224,7 +223,7 @@ fn domain_of_host(host: &str) -> &str {
 }
 
 impl Hosts {
-    /// Counts, for each alias, the near pages whose URLs differ only by aliases.
+    /// Counts, for each alias, the normal forms that merge pages of a cluster with and without the alias.
     fn count_aliases(&mut self, by_form: Sorter<[u64; 4]>) -> anyhow::Result<()> {
         let (mut counts, mut form) = ([0; Alias::ALL.len()], None);
         let (mut with, mut without) = (0, 0);
@@ -380,7 +379,7 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
     Ok(max)
 }
 
-/// The pages of one cluster, processed in the order of hosts, and its hosts in the order of domains.
+/// Counts the pages of one cluster. Pages are added sorted by domain, then by host.
 #[derive(Default)]
 struct HostCluster {
     number: Option<u64>,
@@ -391,7 +390,7 @@ struct HostCluster {
     host: Option<u32>,
     of_host: u32,
     before: u64,
-    /// The hosts and the number of pages of each: at most [`HOSTS_PAIRED`] + 1 entries.
+    /// The hosts, each with the number of its pages: at most [`HOSTS_PAIRED`] + 1 entries.
     hosts: Vec<(u32, u32)>,
 }
 

@@ -13,16 +13,16 @@ use crate::urls::rules::Rules;
 use crate::urls::tree::{NormalForms, Tree};
 use crate::urls::value::Summary;
 
-/// Maximum number of rules for a single normal form, per site.
+/// Maximum number of rules per site that apply to one normal form only.
 const SINGLES_MAX: usize = 64;
 
 /// The minimum evidence for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Minimum number of normal forms that an alias, or a template with `{}` (see [`Rule::template`]), must have merged
-    /// from several URLs of near pages. The default is 3, the minimum 2.
+    /// Minimum number of normal forms that support an alias, or a template for several pages. A normal form supports a
+    /// rule if the rule merges several URLs of near pages into it. The default is 3, the minimum 2.
     pub min_forms: usize,
-    /// Minimum number of URLs of a page from which a rule for this page only is learned. The default is 3, the minimum 2.
+    /// Minimum number of URLs that support a rule for one page only. The default is 3, the minimum 2.
     pub min_urls: usize,
 }
 
@@ -48,7 +48,7 @@ impl Learner {
         Self { options: Options { min_forms, min_urls }, units: BTreeMap::new() }
     }
 
-    /// Adds a page, given as its URL and its group: pages with the same group are near each other. A page that is near no
+    /// Adds a page, given as its URL and its group. Pages of the same group are near each other; a page that is near no
     /// other page must have a group of its own. Returns false and ignores the page if `url` is not a URL with a host.
     ///
     /// Add all pages, including unique ones: a rule is learned only if it never gives two added pages of different groups
@@ -140,8 +140,8 @@ struct RuleEffect {
 impl RuleEffect {
     /// Counts the normal forms of `after` that merge several normal forms of `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
-        // For each normal form of `after`: its group, a normal form of `before` that it merges, whether it merges several of
-        // them, and whether its pages belong to several groups.
+        // For each normal form of `after`: its group, a normal form of `before` that it merges, whether it merges
+        // several normal forms of `before`, and whether its pages belong to several groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
         for (url, group) in pages {
             let first = xxh3_128(before.normalise(url).as_bytes());
@@ -172,7 +172,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // For each page, a page with a lower number that the rules so far merge it with, or the page itself.
+    // A union-find: for each page, a page of lower number with which the rules so far merge it, or the page itself.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
@@ -269,7 +269,7 @@ fn segment_of(
         UrlPlace::Run { segment: at, .. } | UrlPlace::NoRun { segment: at, .. } => *at == segment,
         UrlPlace::Parameter { .. } => false,
     };
-    // The positions of a segment get consecutive ids when the frame of the segment first occurs.
+    // Parts are sorted by position, so equal sets of positions give equal lists.
     let places = |page: u32| -> Vec<u32> {
         pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
     };
@@ -348,8 +348,8 @@ fn parameters_of(
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// Removes rules until no rule merges pages that are not near each other. Among the rules that do, removes the one with
-/// the fewest merged forms first. Returns the remaining rules with their counts.
+/// Removes rules until no rule merges pages that are not near each other. Of the rules that merge such pages, removes
+/// first the rule with the fewest merged forms. Returns the remaining rules with their counts.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);

@@ -1,7 +1,7 @@
 //! Learns rules for URLs from a table of keys and clusters that `dedup` wrote.
 //!
-//! Pages are sorted by host in scratch files, and rules are learned one host at a time, so that only the pages of one
-//! host are in memory.
+//! Pages are sorted by host in scratch files. Rules are learned one host at a time, so that only the pages of one host
+//! are in memory.
 
 use std::fs;
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::urls::rules::Rules;
 use crate::work::observer::Observer;
 use crate::work::tsv;
 
-/// Memory in bytes for a page while the rules of its host are learned, and for each byte of its URL.
+/// Memory in bytes for each page while the rules of its host are learned, and for each byte of its URL.
 const BYTES_A_PAGE: usize = 1024;
 const BYTES_A_BYTE: usize = 8;
 /// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// The first columns of a table of clusters, and of the table of pages removed for a history.
+/// The first columns of clusters.tsv, and of against.tsv.
 const CLUSTERS: &[u8] = b"key\tcluster\t";
 const AGAINST: &[u8] = b"key\tother\t";
 /// Name of the file with a table of URLs, next to a table of clusters.
@@ -91,7 +91,8 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // Documents removed as near-duplicates of the same history document form one group; they are read from a separate table.
+    // against.tsv lists the documents that were removed for a document of a history. Documents that were removed for
+    // the same document form one group.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),
@@ -212,8 +213,8 @@ impl UrlTable {
         Ok(())
     }
 
-    /// Returns the URL of the document with this key; both are escaped as in the table. Keys must be passed in
-    /// ascending order.
+    /// Returns the URL of the document with this key. `key` is escaped as in the table, the URL is not. Keys must be
+    /// passed in ascending order.
     fn of(&mut self, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
         let key = tsv::unescape(key)?;
         while let Some((next, url)) = &mut self.next {
@@ -230,7 +231,7 @@ impl UrlTable {
     }
 }
 
-/// A page to sort: the text consists of its host, a NUL and its URL.
+/// A page to sort. `text` consists of its host, a NUL and its URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CrawledPage {
     text: Vec<u8>,

@@ -24,11 +24,11 @@
 //! template such as `https://shop.example/S-*/`, where `*` is a part that differs between the URLs of a page.
 //! [`Rules::normalise`] applies the rules to a URL.
 //!
-//! A rule is returned only if no added page contradicts it, that is, if no two pages of different groups get the same normal
-//! form. Finding the smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for duplicate documents"). This crate
+//! A rule is returned only if it never gives two added pages of different groups the same normal form. Finding the
+//! smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for duplicate documents"). This module therefore
 //! searches only for rules of one form, in time linear in the bytes of the URLs. Literature: Bar-Yossef, Keidar and
-//! Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar, "De-duping URLs via rewrite rules" (2008);
-//! Koppula et al., "Learning URL patterns for webpage de-duplication" (2010).
+//! Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar, "De-duping URLs via rewrite rules"
+//! (2008); Koppula et al., "Learning URL patterns for webpage de-duplication" (2010).
 
 pub(crate) mod alias;
 pub(crate) mod candidates;

@@ -16,7 +16,7 @@ pub(crate) enum UrlPlace {
     Run { segment: usize, run: usize, frame: String },
     /// A segment that has no runs.
     NoRun { segment: usize, frame: String },
-    /// The parameter that is the n-th of this name, counted from 0.
+    /// The n-th parameter of this name, counted from 0.
     Parameter { in_path: bool, name: String, nth: usize, has_value: bool },
 }
 
@@ -139,7 +139,7 @@ impl<'u> SitePages<'u> {
         (self.parts.len() - start <= PARTS_MAX).then_some(())
     }
 
-    /// Returns the id of a position, which is identified by a text and numbers. Adds the position if it is new.
+    /// Returns the id of the position that `text` and `numbers` identify. Adds `place` if the position is new.
     fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> UrlPlace) -> u32 {
         let hash = numbers.iter().fold(xxh3_128(text.as_bytes()), |hash, &number| {
             hash.rotate_left(29) ^ xxh3_128_with_seed(&hash.to_le_bytes(), number as u64 + 1)

@@ -61,7 +61,7 @@ pub(crate) struct Pattern {
     pub(crate) others: bool,
 }
 
-/// The parts of a URL that rules ignore.
+/// The parts of a URL that a rule ignores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The ignored runs, as byte ranges of the path.
@@ -92,8 +92,7 @@ pub struct Rule {
     pub near_forms: u64,
 }
 
-/// The 97.5 % quantile of the standard normal distribution: 95 % of values are within this number of standard deviations of
-/// the mean.
+/// The 97.5 % quantile of the standard normal distribution, for a two-sided 95 % interval.
 const Z: f64 = 1.96;
 
 impl Rule {
@@ -112,8 +111,8 @@ impl Rule {
         }
     }
 
-    /// Returns the share of the matched URLs that are duplicates: URLs that have the same normal form as another URL,
-    /// counting all but one of each form.
+    /// Returns the share of the matched URLs that are duplicates: of the URLs with the same normal form, all but one
+    /// are counted.
     #[must_use]
     pub fn duplicate_rate(&self) -> f64 {
         if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }

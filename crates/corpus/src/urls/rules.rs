@@ -23,7 +23,7 @@ use crate::urls::value::Shape;
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// The indices of the rules: of aliases by unit, and of templates by site.
+    /// The indices of the rules by [`Rule::site`]: the unit for an alias, the scheme and host for a template.
     by_site: HashMap<String, Vec<usize>>,
 }
 

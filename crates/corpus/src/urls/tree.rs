@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::urls::candidates::Ignored;
 use crate::urls::page::{SitePages, hash_of};
 
-/// Maximum depth of the divisions.
+/// Maximum depth of the tree of divisions.
 const DEPTH_MAX: usize = 4;
 /// Maximum number of values at a position for which separate rules are learned.
 const VALUES_MAX: usize = 64;
@@ -34,7 +34,7 @@ impl NormalForm {
     }
 }
 
-/// The normal forms of the pages whose URLs have ignored parts.
+/// The normal forms of the pages whose URLs have parts that a candidate ignores.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
     /// The pages that have at least one of the ignored parts, each with the index of its form.
@@ -137,8 +137,8 @@ struct FormCounts {
     other: usize,
 }
 
-/// Divides forms into sets without counter-evidence, preferably of at least `min` near forms each. The result has the near
-/// forms of each set.
+/// Divides forms into sets without counter-evidence, preferably of at least `min` near forms each. The result has only
+/// the near forms of each set.
 pub(crate) struct Tree<'t, 'u> {
     pub(crate) pages: &'t SitePages<'u>,
     pub(crate) forms: &'t [NormalForm],
@@ -185,9 +185,9 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Returns the best division, or `None` if there is none. If there is counter-evidence, it is the division with the most
-    /// near forms in sets without counter-evidence that have at least `min` near forms each. Otherwise it is a division that
-    /// restricts the rule to the values of near forms, if these are few and other values exist.
+    /// Returns the best division, or `None` if no division helps. With counter-evidence, the best division has the most
+    /// near forms in sets without counter-evidence of at least `min` near forms each. Otherwise, a division restricts
+    /// the rule to the values of near forms, if these values are few and other values exist.
     fn best(&self, forms: &[u32], is_pure: bool) -> Option<Division> {
         let mut counts: HashMap<Division, HashMap<u64, FormCounts>> = HashMap::new();
         let (mut all, whole) = (FormCounts::default(), |counts: &mut FormCounts, form: &NormalForm| {
@@ -225,8 +225,8 @@ impl Tree<'_, '_> {
         scored.max().map(|(_, _, std::cmp::Reverse(by))| by)
     }
 
-    /// Returns the number of near forms in sets without counter-evidence that have at least `min` near forms; `None` if it
-    /// is 0 or if there is only one set.
+    /// Returns the number of near forms in sets without counter-evidence that have at least `min` near forms. Returns
+    /// `None` if the number is 0 or if there is only one set.
     fn purifies(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
         let near = pure.map(|counts| counts.near).sum();

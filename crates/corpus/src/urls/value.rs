@@ -53,7 +53,7 @@ impl Charset {
 /// The kind of a part, guessed from its name and its values. For information only; rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The id of a session or of a user: the "cookie crumb".
+    /// The id of a session or of a user.
     Session,
     /// A number, such as a page number or a counter.
     Counter,
