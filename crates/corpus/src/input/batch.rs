@@ -22,7 +22,7 @@ use crate::input::partition::{self, Partitioned};
 use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::lossy;
 
-/// Size in bytes of a batch that many threads share: small enough to be still in the cache when it is parsed.
+/// Size in bytes of a batch that many threads share. It is small enough to stay in the cache until it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
@@ -33,7 +33,7 @@ const RECORD_BYTES: usize = 32;
 /// Records of one or more inputs, in order.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// The lines of all records, without line ends. For formats without lines, see [`form`].
+    /// The lines of all records, without line ends. In other formats, the bytes of a record; see [`Form`].
     bytes: Vec<u8>,
     records: Vec<RawRecord>,
     /// The names of the streams from which lines were read.
@@ -85,7 +85,7 @@ impl RawRecord {
 }
 
 impl Batch {
-    /// Empties the batch and reserves about `bytes` bytes. Frees most memory of a very large batch.
+    /// Empties the batch. Frees its memory beyond `4 * bytes` bytes.
     pub(crate) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(4 * bytes);
@@ -267,10 +267,10 @@ pub struct Record<'r> {
     seen: &'r Cell<RecordSeen>,
 }
 
-/// The fields of a record other than key and text, as far as they were read.
+/// The result of reading the fields of a record other than key and text.
 #[derive(Clone, Copy, Debug)]
 enum RecordSeen {
-    /// They were not read.
+    /// The fields were not read.
     Unread,
     Read(AttachedSeen),
     /// A field that every document needs is missing.
@@ -312,8 +312,8 @@ impl Record<'_> {
         }
     }
 
-    /// Returns an error for the caller of `Chunk::read` to return. It makes the record a bad record, like one that
-    /// cannot be parsed.
+    /// Returns an error for the closure that [`Chunk::read`] calls. If the closure returns it, the record counts as a
+    /// bad record, like one that cannot be parsed.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         crate::input::place::bad_at(&self.place(), reason)
     }
@@ -344,7 +344,7 @@ impl Record<'_> {
                     self.bad(&format!("{error}; {}", parser::fields_here(*form, line, parser)))
                 })
             }
-            // Options that need fields are an error for text files before anything is read.
+            // Text files have no fields. Options that need fields were refused before anything was read.
             RecordSource::Whole(_) => Ok(OwnAttached::default()),
         }
     }
@@ -423,7 +423,7 @@ fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> 
 }
 
 impl Chunk<'_> {
-    /// Adds the fields that were found in a document, whose text lacks the fields with the bits `absent`.
+    /// Counts the fields of a document. Bit `i` of `absent` is set if the document lacks text field `i`.
     fn add_fields(
         &self,
         seen: &mut ChunkTotals,

@@ -1,4 +1,4 @@
-//! A document: its form in the input, and its content, which is compared.
+//! A document: its format in the input, and the content that is compared.
 
 use std::borrow::Cow;
 
@@ -56,20 +56,20 @@ pub(crate) struct FoundLine<'l> {
     pub(crate) ending: Ending,
 }
 
-/// The loss in the conversion of a document to text.
+/// The information that was lost when a document was converted to text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     None,
-    /// Bytes that are invalid in the encoding.
+    /// Bytes that are invalid in the encoding were replaced.
     Bytes,
-    /// The whole page, because it shows no text.
+    /// The page has no visible text.
     Unseen,
 }
 
 /// File name suffix of Parquet files.
 pub(crate) const PARQUET: &str = "parquet";
 
-/// The form of a document's line.
+/// The format of a document's line: of the bytes that represent the document in its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A JSON object: a line of a file, or generated from a whole file.

@@ -1,5 +1,5 @@
-//! Counts of the documents that were read and skipped, and the notes of the summary: also which of the fields that
-//! options name occur in no record.
+//! Counts of the documents that were read and skipped, notes for the summary, and the check that each named field
+//! occurs in a record.
 
 use anyhow::bail;
 use serde::Serialize;
@@ -81,7 +81,7 @@ pub struct Counts {
     /// The first document with a repeated key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_repeated: Option<String>,
-    /// Number of documents that lack some of the text fields. Their texts consist of the other ones.
+    /// Number of documents that lack some of the text fields. Their texts consist of the other text fields.
     #[serde(skip_serializing_if = "is_zero")]
     pub partial_texts: u64,
     /// The position of the first document that lacks some of the text fields.
@@ -121,8 +121,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Forms {
-    /// Number of bytes of a text that are checked. An author uses the same form throughout, and checking more would
-    /// take a few percent of the time for short texts.
+    /// Number of bytes of a text whose normal form is checked. Texts rarely mix forms, and checking more would take a
+    /// few percent of the time for short texts.
     pub const LOOKED_AT: usize = 256;
 
     /// Counts a text. Does nothing if texts are normalized, or if accents are removed, before texts are compared.
@@ -218,7 +218,7 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Checks that each field that `options` name occurs in a record of the inputs with these counts, which were read
+    /// Checks that each field that `options` name occurs in a record of the counted inputs. For inputs that were read
     /// [in parts](InputOptions::is_part).
     ///
     /// # Errors
@@ -261,8 +261,8 @@ impl Counts {
         }
     }
 
-    /// Like [`Counts::remarks`], if some inputs may have been skipped or may have no documents: omits the note that no
-    /// documents were found.
+    /// Like [`Counts::remarks`], but omits the note that no documents were found. Used if some inputs may have been
+    /// skipped or may have no documents.
     #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -373,11 +373,11 @@ impl Counts {
 pub(crate) struct FieldsSeen {
     /// Number of documents in records.
     documents: u64,
-    /// Number of documents whose texts are in named fields, which those of web archives are not.
+    /// Number of documents whose texts are in named fields. Texts of web archives are not.
     texts: u64,
     /// Number of documents whose fields other than key and text were read.
     attached: u64,
-    /// The text fields that some document has, as bits in the order of their names.
+    /// Bit `i` is set if some document has text field `i`.
     text: u64,
     /// The optional fields that some document has.
     has: HasField,
@@ -400,8 +400,8 @@ pub(crate) struct AttachedSeen {
 }
 
 impl FieldsSeen {
-    /// Adds a document that lacks the text fields with the bits `absent`; `None` if no field has its text. `place`
-    /// returns its position, and `here` the fields that it has.
+    /// Counts a document. Bit `i` of `absent` is set if the document lacks text field `i`; `None` if its text is in no
+    /// field. `place` returns the position of the document, and `here` the fields that it has.
     pub(crate) fn add_document(
         &mut self,
         fields: &Fields,
@@ -442,7 +442,7 @@ impl FieldsSeen {
         self.first_missing.get_or_insert_with(|| bad.to_string());
     }
 
-    /// Adds what was found in records that follow in the input.
+    /// Adds the fields that were found in later records of the input.
     pub(crate) fn add(&mut self, more: &Self) {
         self.documents += more.documents;
         self.texts += more.texts;
@@ -474,7 +474,7 @@ impl FieldsSeen {
 
     /// Returns an error if a named field occurs in no record. All records must have been read.
     pub(crate) fn check_names(&self, fields: &Fields) -> anyhow::Result<()> {
-        // Documents of a history may be older than a field.
+        // Documents of a history may have been written before a field was added.
         if fields.attached.deciding.is_history {
             return Ok(());
         }

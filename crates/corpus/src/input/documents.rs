@@ -69,7 +69,7 @@ pub struct Documents {
     total_bytes: Option<u64>,
     /// Whether reading has failed. Nothing is read afterwards.
     stopped: bool,
-    /// The patterns of the files in folders that are read.
+    /// The patterns that select files in folders.
     patterns: Patterns,
     kinds: InputKinds,
     /// The inputs and options as specified by the caller.
@@ -86,7 +86,7 @@ impl Documents {
     /// # Errors
     ///
     /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
-    /// folder has no JSON Lines files although they are required; `-` is given twice; key and text are the same field.
+    /// folder has no files of the required format; `-` is given twice; key and text are the same field.
     /// The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let documents = Self::open_part(paths, options)?;
@@ -94,8 +94,8 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Like [`Documents::open`], for some of the inputs that the options are for: options that have no effect on these
-    /// inputs are accepted.
+    /// Like [`Documents::open`], for a part of the inputs of a command. Accepts options that have no effect on this
+    /// part.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Documents {
         Ok(documents.kinds)
     }
 
-    /// Returns an error if an option has no effect on any of these inputs, which are then opened one at a time.
+    /// Returns an error if an option has no effect on any of these inputs. The caller then opens the inputs in parts.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Documents {
     }
 
     /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
-    /// Both share the data that an input has once, such as headers.
+    /// Both share the headers of tables and the normalization of texts.
     ///
     /// # Errors
     ///
@@ -381,7 +381,7 @@ impl Documents {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return reader::check_file(path, may_break);
         };
-        // Headers are numbered later, when the files are read in order.
+        // Discards these headers: headers are numbered later, when the files are read in order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
         let origin = Origin::File(path.to_owned());
         Records::open(origin, kind, &parser, self.record_bytes_max, &Arc::default()).map(drop)

@@ -21,7 +21,7 @@
 //!
 //! There are two kinds of errors. A *bad record* affects a single document, such as a missing field, invalid JSON, or a
 //! file in a folder that cannot be opened. Up to [`InputOptions::skip_bad`] bad records are skipped. Any other error,
-//! such as a truncated archive or a failing disk, ends the reading. Files in folders that are not text are not errors:
+//! such as truncated gzip data or a failing disk, ends the reading. Files in folders that are not text are not errors:
 //! they are skipped and counted.
 //!
 //! Reading and parsing are separate. [`Documents`] reads [`Batch`]es in order. Any thread can parse the lines in a

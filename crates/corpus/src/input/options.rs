@@ -53,8 +53,8 @@ pub struct InputOptions {
     pub reserved: Vec<String>,
     /// The format of the inputs, or the rule by which it is determined.
     pub format: InputFormat,
-    /// Patterns of the files in folders that are read, or, after `!`, ignored; without the former, all files are read. A
-    /// pattern is matched against the file name or, if it contains `/`, against the path relative to the folder.
+    /// Glob patterns that select files in folders. Files that match a pattern after `!` are ignored. Without other
+    /// patterns, all files are read. A pattern with `/` matches the path relative to the folder, others the file name.
     pub globs: Vec<String>,
     /// The dialect of CSV and TSV tables.
     pub dialect: Dialect,
@@ -69,7 +69,7 @@ pub struct InputOptions {
     pub record_bytes_max: usize,
     /// Whether documents that were already read from a pipe are returned before the reader waits for more.
     pub streaming: bool,
-    /// Whether other inputs are read separately, so that a named field may occur only in those. The caller calls
+    /// Whether other inputs are read separately, so that a named field may occur only in other inputs. The caller calls
     /// [`Counts::check_fields`](crate::input::counts::Counts::check_fields) after all inputs.
     pub is_part: bool,
 }
@@ -147,8 +147,8 @@ struct Rule {
     applies_to: Option<&'static str>,
 }
 
-/// The options that have an effect only on some inputs. These have an effect on all: `--format`, `--skip-bad`, and
-/// `--invalid-utf8`, which also applies to binary columns of Parquet files.
+/// The options that have an effect only on some inputs. `--format`, `--skip-bad` and `--invalid-utf8` affect all
+/// inputs; `--invalid-utf8` also applies to binary columns of Parquet files.
 const RULES: [Rule; 6] = [
     Rule {
         option: "--dialect escape",
@@ -253,7 +253,7 @@ impl InputKinds {
     }
 
     /// Returns an error if an option has no effect on inputs of these kinds. An option that has its default value is
-    /// treated as not given. Nothing is an error if there are no files.
+    /// treated as not given. If there are no files, returns no error.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ use crate::input::tables::rows;
 use crate::input::text::charset::{self, Charset};
 use crate::input::text::lossy::{self, InvalidUtf8};
 
-/// Parses records. Threads share it.
+/// Parses records. Clones share the headers of the inputs.
 #[derive(Clone, Debug)]
 pub struct Parser {
     pub(crate) fields: Fields,
@@ -63,7 +63,7 @@ impl Parser {
         };
         let mut units = Units::default();
         match cutter.normalised(text, &mut units) {
-            // If nothing remains of a text, its own bytes are compared.
+            // If normalization removes the whole text, compares its original bytes.
             "" => Cow::Borrowed(text.as_bytes()),
             same if same == text => Cow::Borrowed(text.as_bytes()),
             other => Cow::Owned(other.as_bytes().to_vec()),
@@ -110,7 +110,7 @@ impl Parser {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
-    /// Returns a parser for records that need no key, because their keys are stored elsewhere.
+    /// Returns a parser for records that need no key, because their keys are in a separate file.
     pub(crate) fn of_other_keys(&self) -> Self {
         let mut parser = self.clone();
         if parser.fields.ids == Ids::Field {
@@ -135,7 +135,7 @@ pub(crate) struct ParseBuffers {
     /// A row, decoded to UTF-8.
     line: String,
     text: String,
-    /// The bytes to compare if decoding the text was lossy.
+    /// The bytes to compare instead of the text if decoding was lossy.
     identity: Vec<u8>,
     row: rows::RowFields,
     /// The header that was used last, with its index.
@@ -152,16 +152,16 @@ pub(crate) enum ParsedLine<'l> {
         loss: Loss,
         /// Whether the encoding was detected from the bytes.
         is_detected: bool,
-        /// The text fields that the record lacks, as bits in the order of their names.
+        /// Bit `i` is set if the record lacks text field `i`.
         absent: u64,
     },
-    /// The record lacks a field that every document needs. The reason has its name.
+    /// The record lacks a field that every document needs. The message names the field.
     MissingField(String),
     /// The record is not a document.
     NoDocument,
     /// The record is a revisit record, which refers to an earlier record.
     Revisit,
-    /// Decoding the text was lossy, and such documents are skipped.
+    /// Decoding the text was lossy, and the options skip lossy documents.
     Skipped,
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn understand<'l>(
     // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
-        // The reader of Parquet files writes fingerprints in hexadecimal.
+        // The Parquet reader writes fingerprints in hexadecimal, whatever their form in the file is.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
         let content = fingerprint_in(text, written_so, parser)?;
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
@@ -276,7 +276,7 @@ pub(crate) fn understand<'l>(
     Ok(ParsedLine::Document { key, content, loss, is_detected, absent: 0 })
 }
 
-/// Decodes a row that is not UTF-8 from the given or the detected encoding; `None` if the row needs no decoding.
+/// Decodes a row that is not UTF-8; `None` if the row needs no decoding, or cannot be decoded without loss.
 fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
     if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
         return None;
@@ -284,14 +284,14 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// The fingerprint that a field holds. One that is not UTF-8 is invalid, too.
+/// Parses the fingerprint in a field. A value that is not UTF-8 is an error.
 fn fingerprint_in<'t>(text: &[u8], form: FingerprintForm, parser: &Parser) -> Result<Content<'t>, String> {
     let fingerprint = form.parse(&String::from_utf8_lossy(text));
     let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
     Ok(Content::Fingerprint(fingerprint))
 }
 
-/// Returns the text to compare. If decoding it was lossy, `buffer` receives the bytes to compare instead.
+/// Returns the content to compare. If decoding was lossy, `buffer` receives the bytes to compare instead of the text.
 fn opaque_in<'t>(
     buffer: &'t mut Vec<u8>,
     text: &'t str,
@@ -317,7 +317,7 @@ fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k
     }
 }
 
-/// Returns an error if a key is invalid or not UTF-8. Users see keys, also in JSON, so their bytes are never replaced.
+/// Returns an error if a key is invalid or not UTF-8. Keys are written to JSON, and their bytes are never replaced.
 fn check_key(key: &[u8]) -> Result<(), String> {
     crate::input::place::check_key(key)?;
     // guard: a key of a row or of an archive is UTF-8
@@ -376,7 +376,7 @@ pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
             format!("fields here: {}", crate::input::place::listed(names.iter().map(|name| &**name)))
         }
         Form::Arc => format!("fields here: {}", arc::NAMES.join(", ")),
-        // A file without a named column is refused.
+        // A file that lacks a named column is refused when it is opened, so rows lack no field.
         Form::Row(_) | Form::Columns(_) => "a row".to_owned(),
     }
 }
@@ -390,7 +390,7 @@ pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     let mut buffers = ParseBuffers::default();
     // The document was accepted before, even if decoding its text was lossy.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Lines with reserved fields (in a history) or without a key (partly in folder names) were accepted before, too.
+    // Lines with reserved fields (from a history) and lines whose key is partly in folder names were accepted, too.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

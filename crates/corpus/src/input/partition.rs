@@ -61,7 +61,7 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     while let Some((&first, after)) = rest.split_first() {
         let digit = |at: usize| after.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
-            // Two hexadecimal digits are always less than 256.
+            // Two hexadecimal digits encode a value below 256.
             all.push((16 * high + low) as u8);
             rest = &after[2..];
         } else {
@@ -143,8 +143,8 @@ impl Partitioned {
         )
     }
 
-    /// Returns the values of a record in addition to key and text, given those in the record. Adds the values of the
-    /// folders.
+    /// Returns the values of a record in addition to key and text: `own`, the values in the record, and the values in
+    /// folder names, which take precedence.
     ///
     /// # Errors
     ///
@@ -190,8 +190,8 @@ fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Removes the parts of the key that folders have from the fields that are read from records. Returns the parts of the
-/// key in order, see [`Partitioned`].
+/// Removes the parts of the key that are in folder names from the fields to read from records. Returns the parts of the
+/// key in order; see `Partitioned::key`.
 fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
     // The default key field is only read from records.
     if fields.ids != Ids::Field {
@@ -221,7 +221,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     Some(order)
 }
 
-/// Removes the other fields that folders have from the fields that are read from records.
+/// Removes the other fields that are in folder names from the fields to read from records. Returns them with values.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.find(&FieldPath::of(name))) {
@@ -246,7 +246,7 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// The parser for the records of the file that was used last.
+/// The result of [`Partitioned::of`] for the last file.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 

@@ -116,7 +116,7 @@ pub(crate) fn os_bytes(name: &OsStr) -> Vec<u8> {
 
 /// Maximum length of a key in bytes; it is the limit of the index.
 pub(crate) const KEY_BYTES_MAX: usize = 65_535;
-/// Number of column names that a message shows of a table without the wanted column, and number of characters of each.
+/// Maximum number of column names in the message about a missing column, and maximum number of characters of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 /// Number of bytes at the start and at the end of a long reason that a message shows.
