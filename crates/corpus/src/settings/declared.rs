@@ -1,4 +1,4 @@
-//! How a setting is declared, and what all settings have in common.
+//! The declaration of settings, and the operations that all settings have in common.
 
 use std::ffi::OsStr;
 
@@ -19,11 +19,11 @@ pub struct Setting<S> {
     pub form: &'static str,
     /// The lines of its documentation. The first paragraph is one sentence that is complete in itself.
     pub help: &'static [&'static str],
-    /// Whether few runs need it, so that a short help leaves it out.
+    /// Whether the short help omits the setting, because few runs need it.
     pub is_rare: bool,
-    /// How many values it takes.
+    /// The number of values that the setting accepts.
     pub kind: Kind,
-    /// The words that it takes, with the meaning of each; empty if it takes others.
+    /// The words that the setting accepts, with their meanings; empty if its values are not words from a list.
     pub choices: &'static [Choice],
     pub(crate) read: fn(&mut S, &OsStr) -> Result<(), String>,
     pub(crate) write: fn(&S) -> Vec<String>,
@@ -32,14 +32,14 @@ pub struct Setting<S> {
 
 /// A struct of settings.
 pub trait Settings: Default + Clone + PartialEq + 'static {
-    /// The heading of its options in help.
+    /// The heading of the settings in help.
     const HEADING: &'static str;
-    /// Its settings, the most used first.
+    /// The settings, the most used first.
     const TABLE: &'static [Setting<Self>];
 }
 
 impl<S> Setting<S> {
-    /// Sets the value from its text form. A list grows by one value.
+    /// Sets the value from its text form. Appends one value to a list.
     ///
     /// # Errors
     ///
@@ -48,12 +48,12 @@ impl<S> Setting<S> {
         (self.read)(settings, text)
     }
 
-    /// Returns the text form of the value: none if it is not set, and one for each value of a list.
+    /// Returns the text forms of the value: none if it is not set, and one for each value of a list.
     pub fn write(&self, settings: &S) -> Vec<String> {
         (self.write)(settings)
     }
 
-    /// Gives the setting its default value.
+    /// Sets the setting to its default value.
     pub fn reset(&self, settings: &mut S) {
         (self.reset)(settings);
     }
@@ -94,22 +94,22 @@ impl<S: Settings> Setting<S> {
     }
 }
 
-/// The names of settings and their values in text form: none that is not set, and one for each value of a list.
+/// The names, kinds and text forms of settings: no text form if a value is not set, one for each value of a list.
 pub type Texts = Vec<(&'static str, Kind, Vec<String>)>;
 
-/// A struct of settings whose type is not known: by name and text.
+/// A struct of settings of any type, whose values are accessed by name and as text.
 pub trait AnySettings {
     /// Returns the names of its settings and their values in text form, in the order of the table.
     fn texts(&self) -> Texts;
-    /// Returns those that are not the default.
+    /// Like [`texts`](Self::texts), for values that are not the default.
     fn changed(&self) -> Texts;
-    /// Replaces a value; `None` if there is no setting of this name.
+    /// Replaces a value; `None` if there is no setting with this name.
     ///
     /// # Errors
     ///
     /// The errors of [`Setting::read`]; the message names the setting.
     fn set(&mut self, name: &str, texts: &[&OsStr]) -> Option<Result<(), InvalidOptions>>;
-    /// Returns an error if a value is out of its range, which only a program can cause.
+    /// Returns an error if a value is out of its range. Only programs that set fields directly can cause this error.
     ///
     /// # Errors
     ///
@@ -154,10 +154,10 @@ impl<S: Settings> AnySettings for S {
     }
 }
 
-/// Settings of one run of a job, which are no part of the job.
+/// Settings of a single run, which are not stored with the settings of a job.
 const OF_A_RUN: [&str; 2] = ["force", "resume"];
 
-/// Returns the settings of a job: `true`, a text, or a list of texts. `texts` are all or those that were changed.
+/// Returns settings as JSON: `true`, a string or an array of strings. Omits unset settings and those of a single run.
 #[must_use]
 pub fn to_json(texts: impl Iterator<Item = (&'static str, Kind, Vec<String>)>) -> Map<String, Json> {
     let all = texts.filter(|(name, _, texts)| !OF_A_RUN.contains(name) && !texts.is_empty());
@@ -169,11 +169,11 @@ pub fn to_json(texts: impl Iterator<Item = (&'static str, Kind, Vec<String>)>) -
     all.map(|(name, kind, texts)| (name.to_owned(), value(kind, texts))).collect()
 }
 
-/// Sets what [`to_json`] returned. Numbers are taken, too, and null is the default.
+/// Sets the values that [`to_json`] returned. Also accepts numbers, and null for the default value.
 ///
 /// # Errors
 ///
-/// There is no setting of a name, or its value is wrong.
+/// A name is unknown, or a value is invalid.
 pub fn read_json(
     settings: &mut [&mut dyn AnySettings],
     json: &Map<String, Json>,
@@ -200,7 +200,7 @@ pub fn read_json(
 ///
 /// # Errors
 ///
-/// There is no setting of this name, or its value is wrong.
+/// The name is unknown, or a value is invalid.
 pub fn set(
     settings: &mut [&mut dyn AnySettings],
     name: &str,
@@ -220,7 +220,7 @@ pub fn spelled(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
 
-/// Returns an error for a name that no setting has, with the name that is most like it.
+/// Returns an error for an unknown name of a setting. The message has the most similar of the known names.
 #[must_use]
 pub fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> InvalidOptions {
     let nearest = known.map(|known| (edits(name, known), known)).min();
@@ -247,7 +247,7 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Rewrites the options in a message, which it has as the command spells them, as `spell` does: `--text-field` becomes
+/// Rewrites the options in a message, which are spelled as in the command, with `spell`: `--text-field` becomes
 /// `spell("text_field")`.
 #[must_use]
 pub fn in_words_of(message: &str, spell: impl Fn(&str) -> String) -> String {
@@ -257,7 +257,7 @@ pub fn in_words_of(message: &str, spell: impl Fn(&str) -> String) -> String {
         let (before, option) = rest.split_at(start);
         let name = &option[2..];
         let length = name.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(name.len());
-        // Not in a name, such as that of a file.
+        // Two hyphens inside another name, such as a file name, do not begin an option.
         let in_name = before.ends_with(|c: char| c.is_alphanumeric() || "-_./".contains(c));
         let is_option = name.starts_with(|c: char| c.is_ascii_lowercase()) && !in_name;
         rewritten.push_str(before);
@@ -334,7 +334,7 @@ macro_rules! settings {
     };
 }
 
-/// The optional part of a setting.
+/// Expands to `Some` with the optional part of a setting, or to `None` if the part is missing.
 macro_rules! given {
     () => {
         None
@@ -344,7 +344,7 @@ macro_rules! given {
     };
 }
 
-/// Returns an error unless a number is in its range.
+/// Returns an error if the value is a number outside the range.
 pub(crate) fn in_range(value: &impl Value, range: std::ops::RangeInclusive<u64>) -> Result<(), String> {
     match value.number() {
         Some(number) if !range.contains(&number) => {

@@ -1,4 +1,4 @@
-//! The settings that the functions of Python and Spark do not take as the command does.
+//! The settings that the functions of Python and Spark do not accept, or not with all values.
 
 use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
 
@@ -6,7 +6,7 @@ use crate::error::InvalidOptions;
 use crate::settings::declared::{Settings, spelled};
 use crate::settings::rule::Rule;
 
-/// A function that takes settings as keywords.
+/// A function of Python or Spark that accepts settings as keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// `dedup` of Python.
@@ -21,16 +21,16 @@ pub enum Door {
     SparkPassages,
 }
 
-/// A setting, or a form of its value, that some doors do not take.
+/// A setting, or a form of its values, that some functions do not accept.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference {
-    /// The doors that do not take it.
+    /// The functions that do not accept the setting.
     pub doors: &'static [Door],
     /// The name of the setting.
     pub setting: &'static str,
-    /// The form of the values that are not taken, such as `within:K`; empty if no value is taken.
+    /// The form of the values that are not accepted, such as `within:K`; empty if no value is accepted.
     pub form: &'static str,
-    /// Why it is not taken, and what to do instead.
+    /// The reason for the difference, and what to do instead.
     pub why: &'static str,
 }
 
@@ -124,14 +124,14 @@ impl Difference {
 }
 
 impl Door {
-    /// Returns what the door does not take of a setting.
+    /// Returns the differences of this function for a setting.
     pub fn differences(self, setting: &str) -> impl Iterator<Item = &'static Difference> + use<'_> {
         let by_alias = Rule::TABLE.iter().find(|one| one.alias == Some(setting));
         let name = by_alias.map_or(setting, |one| one.name);
         DIFFERS.iter().filter(move |one| one.setting == name && one.doors.contains(&self))
     }
 
-    /// Returns an error if the door does not take this value of a setting.
+    /// Returns an error if this function does not accept this value of a setting.
     ///
     /// # Errors
     ///

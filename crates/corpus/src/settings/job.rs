@@ -28,7 +28,7 @@ use crate::sketching::sets::{self, IDF_WITHOUT_TABLE, UNIT_OF_WHOLE_WEIGHTS};
 use crate::sketching::{contents, sharing};
 use crate::work::observer::Observer;
 
-/// A deduplication job: its settings. [`new`](Self::new) gives each its default.
+/// A deduplication job, described by its settings. [`new`](Self::new) sets the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -50,19 +50,19 @@ use crate::work::observer::Observer;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dedup {
-    /// What is read.
+    /// The inputs, and how they are read.
     pub reading: Reading,
     /// Fingerprints that are read instead of texts.
     pub fingerprints: Fingerprints,
-    /// How texts are cut.
+    /// How texts are split into shingles.
     pub text: TextOptions,
-    /// What is near, and which of several near documents stays.
+    /// The rule by which documents are near, and the choice of the near document that is kept.
     pub rule: Rule,
-    /// Which documents are compared with which.
+    /// The documents that are compared with each other.
     pub scope: Scope,
-    /// What is written.
+    /// The files that are written.
     pub results: Results,
-    /// What the job may use.
+    /// The memory and the threads that the job may use.
     pub resources: Resources,
 }
 
@@ -85,7 +85,7 @@ impl Dedup {
         [results, reading, rule, scope, text, fingerprints, resources]
     }
 
-    /// Returns all settings as [`settings`](Self::settings) does, to change them.
+    /// Like [`settings`](Self::settings), to change the settings.
     pub fn settings_mut(&mut self) -> [&mut dyn AnySettings; 7] {
         let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
         [results, reading, rule, scope, text, fingerprints, resources]
@@ -95,13 +95,13 @@ impl Dedup {
 /// Records of up to this number of bytes are accepted with any memory budget.
 const RECORD_BYTES: usize = 8 << 20;
 
-/// A combination of settings that is refused: the condition, and the sentence that says why.
+/// A combination of settings that is refused: its condition, and the error message.
 type Refusal = (fn(&Dedup) -> bool, &'static str);
 
-/// The same for a rule and what it takes for near, which depends on what is read if the rule does not say it.
+/// A refused combination of settings of a rule. The condition receives the rule and the value or default of its `near`.
 type RuleRefusal = (fn(&Rule, Near) -> bool, &'static str);
 
-/// The combinations of the rule that are refused, wherever it decides.
+/// The refused combinations of settings of a rule, for files and for texts in memory.
 const REFUSED_RULES: &[RuleRefusal] = &[
     (
         |rule, near| rule.weights != Weights::Distinct && near.threshold().is_none(),
@@ -169,8 +169,8 @@ const REFUSED: &[Refusal] = &[
     ),
 ];
 
-/// Returns an error if the rule of texts in memory combines settings that contradict each other, in the order in which
-/// [`Dedup::check`] finds them. `has_table` is whether there is a table of [`Weights::Idf`], and `is_features` whether
+/// Returns an error if the rule for texts in memory combines settings that contradict each other. Checks them in the
+/// order of [`Dedup::check`]. `has_table` is whether there is a table for [`Weights::Idf`], and `is_features` whether
 /// documents are features instead of texts.
 pub(crate) fn check_rule_of_texts(
     rule: &Rule,
@@ -195,7 +195,7 @@ fn has_fractions(weights: Weights, is_features: bool) -> bool {
     }
 }
 
-/// Returns an error if the rule combines settings that contradict each other. `near` is what it takes for near.
+/// Returns an error if the rule combines settings that contradict each other. `near` is `rule.near` or its default.
 pub(crate) fn check_rule(rule: &Rule, near: Near) -> Result<(), InvalidOptions> {
     refuse(REFUSED_RULES, |is_refused| is_refused(rule, near))
 }
@@ -232,7 +232,7 @@ impl Dedup {
         self.reading.features_field.is_some()
     }
 
-    /// Returns what is near. Default: a resemblance of 0.8; for fingerprints, a distance of at most 3 bits.
+    /// Returns the rule by which documents are near. Default: a resemblance of 0.8; for fingerprints, at most 3 bits.
     #[must_use]
     pub fn near(&self) -> Near {
         let usual = if self.brings_fingerprints() { Near::Within(3) } else { Near::default() };
@@ -359,7 +359,7 @@ impl Dedup {
         }
         if self.holds_sets() {
             builder = builder.sets().marks();
-            // Later runs can then also compare only documents with the same value of the field.
+            // Stores the values of the field, so that later runs can compare only documents with equal values.
             builder = if self.scope.inside.is_some() { builder.values() } else { builder };
         }
         Ok(builder.build()?)
@@ -392,13 +392,13 @@ impl Dedup {
             .collect()
     }
 
-    /// Reads the settings of an earlier run from its `run.json`, or from a file like it in which only `settings` is
-    /// needed.
+    /// Reads the settings of an earlier run from its `run.json`, or from another file in this format. Only the member
+    /// `settings` is required.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or has a setting that does not exist, with the name that is most like it. The run was
-    /// begun in another folder and a path is relative.
+    /// The file cannot be read, or has an unknown setting; the message has the most similar name. Or a path is relative
+    /// and the run was started in another folder.
     pub fn of_file(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct JobFile {
@@ -430,7 +430,7 @@ impl Dedup {
         read().with_context(|| format!("--job {}", path.display()))
     }
 
-    /// Returns the settings that are not the default, as a file for [`of_file`](Self::of_file) has them.
+    /// Returns the settings that are not the default as JSON, which [`of_file`](Self::of_file) reads.
     #[must_use]
     pub fn to_json(&self) -> String {
         let file = serde_json::json!({ "settings": to_json(self.settings().into_iter().flat_map(AnySettings::changed)) });

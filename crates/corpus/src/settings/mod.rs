@@ -1,12 +1,12 @@
 //! The settings of a job. Each is declared once: name, type, range, default and help.
 //!
-//! A struct of settings is declared by the macro `settings!`, which also makes its table, [`Settings::TABLE`]. From the
-//! tables come the options of the command and their help, `run.json` and what a resumed run compares, the keywords of
-//! Python and Spark, the options that a C program sets by name, and the tables of the documentation. A value has one
-//! text form, which all of them read and write ([`Value`]).
+//! The macro `settings!` declares a struct of settings and its table, [`Settings::TABLE`]. The tables provide the
+//! options of the command and their help, `run.json`, the settings that a resumed run compares, the keywords of Python
+//! and Spark, the options that a C program sets by name, and the tables of the documentation. Each value has one text
+//! form, which all interfaces read and write ([`Value`]).
 //!
-//! Names are those of the fields, such as `text_field`. Messages write them as the command does, `--text-field`;
-//! [`in_words_of`] rewrites a message for another door.
+//! A setting has the name of its field, such as `text_field`. Messages spell it like the option of the command,
+//! `--text-field`; [`in_words_of`] rewrites a message for another interface.
 
 pub(crate) mod declared;
 pub(crate) mod doors;

@@ -1,4 +1,4 @@
-//! What is near.
+//! The rule by which two documents are near.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -27,11 +27,11 @@ const WITHIN_MAX: u8 = 10;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Near {
     /// Their resemblance is at least this value, 0.05 to 1: the number of common shingles divided by the number of
-    /// distinct shingles in both together. It is counted.
+    /// distinct shingles in both together. It is computed exactly.
     Resemblance(f64),
     /// At least this share of the smaller document, 0.05 to 1, is in the larger one: the number of common shingles
-    /// divided by the number of shingles in the smaller document. It is counted. Larger documents come before smaller
-    /// ones.
+    /// divided by the number of shingles in the smaller document. It is computed exactly. Larger documents come before
+    /// smaller ones.
     Containment(f64),
     /// Their fingerprints differ in at most this number of bits, 0 to 10.
     Within(u8),
@@ -39,7 +39,7 @@ pub enum Near {
     Equal,
 }
 
-/// A resemblance of 0.8.
+/// The default is a resemblance of 0.8.
 impl Default for Near {
     fn default() -> Self {
         Self::Resemblance(THRESHOLD)

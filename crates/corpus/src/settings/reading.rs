@@ -1,4 +1,4 @@
-//! What is read.
+//! The settings for reading inputs.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ settings! {
     }
 }
 
-/// The value of `id_field` that takes the file's name and the record's number as key.
+/// The value of `id_field` with which keys consist of the file name and the number of the record.
 const FILE_AND_ROW: &str = "FILE:ROW";
 
 impl Reading {
@@ -92,7 +92,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// Several settings name what is compared.
+    /// Several settings name the field that is compared.
     pub fn options(&self, fingerprints: &Fingerprints) -> Result<InputOptions, InvalidOptions> {
         let usual = InputOptions::default();
         let fingerprint = fingerprints.fingerprint_field.as_ref();

@@ -1,4 +1,4 @@
-//! What a job may use.
+//! The resources that a job may use.
 
 use std::ffi::OsStr;
 
@@ -22,7 +22,7 @@ settings! {
     }
 }
 
-/// A size in bytes, with K, M, G or T for powers of 1024.
+/// The text form is a size in bytes, with K, M, G or T for powers of 1024.
 impl Value for usize {
     fn parse(text: &OsStr) -> Result<Self, String> {
         let text = crate::settings::value::utf8(text)?;

@@ -1,4 +1,4 @@
-//! What is written.
+//! The settings of the results.
 
 use std::path::PathBuf;
 
@@ -42,12 +42,12 @@ settings! {
     }
 }
 
-/// What is written in addition.
+/// Output in addition to the kept documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Also {
     /// All documents, with the decision about each.
     Annotated,
-    /// The size of its cluster, in each kept document.
+    /// A field with the size of the cluster in each kept document.
     Sizes,
     /// Revisit records for removed pages of WARC files.
     Revisits,

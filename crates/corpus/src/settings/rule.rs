@@ -1,4 +1,4 @@
-//! The rule: what is near, and which of several near documents stays.
+//! The rule that decides which documents are near, and which near document is kept.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -68,13 +68,13 @@ pub enum Weights {
     Idf,
 }
 
-/// Which of several near documents stays: the one that is first in this order.
+/// Selects the near document that is kept: the first one in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// The first document of the input.
     #[default]
     First,
-    /// The document with the most tokens; of several, the first.
+    /// The document with the most tokens; of equal numbers, the first document.
     Longest,
     /// The document with the smallest key in byte order.
     SmallestKey,
@@ -88,7 +88,7 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// Returns the field of the number that decides.
+    /// Returns the field whose number determines the order; `None` if the order does not depend on a field.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
@@ -134,14 +134,14 @@ impl fmt::Display for Keep {
 /// The spans of words that are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoilerplateSpans {
-    /// Those that occur in more than a number of documents.
+    /// Spans that occur in more than `more_than` documents.
     SharedBy {
         /// The number of documents, 1 or more.
         more_than: u32,
         /// The number of words in a span, 1 to 65,535; [`BOILERPLATE_WORDS`] if it is not given.
         words: Option<u32>,
     },
-    /// Those of a list, `OUT/boilerplate` of an earlier run.
+    /// The spans in a list, the file `OUT/boilerplate` of an earlier run.
     List(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Which documents are compared with which.
+//! The settings that determine which documents are compared with each other.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the parameters of
-//! an existing one.
+//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the
+//! parameters of an existing index.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ macro_rules! by_name {
 }
 
 by_name! {
-    // Features are not tokens of a text.
+    // Excludes `Tokens::Features`, because features are not tokens of a text.
     Tokens, text => Tokens::named(text).filter(|tokens| *tokens != Tokens::Features), names(
         Tokens::ALL.iter().filter(|tokens| **tokens != Tokens::Features)
     );
@@ -140,7 +140,7 @@ choices! {
 }
 
 impl TextFold {
-    /// Returns the characters of a text form: `none`, or names joined by `+`.
+    /// Parses a text form: `none`, or names of characters joined by `+`.
     fn named(text: &str) -> Option<Self> {
         let mut fold = Self::default();
         for one in text.split('+').filter(|_| text != "none") {
@@ -247,14 +247,14 @@ impl TextOptions {
         Ok(shingling)
     }
 
-    /// Returns the first option that is set, except for some; `None` if there is none.
+    /// Returns the first option that is set and is not in `except`; `None` if there is none.
     pub(crate) fn given_except(&self, except: &[&str]) -> Option<String> {
         let mut given =
             self.texts().into_iter().filter(|(name, _, texts)| !texts.is_empty() && !except.contains(name));
         given.next().map(|(name, ..)| spelled(name))
     }
 
-    /// Returns an error if an option for tokenizing texts is set and texts are compared as wholes.
+    /// Returns an error if an option for tokenizing texts is set and whole texts are compared for equality.
     pub fn check_near(&self, near: Near) -> anyhow::Result<()> {
         match self.given_except(&["normal_form", "fold"]).filter(|_| near == Near::Equal) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -319,7 +319,7 @@ impl TextOptions {
     }
 }
 
-/// An existing index or file, with whose parameters options must agree.
+/// An existing index or file. Options must agree with its parameters.
 pub struct ExistingParams<'m> {
     /// The path of the index or file.
     pub path: &'m Path,

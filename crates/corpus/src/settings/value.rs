@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// How many values a setting takes.
+/// The number of values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// On or off: `true` or `false`.
@@ -14,21 +14,21 @@ pub enum Kind {
     Many,
 }
 
-/// A word that a setting takes, with its meaning; the meaning may be empty.
+/// A word that a setting accepts, with its meaning; the meaning may be empty.
 pub type Choice = (&'static str, &'static str);
 
 /// A value of a setting.
 pub trait Value: Sized {
-    /// How many values the setting takes.
+    /// The number of values that the setting accepts.
     const KIND: Kind = Kind::One;
-    /// The words that it takes; empty if it takes others.
+    /// The accepted words; empty if the values are not words from a list.
     const CHOICES: &'static [Choice] = &[];
 
-    /// Returns the value of a text form.
+    /// Parses a text form.
     ///
     /// # Errors
     ///
-    /// The text is not in that form. The message says what was expected.
+    /// The text is not in the form of this type. The message has the expected form.
     fn parse(text: &OsStr) -> Result<Self, String>;
 
     /// Sets the value from its text form; adds to a list.
@@ -41,7 +41,7 @@ pub trait Value: Sized {
         Ok(())
     }
 
-    /// Returns the text form: none if the value is not set.
+    /// Returns the text forms: none if the value is not set, and one for each value of a list.
     fn write(&self) -> Vec<String>;
 
     /// Returns the number, if the value is one.
@@ -109,7 +109,7 @@ impl Value for String {
     }
 }
 
-/// A path that is not UTF-8 is written with `\xNN` for each of its bytes, as keys are in tables, after `\`.
+/// A path that is not UTF-8 is written as the prefix `ESCAPED` and the path, escaped like keys in tables.
 impl Value for PathBuf {
     fn parse(text: &OsStr) -> Result<Self, String> {
         unescaped(text).map(PathBuf::from)
@@ -127,7 +127,7 @@ impl Value for PathBuf {
     }
 }
 
-/// The beginning of the text form of a path that is not UTF-8.
+/// The prefix of the text form of a path that is not UTF-8.
 const ESCAPED: &str = "\\\\escaped:";
 
 fn unescaped(text: &OsStr) -> Result<OsString, String> {
