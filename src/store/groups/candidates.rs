@@ -1,4 +1,5 @@
-//! Finds the documents that can be near a given document and precede it by priority, a few at a time and in order.
+//! Finds the documents that can be near a given document and precede it by priority, a few at a time and in the order
+//! of priority.
 //!
 //! The leader is usually among the first candidates. So long buckets are read in the order of priority and only as far as
 //! needed, and a candidate is compared only when all earlier candidates are decided.

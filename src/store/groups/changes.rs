@@ -1,8 +1,8 @@
 //! Finds the documents whose leader changed between two snapshots.
 //!
-//! The leader of a document depends on the near documents that precede it: which of them exist, and which are leaders. So
-//! changes spread from documents whose records differ to the near documents after them. From there they spread only through
-//! documents that became leaders or are no longer leaders.
+//! The leader of a document depends only on the near documents that precede it by priority: whether they exist, and
+//! whether they are leaders. So changes spread from documents whose records differ to near documents that follow by
+//! priority. They spread further only from documents that became leaders or are no longer leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl SnapshotLeaders {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// Adds to `keys` the keys of the live documents of all parts for whose number `is_wanted` returns true.
+    /// Adds the keys of live documents to `keys`, for each part for whose number `is_wanted` returns true.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
@@ -56,8 +56,8 @@ impl SnapshotLeaders {
         })
     }
 
-    /// Returns the priority and the data that determine the rank and the neighbours of a document; `None` if there is no
-    /// such document.
+    /// Returns the priority number of a document and the data that determine its neighbours; `None` if the document
+    /// does not exist.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -77,8 +77,8 @@ impl SnapshotLeaders {
     }
 }
 
-/// Returns the keys of documents that may differ: documents of parts that are in only one snapshot, and documents of common
-/// parts that are deleted in only one snapshot.
+/// Returns the keys of documents that may differ between the snapshots: all documents of parts that only one snapshot
+/// has, and documents of common parts that are deleted in only one snapshot.
 fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);

@@ -22,8 +22,8 @@ use crate::error::Result;
 use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
-/// Number of candidates that are read first for a document, if candidates must be compared. The leader is usually among
-/// them.
+/// Number of candidates that the first search for a document returns, if they must be compared. The leader is usually
+/// among them.
 const HELD_FIRST: usize = 32;
 /// Maximum number of candidates that a waiting document keeps.
 const HELD: usize = 1024;

@@ -44,7 +44,8 @@ impl Groups {
         self.leaders[number as usize] == NONE
     }
 
-    /// Makes a document a leader if it has no leader yet. All documents before it must be decided. Returns its leader.
+    /// Makes a document a leader if it has no leader yet, and returns its leader. All documents that precede it must be
+    /// decided.
     pub(super) fn take_turn(&mut self, number: u32) -> u32 {
         let leader = &mut self.leaders[number as usize];
         if *leader == NONE {
@@ -129,7 +130,7 @@ impl Groups {
     ) -> Result<()> {
         let segments: Vec<_> = self.numbers.snapshot.segments().collect();
         let sources = segments.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
-        // No key is live in two segments.
+        // Each key is live in at most one segment, so no key is passed twice.
         let mut merge = Merge::new(sources, Ord::cmp);
         while let Some((of, (key, ordinal))) = merge.next()? {
             let number = self.numbers.number(DocRef { part: of as u32, ordinal: *ordinal });

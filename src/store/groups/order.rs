@@ -13,7 +13,7 @@ use crate::sys::column::{Column, MemoryBudget};
 
 /// The value that means "no document".
 pub(super) const NONE: u32 = u32::MAX;
-/// Flag in the third field of a sort record, above the document number: the document has a fingerprint.
+/// Flag in the third field of a sort record, above the 32 bits of the document number: the document has a fingerprint.
 const HAS_FINGERPRINT: u64 = 1 << 32;
 
 /// The documents of a snapshot, numbered from 0 in the order of segments and ordinals.

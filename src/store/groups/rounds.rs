@@ -1,9 +1,9 @@
 //! Rounds of a sweep. One round computes the near documents of several documents at once.
 //!
 //! Documents are queried in the order of priority, several per round. The query of a document is wasted if an earlier
-//! document of the same round becomes its leader. So rounds grow while few queries are wasted, and shrink where many
-//! documents are near each other. If only the distance of fingerprints decides which documents are near, one search of the
-//! tables runs all queries of a round: memory accesses overlap, and queries with equal prefixes share buckets.
+//! document of the same round becomes its leader. So rounds grow while few queries are wasted, and shrink while many
+//! are. If only the distance of fingerprints decides which documents are near, one search of the tables runs all
+//! queries of a round: memory accesses overlap, and queries with equal prefixes share buckets.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::segment::{SearchOptions, SearchScratch};
 
 /// Number of documents per thread in the first round.
 const FIRST: usize = 32;
-/// Number of work units per thread in a round.
+/// Number of work items per thread in a round.
 const PIECES: usize = 4;
 
 /// Limits on the size of a round. They do not affect the groups.
@@ -35,7 +35,6 @@ impl RoundLimits {
     }
 }
 
-/// The size of the next round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundSize {
     pub(super) documents: usize,
@@ -88,7 +87,7 @@ impl NearDocuments {
     }
 }
 
-/// The inputs of the queries of a round.
+/// Runs the queries of rounds.
 pub(super) struct RoundSearch<'a> {
     pub(super) around: &'a Neighbourhood,
     pub(super) groups: &'a Groups,
@@ -118,8 +117,8 @@ impl RoundSearch<'_> {
         self.on_pieces(query_of, queries.len(), |range, max| self.by_distance(&queries, range, radius, max))
     }
 
-    /// Runs `queries` queries, divided into several work units. `search` runs the queries of one unit, and returns `None` if
-    /// they find more documents than its second argument. A single query may find any number.
+    /// Runs `queries` queries on threads, in several ranges. `search` runs the queries of one range, and returns `None`
+    /// if they find more documents than its second argument. A single query may find any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
@@ -196,10 +195,10 @@ impl RoundSearch<'_> {
     }
 }
 
-/// Runs `pieces` work units on threads. Returns the results in the order of the units.
+/// Calls `work` on threads with each number below `pieces`. Returns the results in the order of these numbers.
 ///
 /// # Errors
-/// The error of the first unit that failed.
+/// The error of the call with the lowest number.
 fn on_threads<T: Send>(
     threads: usize,
     pieces: usize,

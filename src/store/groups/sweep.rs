@@ -10,14 +10,13 @@ use crate::error::Result;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::MemoryBudget;
 
-/// The state of the sweep.
 struct Sweep<'a> {
     around: &'a Neighbourhood,
     groups: &'a mut Groups,
     threads: usize,
     limits: RoundLimits,
     size: RoundSize,
-    /// Documents that are to be decided, in the order of priority. They had no leader when they were added.
+    /// Documents to decide, in the order of priority. They had no leader when they were added.
     waiting: Vec<Turn>,
 }
 
