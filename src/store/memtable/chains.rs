@@ -8,7 +8,7 @@
 
 use super::chunked::ChunkedVec;
 
-/// Marks the end of a chain. In `replaced_by`, marks a row that no later row replaces.
+/// Marks the end of a chain. In `Rows::replaced_by`, marks a row that no later row replaces.
 pub(super) const NONE: u32 = u32::MAX;
 /// Initial number of buckets; a power of two.
 const BUCKETS: usize = 16;
@@ -27,7 +27,6 @@ const SKIPPED: u32 = u32::MAX - 1;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
     buckets: ChunkedVec<ChainBucket>,
-    /// The overflow buckets.
     overflow: ChunkedVec<ChainBucket>,
     /// The first free bucket of `overflow`; each free bucket links to the next one.
     free: Option<u32>,
@@ -66,8 +65,8 @@ impl Chains {
         let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
-        // Until the last bucket of this round is split, some bucket numbers are not used yet. Their entries are still in the
-        // bucket that will be split.
+        // Some bucket numbers below `size` may not be used yet. Their entries are in the bucket whose split will create
+        // them.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
@@ -196,7 +195,7 @@ impl Chains {
         free
     }
 
-    /// Adds one bucket, and moves to it some entries of the bucket that is split.
+    /// Splits the next bucket in the order of linear hashing: distributes its entries between itself and a new bucket.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
@@ -215,7 +214,7 @@ impl Chains {
         }
     }
 
-    /// Adds an entry that no lookup finds. It only takes the next entry number.
+    /// Takes the next entry number for an entry that is in no bucket, so that no lookup finds it.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }

@@ -1,6 +1,5 @@
 //! A vector that grows without moving its elements.
 
-/// Number of elements in a chunk.
 const CHUNK: usize = 1 << 12;
 
 /// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never moves other elements, so it

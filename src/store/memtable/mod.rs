@@ -1,8 +1,8 @@
 //! The memtable: records that are not in a segment yet. It supports the same queries as a segment.
 //!
-//! Each row is one operation: a document or the delete of a key. Rows are in the order of the operations and never change. A
-//! snapshot is a view of the first n rows; the writer appends further rows without affecting it. A row is live in such a
-//! view if it is one of the first n rows, is not a delete, and no later row of the view has the same key.
+//! Each row is one operation: a document or the delete of a key. Rows are in the order of the operations and never
+//! change. A snapshot is a view of the first n rows; the writer appends further rows without affecting it. A row is
+//! live in this view if it is not a delete, and no later row of the view has the same key.
 //!
 //! - Keys: a hash table that chains the rows of each key, newest first.
 //! - Fingerprints: divided into four blocks of 16 bits. Fingerprints that differ in at most 3 bits are equal in at least one
@@ -13,8 +13,8 @@
 //! - Sets: a hash table that chains the rows of each tag (the upper 32 bits of a shingle hash). For a new set, only the tags
 //!   of its rarest elements are indexed, enough of them that every near set contains at least one. A query looks up all
 //!   elements of its set.
-//! - Stamps: a tree, smallest first. When a row expires, a delete of its key is appended to the rows, but not to the log. So
-//!   the row is live only in views that end before this delete.
+//! - Stamps: a search tree. When a row expires, a delete of its key is appended to the rows, but not to the log. So the
+//!   row is live only in views that end before this delete.
 //!
 //! One writer adds rows under a read-write lock that readers share. The lock is held for one record, or for one step of a
 //! query. The writer holds it only for bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]),
@@ -58,9 +58,10 @@ const HEADS: usize = 1 << 12;
 /// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
 /// (`.ci/run races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
-/// Maximum number of older rows that one insertion adds to the blocks, until the blocks contain all rows.
+/// Maximum number of rows that one insertion adds to the blocks. The first [`SCANNED`] rows are added late, so it is
+/// above 1.
 const LINKED_AT_ONCE: usize = 8;
-/// Estimated bytes of a row besides its record: its links in chains, and its share of the hash tables.
+/// Estimated bytes of a row in chains and hash tables, besides its record.
 const ROW_BYTES: usize = 64;
 /// Maximum number of rows added or removed before the lock is released.
 const STEP: usize = 256;
@@ -79,7 +80,7 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
-    /// Creates an empty memtable that replaces this one when it is full. It inherits the element counts, halved.
+    /// Creates the empty memtable that replaces this one. Copies the counts of set elements, halved.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
@@ -167,8 +168,8 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Returns the hash of a prefix key: a tag (the upper 32 bits of a shingle hash), inverted for a marked document. A tag is a
-/// part of a hash already, so it is only shifted.
+/// Returns the hash of a prefix key, which is a tag (the upper 32 bits of a shingle hash), inverted for a marked
+/// document. The key is not hashed again, only shifted.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
@@ -228,7 +229,8 @@ fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
 
-/// The head of the chain of each bucket in each block. Memory for a range of buckets is allocated when one gets a row.
+/// The head of the chain of each bucket in each block. Memory for a range of [`HEADS`] buckets is allocated when the
+/// first of them gets a row.
 #[derive(Clone, Debug, Default)]
 struct BlockHeads {
     parts: Vec<Vec<u32>>,
@@ -272,7 +274,7 @@ pub(super) struct Rows {
     next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
-    /// The row and the key of each entry of `prefixes`.
+    /// The row and the prefix key of each entry of `prefixes`.
     prefix_entries: ChunkedVec<(u32, u32)>,
     /// The stamp and the row of each document that has not expired yet, in the order of stamps.
     stamps: BTreeSet<(u64, u32)>,
@@ -344,7 +346,7 @@ impl Rows {
         }
     }
 
-    /// Returns the records of all rows. If a key is repeated, its last row is the valid one.
+    /// Returns the records of all rows. If several rows have the same key, the last one is valid.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
@@ -521,7 +523,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // The entry may be missing: it was removed if this row or the row that replaced it has expired.
+                // Restores the entry of `before`, which may be missing because the row has expired.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }

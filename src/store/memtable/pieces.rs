@@ -1,7 +1,7 @@
 //! The records of a memtable, divided into pieces.
 //!
-//! Each column of [`Records`] is one vector, whose contents are copied when it grows. Pieces limit the number of bytes that
-//! are copied at a time. A full piece never changes, and copies of the rows share it.
+//! Each column of [`Records`] is one vector, which copies its contents when it grows. Pieces limit the size of these
+//! copies. A full piece never changes, and copies of the rows share it.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -41,7 +41,6 @@ impl RecordPiece {
     }
 }
 
-/// Returns whether a key is between these bounds.
 fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
     is_past(key, from) && !ends_before(key, to)
 }
@@ -142,8 +141,8 @@ impl Pieces {
         (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
     }
 
-    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no piece with
-    /// this number. Takes at most as long as sorting one piece; each full piece is sorted only once.
+    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no piece
+    /// with this number. Sorts a full piece at the first call for it.
     pub(super) fn rows_between(
         &self,
         piece: usize,

@@ -1,5 +1,5 @@
-//! Queries that may read many rows. They run in steps and release the lock between two steps, so that the writer can add
-//! rows. The query does not see the new rows. They do not change which entries follow an existing row in its chains.
+//! Queries that may read many rows. A query runs in steps, and the caller releases the lock between two steps, so that
+//! the writer can add rows. The query does not see the new rows, and they do not change the links of existing rows.
 
 use std::ops::ControlFlow;
 
@@ -17,8 +17,8 @@ pub(in crate::store) enum ScanPosition {
     Row(u32),
     /// The next entry of a chain.
     Entry(u32),
-    /// A block, the row of the next fingerprint in its bucket, and the next row with the current fingerprint. Each row can
-    /// be [`NONE`].
+    /// A block, the row of the next fingerprint in the bucket, and the next row with the current fingerprint. Either
+    /// row can be [`NONE`].
     Block(usize, u32, u32),
     End,
 }
@@ -143,8 +143,8 @@ impl Rows {
         )
     }
 
-    /// Returns the hashes to look up to find the rows that can be near a set. If `marked` is true, the hashes of marked rows
-    /// are included.
+    /// Returns the hashes under which rows near a set can be indexed. If `marked` is true, includes the hashes of rows
+    /// that are marked as duplicates.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {
@@ -207,7 +207,7 @@ impl Rows {
     }
 }
 
-/// Follows a chain for at most `steps` entries from `at` on. Returns the number of entries read.
+/// Calls `each` with at most `steps` entries of a chain, from `at` on. Returns the number of entries read.
 fn follow(
     (at, steps): (&mut ScanPosition, u32),
     newest: impl FnOnce() -> Option<u32>,
