@@ -18,10 +18,10 @@ use crate::trace::span;
 
 /// Maximum number of bytes of [`Durability::None`] commits that are held in memory.
 const HELD: usize = 1 << 20;
-/// Maximum number of logs of closed writers that are kept. If there is one more, their rows are flushed to a segment.
+/// Maximum number of logs of earlier writers that are kept. If there are more, their rows are flushed to a segment.
 pub(super) const LOGS: usize = 16;
-/// Maximum number of logs. If writers are killed before they have written a segment, more logs accumulate; at this number a
-/// commit flushes their rows itself.
+/// Number of logs at which a commit flushes the memtable itself. More than [`LOGS`] logs accumulate if writers are
+/// killed before they have written a segment.
 const LOGS_MAX: usize = 48;
 
 impl Writer {
@@ -63,8 +63,7 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // The unsynced commits were made by the previous writer. They are copied to a new log and published with a
-            // generation.
+            // The previous writer made the unsynced commits. Publishing a generation copies them to a new log.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
                 writer.coming = NextGeneration::Changed;
@@ -88,14 +87,15 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // Includes segments that were written while a single segment was requested, even if that setting has changed since.
+        // `add` does not expire documents while `one_segment` is set, so this is done here, even if the option has
+        // changed.
         if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;
         if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
-            // Either the next generation already differs from the published one, or commits are written as segments. In both
-            // cases the rest of the batch is flushed and published with it.
+            // The next generation differs from the published one already, or commits are written as segments. So the
+            // rest of the batch is flushed and published with it.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;
@@ -112,8 +112,8 @@ impl Writer {
         Ok(commit)
     }
 
-    /// Records the stamp of a dropped document, which advances the time like any other stamp. If it is the highest stamp,
-    /// adds a document with this stamp to the batch and deletes it again.
+    /// Stores the highest stamp if `admit` dropped the document that has it: adds an empty document with this stamp to
+    /// the batch and deletes it again.
     fn record_time(&mut self) -> Result<()> {
         // guard: the time of a dropped document is kept
         // without it: self.view.unrecorded() -> None::<u64>
@@ -131,7 +131,7 @@ impl Writer {
                 )?;
                 self.delete(&key)
             }
-            // A document with that key exists now, so the manifest stores the time instead.
+            // A document with this key exists by now, so a new manifest stores the time instead.
             _ => {
                 self.coming = NextGeneration::Changed;
                 Ok(())
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// Handles a commit without changes: makes earlier commits as durable as `durability` requires.
+    /// Completes a commit without changes: makes earlier commits as durable as `durability` requires.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
         if self.log.is_some() && durability != Durability::None {
@@ -172,7 +172,8 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= if self.options.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
-                // A batch that has only deletes or only a payload has no rows, and the manifest contains the whole batch.
+                // If the memtable is empty, because commits had only payloads, `flush_table` does nothing. The manifest
+                // then contains the last payload, and the logs are not needed.
                 if self.is_torn() {
                     self.owed = PendingSync::Sync;
                 }
@@ -247,7 +248,7 @@ impl Writer {
         self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
     }
 
-    /// Publishes the next generation, if it differs from the current one, and removes the files that it no longer needs.
+    /// Publishes the next generation if it differs from the current one. Then removes files that are no longer needed.
     pub(super) fn publish(&mut self, what: Publish) -> Result<u64> {
         if self.coming == NextGeneration::AsPublished {
             return Ok(self.view.commit);
@@ -259,7 +260,7 @@ impl Writer {
     /// Like [`publish`](Self::publish), but always publishes, and uses this generation number.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
-        // The manifest contains the deletes of every batch, so all batches must be durable before the manifest is written.
+        // The manifest contains the deletes of all batches, so all batches must be durable before it is written.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
         let begins = named && self.log.is_none() && self.is_torn();
         if begins {
@@ -273,7 +274,7 @@ impl Writer {
             }
             None => self.shared.published.read().position.map_or(0, |position| position.synced),
         };
-        // With the recorded length, a later reader can detect that the log was truncated to a shorter one.
+        // Records the durable length of the log, so that a later reader detects a truncated log.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
             && last.grows
         {
@@ -377,7 +378,7 @@ impl Writer {
         if large.is_empty() && !(frees_memory && self.options.background) {
             return;
         }
-        // Files that the previous thread has not removed are found again by the next sweep.
+        // While the previous thread runs, no other is started. The next sweep finds the remaining files again.
         if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
             return;
         }
@@ -385,7 +386,7 @@ impl Writer {
         self.sweeping = Sweeping::begin(Arc::clone(&self.shared.vfs), large, before);
     }
 
-    /// Waits until the thread has finished.
+    /// Waits until the thread that removes files has ended.
     pub(super) fn settle_sweep(&mut self) {
         drop(self.sweeping.take());
     }
@@ -411,8 +412,8 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // Writes the commits held in memory, which had no durability guarantee. A failure to write the mark is ignored:
-            // the mark is optional, and no caller exists to whom the failure could be reported.
+            // Writes the commits held in memory, which had no durability guarantee. A failure to write the mark is
+            // ignored: the mark is optional, and `drop` cannot return an error.
             let _ = log.mark();
             self.show_durable();
         }
@@ -425,15 +426,15 @@ impl Drop for Writer {
                 self.shared.publish(state);
             }
         }
-        // Removes the rows of a batch that was not committed.
+        // Removes the memtable rows of a batch that was not committed.
         let published = Arc::clone(&self.shared.published.read());
         let beyond = published.view.table.read().len() > published.view.rows;
         if beyond {
             published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
-        // Removes the segments of a batch that was not committed. If it is unknown whether the new generation is current,
-        // they are kept, and the next writer removes those that no manifest names.
+        // Removes the segments of a batch that was not committed. If it is unknown whether the new generation is
+        // current, these segments are kept. The next writer removes segments that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
         if self.life == Life::InDoubt || !self.lock.is_current() {

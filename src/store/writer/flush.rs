@@ -22,12 +22,12 @@ use crate::sync::pause;
 use crate::sys::heap::Heap;
 use crate::trace::event;
 
-/// Number of segments of one batch at which they are merged, if the batch is to become a single segment.
+/// If a batch is to become a single segment, its segments are merged when their number reaches this value.
 const MERGED_AT: usize = 64;
 /// If the memtable has at least this number of rows when the writer is dropped, they are written to a segment. Fewer rows
 /// remain in the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
-/// Interval at which a waiting commit checks whether the flush of the previous memtable is finished.
+/// Interval at which a waiting commit checks whether the flush of the frozen memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);
 /// Number of added rows after which a batch checks whether the memtable is full.
 const LOOKED_EVERY: u32 = 1024;
@@ -44,8 +44,8 @@ impl Writer {
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
-    /// Returns whether to check the size of the memtable: true once every few rows, because computing the size for each
-    /// record would be slow. One record can add several rows, if it makes other documents expire.
+    /// Returns whether to check the size of the memtable. This is done about every [`LOOKED_EVERY`] rows, because
+    /// computing the size is slow. A record adds several rows if it makes documents expire.
     fn is_time_to_check(&mut self) -> bool {
         let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
@@ -87,9 +87,9 @@ impl Writer {
         })
     }
 
-    /// Returns whether the batch is too large for one record of the log, that is, whether its rows have filled the memtable
-    /// beyond the limit. Such a batch is published with segments, because readers refuse log records of its size. The limit
-    /// allows for a memtable that was nearly full before the batch began.
+    /// Returns whether the batch is too large for one record of the log: readers would refuse a record of its size, so
+    /// it is written to segments instead. The limit is above the normal size of a memtable, because the memtable may
+    /// have been nearly full before the batch began.
     fn is_batch_large(&mut self) -> bool {
         let WriterOptions { memtables, background, .. } = self.options;
         if self.coming == NextGeneration::AsPublished {
@@ -102,15 +102,15 @@ impl Writer {
         let is_full = self.is_full(1);
         if is_full && self.flushing.is_some() {
             if self.is_forked() {
-                return true; // a large batch is refused here, as there is no thread to wait for
+                return true; // a forked child has no thread to wait for; `freeze_batch` returns the error
             }
             self.hold_back();
         }
         is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
     }
 
-    /// Empties the memtable in the middle of a large batch: a thread writes its rows to a segment, which is published with
-    /// the next generation. The commit waits for the thread.
+    /// Freezes the memtable in the middle of a large batch. A thread writes its rows to a segment, which is published
+    /// with the next generation. The commit waits for the thread.
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
@@ -139,13 +139,13 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Replaces the memtable with an empty one without waiting for a segment: the old memtable is frozen, and a thread
-    /// writes it to a segment. No more batches are appended to the logs of the frozen memtable; they remain part of the
-    /// index until the segment is published. The caller must publish the view.
+    /// Freezes the memtable and replaces it with an empty one, while a thread writes the frozen one to a segment. The
+    /// logs of the frozen memtable are not appended to, and belong to the index until the segment is published. The
+    /// caller must publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // The next log begins with a copy of the batches of this log that are not durable. After this sync, all are durable.
+        // After this sync all batches of this log are durable, so the next log does not begin with copies of them.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -236,8 +236,8 @@ impl Writer {
         }
     }
 
-    /// Called when a writer is dropped: writes a segment if replaying the rows in the log would take long. After a failure
-    /// the rows remain in the log.
+    /// Writes a segment if replaying the rows in the log would take long. Called when a writer is dropped. After a
+    /// failure the rows remain in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
         let is_graceful = self.options.background && !std::thread::panicking();
@@ -277,7 +277,7 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// Empties the memtable after its rows were written to a segment of the next generation.
+    /// Empties the memtable after its rows were written to a segment. The next generation then needs no logs.
     pub(super) fn empty_table(&mut self) -> Result<()> {
         self.leave_table()?;
         if let Some(logged) = &mut self.next.logged {
@@ -286,13 +286,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Empties the memtable while its rows are still being written to a segment.
+    /// Replaces the memtable with an empty one. A segment with its rows exists, or a thread is writing it.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
         // Commits held in memory are also in the segment, but the segment is published only with this batch. They are
-        // written to the log in case the batch fails.
+        // written to the log because the batch may fail.
         if let Some(log) = &mut self.log {
             log.write()?;
         }
@@ -318,7 +318,7 @@ impl Writer {
     }
 
     /// Like [`flush_records`](Self::flush_records), for use in the middle of a batch: later records reuse the allocated
-    /// memory, so it is not requested from the system again.
+    /// memory.
     fn flush_and_reuse(&mut self) -> Result<()> {
         if let Some(mut records) = self.write_records()? {
             records.truncate(0);
@@ -339,7 +339,7 @@ impl Writer {
         }
         // The collected records are newer than the rows of the memtable, so the memtable must be written first.
         self.flush_table()?;
-        // As in the log, documents that are deleted again in the same batch also advance the time.
+        // Documents that the same batch deletes again also advance the time, as in a batch that is written to the log.
         self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
             return self.flush_rows().map(|()| None);
@@ -355,7 +355,7 @@ impl Writer {
         Ok(Some(records))
     }
 
-    /// Like [`flush_records`](Self::flush_records), including the records in a scratch file.
+    /// Like [`flush_records`](Self::flush_records), including records that were moved to a scratch file.
     pub(super) fn flush_rows(&mut self) -> Result<()> {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
@@ -413,24 +413,23 @@ impl Writer {
         Ok(number)
     }
 
-    /// Merges the segments of this batch into one, and removes the merged ones.
+    /// Merges the segments of this batch into one, and removes the merged segments.
     pub(super) fn merge_written(&mut self) -> Result<()> {
         let written = std::mem::take(&mut self.written);
-        // The numbers are kept until the files are removed: if the removal fails here, it is repeated when the writer is
-        // dropped.
+        // The numbers are kept during the merge: if the merge fails, the files are removed when the writer is dropped.
         self.written.clone_from(&written);
         if !self.merge_all(None, |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));
         for number in written {
-            // No manifest names these segments; the next sweep removes those that cannot be removed now.
+            // If this fails, the next `generation::sweep` removes the file, because no manifest names it.
             let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
         }
         Ok(())
     }
 
-    /// Removes expired documents from the segments of this batch. The stamps of the batch do not advance the time here.
+    /// Marks expired documents in the segments of this batch as deleted. Does not advance the time.
     pub(super) fn expire_written(&mut self) -> Result<()> {
         for place in 0..self.next.segments.len() {
             if self.written.contains(&self.next.segments[place].number) {
@@ -440,8 +439,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes from the next generation the segments for which `keep` returns false. The arguments of `keep` are the
-    /// position, the entry, and the number of deleted documents.
+    /// Removes from the next generation the segments for which `keep` returns false. Its arguments are the position of
+    /// the segment, its entry in the manifest, and the number of its deleted documents.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();

@@ -60,9 +60,9 @@ impl Writer {
     }
 
     /// Merges all segments and the batch into one segment, and makes it visible and durable as [`commit`](Self::commit)
-    /// does. Query results do not change. The segment is byte for byte identical to the segment of an index to which the
-    /// live documents were added in one batch. If no document is live, no segment is written. An index that already consists
-    /// of one such segment is not changed.
+    /// does. Query results do not change. The segment is byte for byte identical to the segment of an index to which
+    /// the live documents were added in one batch. If no document is live, no segment is written. An index that already
+    /// consists of this segment alone is not changed.
     ///
     /// Takes as long as building the segment. Uses up to twice the bytes of [`WriterOptions::memory`](super::WriterOptions::memory), plus a
     /// thousandth of the size of the files; the disk temporarily needs space for a second copy. The old files are removed
@@ -235,8 +235,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process acquired the lock, it may use the same number, so the file must not be removed. The
-                // next sweep removes a leftover file.
+                // If another process acquired the lock, it may have written a segment with the same number, which must
+                // not be removed. The next sweep removes a leftover file.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
@@ -252,8 +252,8 @@ impl Writer {
             merged.take_place(&mut self.next, &mut self.view)?;
             self.coming = NextGeneration::Changed;
         }
-        // If a source was removed meanwhile, the output is discarded: documents deleted from that source could not be
-        // deleted from the output.
+        // Otherwise a source was removed during the merge. The output is discarded, because documents deleted from this
+        // source could not be deleted from the output.
         Ok(())
     }
 
@@ -283,8 +283,9 @@ impl Writer {
         Ok(true)
     }
 
-    /// Removes the files that the current generation does not need, including those of the previous generation, which can no
-    /// longer be read afterwards. Returns the number of bytes removed. Open snapshots can still read their files.
+    /// Removes the files that the current generation does not need, including the files of the previous generation,
+    /// which can no longer be read afterwards. Returns the number of bytes removed. Open snapshots can still read their
+    /// files.
     ///
     /// # Errors
     /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was removed, [`Error::Io`].

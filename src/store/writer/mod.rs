@@ -50,8 +50,9 @@ pub enum Admitted {
     New,
     /// A document with this key existed, and no other document is near the new one. The new one replaced it.
     Updated,
-    /// A document with this key existed, and the new one is near a document with another key: for example, a page whose new
-    /// version is a copy of another page. The new one replaced it and, if marks are stored, is marked as a duplicate.
+    /// A document with this key existed, and the new document is near a document with another key: for example, the new
+    /// version of a page is a copy of another page. The new document replaced the old one and, if marks are stored, is
+    /// marked as a duplicate.
     Known {
         /// The nearest document of another key.
         near: Hit,
@@ -84,11 +85,11 @@ pub struct Writer {
     /// The number of memtable rows when the size of the memtable was last checked.
     checked_at: u32,
     route: Route,
-    /// Collected records of a batch that is written directly as segments.
+    /// Records of a batch that is written directly as segments, without the log and the memtable.
     records: Records,
     /// Records that precede `records`, in a scratch file, for a batch that is to become a single segment.
     rows: Option<Rows>,
-    /// The live documents, including the batch.
+    /// The live documents, including the documents of the batch.
     view: LiveView,
     /// The operations of the batch, as they are written to the log. Their rows are already in the memtable.
     batch: LogBatch,
@@ -96,8 +97,8 @@ pub struct Writer {
     log: Option<OpenLog>,
     /// The previous log, until all its rows are in a published segment.
     retired: Option<OpenLog>,
-    /// The next generation: the published one, plus segments already written for this batch. Publishing copies the deletes
-    /// from the view into its entries.
+    /// The next generation: the published one, plus segments already written for this batch. When it is published, the
+    /// deleted documents in `view` are copied to its entries.
     next: Manifest,
     coming: NextGeneration,
     /// Numbers of the segments written since the last commit.
@@ -138,8 +139,8 @@ impl Writer {
             },
             LockFailure::Io(error) => Error::io("lock", &lock_path, error),
         })?;
-        // This writer continues after the commits that other writers made since the index was opened. No other thread
-        // may refresh during this: it would treat the rows of this writer as rows of a failed writer.
+        // Reads the commits that other writers made since the index was opened. Until the writer exists, no other
+        // thread may refresh, because it would remove new memtable rows as rows of a failed writer.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
         // guard: a writer goes on from what was committed before it had the lock
@@ -237,16 +238,16 @@ impl Writer {
     /// equally near documents it returns the one with the smallest key. The lookup also finds earlier documents of the same
     /// batch, so the result is the same as if each document were committed separately.
     ///
-    /// | the document | key not there | key there |
+    /// | the new document | its key is new | its key exists |
     /// |---|---|---|
     /// | is too old by its stamp | [`Expired`](Admitted::Expired): not added | `Expired`: not replaced |
-    /// | is near no other | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
-    /// | is near another | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
+    /// | is near no other document | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
+    /// | is near another document | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
     ///
-    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). Marked documents, an older version
-    /// of the document itself, and expired documents are not considered near. The stamp of the document advances the time
-    /// before the lookup, even if the document is dropped. Dropping a document does not refresh the document that it is
-    /// near, which keeps its own stamp.
+    /// A document is marked only if the index stores [marks](crate::params::ParamsBuilder::marks). Marked documents, an
+    /// older version of the document itself, and expired documents are not considered near. The stamp of the document
+    /// advances the time before the lookup, even if the document is dropped. Dropping a document does not refresh the
+    /// document that it is near, which keeps its own stamp.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -443,7 +444,7 @@ impl Writer {
         }
         self.guarded(|writer| {
             writer.flush_records()?; // collected records cannot be looked up
-            writer.expire_written() // expired documents must not be found
+            writer.expire_written() // so that lookups do not find expired documents
         })
     }
 
@@ -539,8 +540,8 @@ impl Writer {
     }
 
     /// Like [`check_process`](Self::check_process), but checks only before the first document of a batch and after a
-    /// detected fork, because a check costs a system call. Unchecked documents stay in memory, and the step that writes them
-    /// checks again.
+    /// detected fork, because a check costs a system call. Documents stay in memory until a step writes them, and this
+    /// step checks the process again.
     fn check_process_of_batch(&self) -> Result<()> {
         let is_first = self.batch.is_empty() && self.records.is_empty();
         if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }

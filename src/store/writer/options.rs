@@ -15,8 +15,7 @@ pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(20);
 const MEMTABLES: usize = 2;
 
-/// Maximum number of rows at which a memtable is flushed. The logs of three memtables of this size can be replayed; see
-/// [`Memtable`](crate::store::memtable::Memtable).
+/// Maximum number of rows at which a memtable is flushed.
 const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
 /// Maximum number of bytes at which a memtable is flushed.
 const MEMTABLE_BYTES_MAX: usize = 256 << 20;

@@ -19,7 +19,8 @@ pub(super) enum Life {
 pub(super) enum Route {
     /// Documents are collected for segments or added to the memtable, depending on the settings.
     BySettings,
-    /// Documents are added to the memtable: the batch was queried, and records collected for a segment cannot be looked up.
+    /// Documents are added to the memtable, because the batch was queried. Records collected for segments cannot be
+    /// queried.
     Memtable,
 }
 
@@ -43,16 +44,16 @@ impl NextGeneration {
 /// Whether earlier commits become durable only when the next generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
-    /// Unsynced commits are in the log, and a sync of the log makes them durable.
+    /// A sync of the log makes all unsynced commits durable.
     Nothing,
-    /// Commits acknowledged with less than [`Durability::Sync`](super::Durability::Sync) become durable only when the next generation is synced.
+    /// Some commits that were acknowledged without a sync become durable only when the next generation is synced.
     Sync,
 }
 
-/// Whether the current content of the file `CURRENT` is durable.
+/// Whether the content of the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The directory was not synced after the file was replaced. After a power failure the old content may be back.
+    /// The directory was not synced after the file was replaced. A power failure may restore the old content.
     MayBeLost,
     /// The current content is durable.
     Durable,
@@ -70,7 +71,8 @@ pub(super) enum DirectoryName {
 /// The reason why a generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Publish {
-    /// A commit that writes segments. They must be durable, and files of the previous generation may be removed.
+    /// A commit that writes segments. The segments must be durable, and files of the previous generation may be
+    /// removed.
     Commit,
     /// A new log, whose first batch is a commit. Files of the previous generation are kept.
     Log,
@@ -85,7 +87,6 @@ impl Publish {
         self != Self::Shape
     }
 
-    /// Returns whether files of the previous generation are kept.
     pub(super) fn keeps_before(self) -> bool {
         self != Self::Commit
     }

@@ -15,7 +15,6 @@ use crate::sys::Vfs;
 pub(super) const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
 /// Maximum number of times that the thread checks whether it can free a state.
 const LOOKS: u32 = 100;
-/// The pause between two checks.
 const LOOKED: Duration = Duration::from_millis(10);
 
 /// A thread that removes files and drops old states. Dropping this value waits for the thread.
@@ -39,8 +38,8 @@ impl Sweeping {
             let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
             move || {
                 generation::remove(&*vfs, &large);
-                // The thread that drops the last reference to a state frees its memory. Waits until this thread has the last
-                // reference, so that no query has to free the memory.
+                // The thread that drops the last reference to a state frees its memory. So this thread waits, up to a
+                // limit, for queries to drop theirs: otherwise a query would free the memory.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);
