@@ -24,7 +24,7 @@ const COPIED: usize = 1 << 20;
 /// Maximum number of attempts to copy an index, if a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
-/// What [`Index::merge`] does if several shards contain different records with the same key.
+/// The action of [`Index::merge`] if several shards contain different records with the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Returns an error.
@@ -83,9 +83,9 @@ pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> 
 }
 
 impl Index {
-    /// Copies the current state of the index to a new directory. Segments are linked if the file system supports it, so a
-    /// copy takes little time and space. Documents that are only in logs are written to a segment of the copy. The copy is
-    /// atomic, and a writer may continue meanwhile. Returns the number of the copied commit.
+    /// Copies the current state of the index to a new directory. Segments are linked if the file system supports it, so
+    /// a copy takes little time and space. Documents that are only in logs are written to a segment of the copy. The
+    /// copy is atomic. A writer may continue during the copy. Returns the number of the copied commit.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory, [`Error::Io`].
@@ -129,7 +129,7 @@ impl Index {
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
         manifest.now = state.view.now();
-        // The copy is an independent index from now on, so it gets a UUID of its own.
+        // The copy is an independent index, so it gets a new UUID.
         // guard: a copy is an index of its own
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
@@ -201,7 +201,7 @@ impl Index {
 
 /// Returns an error if the parameters differ. The error names the paths, and the first parameters that differ.
 fn check_same_params((path, params): (&Path, &Params), (other, found): (&Path, &Params)) -> Result<()> {
-    // The full paths are in the error; in the differences the last names suffice if they are not the same.
+    // The error contains both full paths, so the differences use the last names of the paths, unless these are equal.
     let last = [path, other].map(|path| path.file_name().map(Path::new));
     let names = match last {
         [Some(mine), Some(theirs)] if mine != theirs => [mine, theirs],

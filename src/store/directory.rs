@@ -1,5 +1,6 @@
 //! Creates the directory of an index under a temporary name, and renames it when it is complete. An existing empty
-//! directory, such as a fresh volume, is filled in place, and becomes an index when `CURRENT` is renamed to its final name.
+//! directory, for example of a new volume, is filled in place, and becomes an index when `CURRENT` is renamed to its
+//! final name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -93,7 +94,8 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| generation::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| generation::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // On some systems a rename replaces an empty directory that was created meanwhile. No data is lost by this.
+            // If another process created an empty directory at `path`, the rename replaces it on some systems. No data
+            // is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
                 // Another process created the directory first.
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
@@ -111,12 +113,12 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
     generation::sync_dir(vfs, parent)
 }
 
-/// Removes a directory that did not become an index, as far as possible. The caller returns the error that stopped the
-/// creation. If the removal fails, files remain under a temporary name, which no reader opens.
+/// Removes the directory of a failed creation. Ignores errors: a directory that remains has a temporary name, which no
+/// reader opens.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     // If the directory cannot be listed, either it was not created yet, or its removal fails for the same reason.
     for name in vfs.list(temporary).unwrap_or_default() {
-        // If a file cannot be removed, the only consequence is that the directory cannot be removed.
+        // If a file cannot be removed, the directory remains.
         let _ = vfs.unlink(&temporary.join(name));
     }
     // guard: a failed creation takes its directory away
@@ -142,7 +144,7 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
             }
         }
     };
-    // Removes the files that a killed process left while creating the index. Any other file makes the directory non-empty.
+    // Removes the files that a killed process left while creating the index. Any other file is an error.
     let names = list()?;
     if names.iter().any(|name| !matches!(names::parse(name), Some(FileKind::Lock | FileKind::Temporary))) {
         return Err(taken(path));

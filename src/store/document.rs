@@ -159,7 +159,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Replaces the contents of `out` with the encoded fields of this document, for this mark and set.
+    /// Replaces the contents of `out` with the encoded fields of this document, but with the given mark and set.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
         fields::encode(params, is_marked, set, out);
         if let Some(priority) = self.priority {
@@ -183,8 +183,8 @@ impl<'a> Document<'a> {
     /// sketch.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint if the
-    /// index stores more than fingerprints, or none.
+    /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint, unless
+    /// the index stores simhash fingerprints and neither MinHash nor samples.
     pub(super) fn kept<'b>(
         &self,
         params: &Params,

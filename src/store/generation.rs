@@ -1,4 +1,4 @@
-//! Publishes a generation, that is, makes it the current one. `writer/commits.rs` takes these steps:
+//! Publishes a generation (a manifest and the files that it names). `writer/commits.rs` takes these steps:
 //!
 //! 1. Segments, and for a new index its IDF table, are written and synced under temporary names, then renamed (before
 //!    the functions of this module are called).
@@ -9,7 +9,7 @@
 //!    the index see the new generation.
 //! 5. The directory is synced: the commit is durable. A generation that adds no documents to the previous one and begins no
 //!    log skips this step: if the old `CURRENT` is restored by a crash, its files still exist.
-//! 6. All manifests except the last two are removed, and all segments and logs that no longer belong to the index. If the
+//! 6. Files that the index no longer needs are removed: segments, logs, and all manifests except the last two. If the
 //!    removal fails, only disk space is lost, and the next commit tries again. A generation that only moves documents
 //!    between files may keep the files of the previous generation until the next one, as a fallback.
 //!
@@ -30,33 +30,33 @@ use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 use crate::sys::vfs::TemporaryFile;
 
-/// Step 2: writes the manifest. Returns the content of `CURRENT` for step 4.
+/// Writes the manifest (step 2 above). Returns the new content of `CURRENT`.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // If a crash occurred between steps 2 and 4, a manifest of this generation may exist. `CURRENT` does not name it.
+    // After a crash between steps 2 and 4, a manifest with this number may exist. It is replaced, because `CURRENT`
+    // does not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Step 4: replaces `CURRENT`. Sets `pointed` before the rename: if a later operation fails, it is unknown whether the new
-/// generation is current.
+/// Replaces `CURRENT` (step 4 above). Sets `pointed` before the rename: if the rename or a later step fails, it is
+/// unknown whether the new generation is current.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let file = write_current(vfs, dir, current)?;
     *pointed = true;
     replace_current(dir, file)
 }
 
-/// Writes and syncs the temporary file that will replace `CURRENT`: the first half of step 4 of a commit. The caller
-/// renames it.
+/// Writes and syncs a temporary file, which [`replace_current`] renames to `CURRENT`.
 pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }
 
-/// The second part of step 4: the rename. After a failure it is unknown whether the new generation is current.
+/// Renames the temporary file to `CURRENT`. After a failure it is unknown whether the new generation is current.
 pub(super) fn replace_current(dir: &Path, file: Box<dyn TemporaryFile>) -> Result<()> {
     let path = names::current(dir);
     file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
@@ -67,7 +67,7 @@ fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
     file.publish(path, true).map_err(|e| Error::io("publish", path, e))
 }
 
-/// Writes and syncs a temporary file with the future content of `path`.
+/// Writes and syncs a temporary file, which the caller renames to `path`.
 fn write_temporary(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<Box<dyn TemporaryFile>> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(bytes).map_err(|e| Error::io("write", path, e))?;
@@ -87,11 +87,12 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Whether the name contains a number that was assigned before, so that no other file will get the same name.
+    /// Whether the name contains a number that was assigned before. Numbers are not reused, so no new file gets this
+    /// name.
     pub(super) is_numbered: bool,
 }
 
-/// Step 6: removes the files returned by [`garbage`]. Returns the number of bytes removed.
+/// Removes the files that [`garbage`] returns (step 6 above). Returns the number of bytes removed.
 ///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
@@ -112,9 +113,9 @@ pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
     removed.map(|file| file.length).sum()
 }
 
-/// Returns the files that neither the current generation `manifest` nor the previous generation `kept` needs. `busy` has the
-/// numbers of segments that are being written: these are not returned, and no temporary files either unless `busy` is empty.
-/// Files whose names twindex does not use are never returned. Only the writer calls this.
+/// Returns the files that neither the current generation `manifest` nor the previous generation `kept` needs. `busy`
+/// has the numbers of the segments that are being written: these are not returned, nor are temporary files while any
+/// segment is being written. Files whose names twindex does not use are never returned. Only the writer may call this.
 ///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
@@ -158,7 +159,7 @@ pub(super) fn garbage(
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
-            // The length is used only to count the removed bytes, and to decide whether the file is removed at once.
+            // The length is used only to count removed bytes, and to decide which thread removes the file.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
             let is_numbered = match parsed {
                 Some(FileKind::Segment(number)) => number < manifest.next_segment,

@@ -1,4 +1,4 @@
-//! Reads and writes files of IDF tables, inside an index and standalone.
+//! Reads and writes files of IDF tables, in the directory of an index and elsewhere.
 
 use std::path::Path;
 use std::sync::Arc;

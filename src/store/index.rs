@@ -333,8 +333,8 @@ impl Index {
         }
     }
 
-    /// Returns the IDF table by which shingles are weighted; `None` if the parameters name no table. The first call reads
-    /// and checks the table. Opening the index and querying it with sketches do not need the table.
+    /// Returns the IDF table that weights shingles; `None` if the parameters name no table. The first call reads and
+    /// checks the table. Opening the index and querying it with sketches do not need the table.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the table is missing or damaged, [`Error::Io`].
@@ -353,7 +353,7 @@ impl Index {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
     }
 
-    /// Makes commits of other processes visible to later snapshots. Returns whether there were any.
+    /// Makes commits of other processes visible to later snapshots. Returns whether there were new commits.
     ///
     /// # Errors
     /// Same as [`open`](Self::open); after an error the index is unchanged.

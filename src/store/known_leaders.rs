@@ -1,4 +1,4 @@
-//! A cache of the group leaders in a snapshot. It does not change results.
+//! A cache of the leaders of documents (see `groups`) in a snapshot. It does not change query results.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::sync::Mutex;
 /// Maximum number of cached leaders; they take about 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// A document of a snapshot: the number of its part, and its ordinal in the part.
+/// A document of a snapshot: the number of its part (a segment or a memtable), and its ordinal in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct DocRef {
     pub(super) part: u32,
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries needed to decide it, including queries with cached results.
+/// The leader of a document, and the number of queries that are needed to compute it without this cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,

@@ -19,7 +19,7 @@ use crate::sys::vfs::{AppendFile, ReadFile};
 
 /// Minimum number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// The maximum gap between consecutive commit numbers in a log. Batches and published manifests use one number each.
+/// The maximum gap between consecutive commit numbers in a log. Manifests take commit numbers, too.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// The position up to which a log has been read, and up to which it is known to be synced.
@@ -50,7 +50,7 @@ impl Position {
 struct LogReader<'a> {
     path: &'a Path,
     file: Box<dyn ReadFile>,
-    /// The offset at which the readable part of the log ends.
+    /// The offset at which reading ends: the length of the log that the manifest records, or the length of the file.
     end: u64,
     window: Vec<u8>,
     start: u64,
@@ -101,8 +101,9 @@ impl LogReader<'_> {
         })
     }
 
-    /// Returns the highest synced offset recorded in an intact record after `bad`. Returns `None` if the search would take
-    /// too long, for example if crafted bytes look like the heads of many records.
+    /// Returns the highest synced offset that is recorded in an intact record after the damaged record at `bad`.
+    /// Returns `None` if the search would take too long, for example if crafted bytes look like the heads of many
+    /// records.
     fn synced_after(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
         let mut highest = 0;
         let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
@@ -170,7 +171,7 @@ pub(super) fn replay(
     }
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
-    // For each record that is not known to be synced yet: its end, and the last commit up to it.
+    // The end of each record that is not known to be synced yet, with the number of the last commit up to that end.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
     // The ends of all records read so far, ascending. Takes 8 bytes per record.
     let mut all_ends: Vec<u64> = Vec::new();
@@ -178,7 +179,7 @@ pub(super) fn replay(
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let after = reader.synced_after(salt, at.offset, at.commit)?;
-            // If the search would cost too much, the bad record is treated as damage.
+            // `None` means that the search would take too long. The bad record is then treated as damage.
             let synced = after.unwrap_or(u64::MAX).max(at.synced);
             // guard: what is bad below the synced offset is damage
             if at.offset < synced {
@@ -203,7 +204,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // Removes the records that are now known to be synced. The next writer copies only records after them.
+            // Computes the last durable commit, and drops the ends of records that are now known to be synced.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -242,8 +243,8 @@ pub(super) fn replay(
         ends.push_back((at.offset, at.commit));
         all_ends.push(at.offset);
     }
-    // Earlier writers did not record the length of the log in the manifest. But they synced the first batch of a log before
-    // they wrote a manifest that names the log, so this batch must exist.
+    // Older versions record length 0 in the manifest for the log that is appended to. They sync its first batch before
+    // they write the manifest, so the batch must exist.
     if entry.grows && entry.length == 0 && at.batches == 0 {
         let expected = format!("a batch from commit {} on", entry.first);
         return Err(fault(Fault::new(at.offset, expected, "the end of the log")));
@@ -276,7 +277,7 @@ pub(super) struct OpenLog {
 }
 
 impl OpenLog {
-    /// Creates a log file. Its head is in the buffer, and is neither written nor synced yet.
+    /// Creates an empty log file. Its head is only in the buffer yet.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -307,12 +308,11 @@ impl OpenLog {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Returns the number of bytes of the log that are known to be durable.
     pub(super) fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// Returns the end of the log, as the position of a reader that has read the log up to `commit`.
+    /// Returns the position of a reader that has read the whole log, up to `commit`.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
         Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
@@ -374,7 +374,7 @@ impl OpenLog {
     /// [`Error::Io`] if a partly written mark could not be removed from the log. A later record after it would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
-            return Ok(()); // a later batch will record the offset, or an earlier record already has
+            return Ok(()); // a later batch will record the offset, or a record contains it already
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
         if self.write().is_ok() {

@@ -1,7 +1,8 @@
 //! Queries the rows of a memtable as a part of an index.
 //!
-//! A query holds the lock of the rows for a bounded number of steps, then releases it. If it did not, the writer would have
-//! to wait for the query, and later readers would wait for the writer. The query does not see rows that are added meanwhile.
+//! A query holds the lock of the rows for a bounded number of steps, then releases it. If it did not, the writer would
+//! have to wait for the query, and later readers would wait for the writer. The query does not see rows that the writer
+//! adds in between.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
@@ -67,20 +68,20 @@ impl<'a> MemtablePart<'a> {
         }
     }
 
-    /// Calls `read` with the locked rows. Adds one to the number of steps after which the lock is released.
+    /// Calls `read` with the locked rows, and counts one step.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1);
         read(&self.rows())
     }
 
-    /// Like [`read`](Self::read), for data with this number of set elements. Adds one more step for every [`ELEMENTS`]
-    /// elements.
+    /// Like [`read`](Self::read), but also counts one step for every [`ELEMENTS`] of the set elements that `read`
+    /// processes.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
     }
 
-    /// Calls `step` until the query has read all rows, and releases the lock in between.
+    /// Calls `step` until the scan has reached its end. Releases the lock after every [`STEPS`] steps.
     fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
         let mut at = ScanPosition::Start;
         while at != ScanPosition::End {

@@ -1,9 +1,10 @@
 //! The merge policy: decides which segments are merged, and when. The decision depends only on the sizes of the segments.
 //!
-//! The policy is size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow by a
-//! constant factor. When a tier has as many segments as this factor, they are merged into one segment of the next tier. The
-//! largest segment is a tier of its own: the others are merged into it only when their total size reaches a certain fraction
-//! of its size. So each record is rewritten once per tier, there are few tiers, and a query searches few segments.
+//! The policy is size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow
+//! by a constant factor. When a tier has as many segments as this factor, they are merged into one segment of the next
+//! tier. The largest segment is a tier of its own: the others are merged into it only when they have at least half as
+//! many live documents. So each record is rewritten once per tier, there are few tiers, and a query searches few
+//! segments.
 
 /// The size of a segment in documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +24,10 @@ pub const SEGMENTS_MAX: usize = 8;
 const SHARE: u64 = 2;
 /// A segment is rewritten on its own if fewer than 1/`DEAD` of its documents are live.
 const DEAD: u64 = 2;
-/// The unit in which tiers measure segments, in live documents. Smaller segments are in the lowest tier.
+/// Base size of tiers in live documents: tier 0 has the segments of at most `(FACTOR - 1) * LEAST`.
 const LEAST: u64 = 1 << 12;
 
-/// Returns the tier of a segment: its number of live documents in units of [`LEAST`], rounded up, and then the logarithm to
-/// the base [`FACTOR`], rounded down.
+/// Returns the tier of a segment with n live documents: floor(log(ceil(n / [`LEAST`])) / log([`FACTOR`])).
 fn tier(size: &Size) -> u32 {
     (size.live.max(1).div_ceil(LEAST)).ilog(FACTOR as u64)
 }
@@ -40,11 +40,11 @@ pub fn choose(sizes: &[Size], busy: &[usize]) -> Vec<usize> {
     free.sort_by_key(|&place| (sizes[place].live, place));
     let Some((&largest, others)) = free.split_last() else { return Vec::new() };
     let of_others: u64 = others.iter().map(|&place| sizes[place].live).sum();
-    // The other segments together are at least half as large as the largest one: merge everything.
+    // Merges everything, because the other segments together are at least half as large as the largest one.
     if others.len() >= FACTOR && of_others >= sizes[largest].live / SHARE {
         return sorted(free);
     }
-    // Starts at the lowest tier, because a merge of it may fill the next tier.
+    // Starts at the lowest tier, because merging it may fill the next tier.
     let mut start = 0;
     while start < free.len() {
         let of = tier(&sizes[free[start]]);

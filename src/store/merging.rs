@@ -23,8 +23,8 @@ use crate::sys::paced::Paced;
 use crate::sys::{Access, Vfs};
 use crate::trace::span;
 
-/// Maximum number of documents deleted during a merge that a commit itself looks up in the output. If there are more, a
-/// thread looks them up before the output is published.
+/// Documents that are deleted during a merge must also be deleted from its output. A commit does this itself for at
+/// most this number of documents; for more, a thread does it.
 const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.
@@ -48,7 +48,7 @@ impl DocumentSource {
         }
     }
 
-    /// Returns the documents of the source that are no longer live; `None` if the source is no longer in the view.
+    /// Returns the deleted documents of this source; `None` if the source is no longer in the view.
     fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
@@ -63,7 +63,7 @@ impl DocumentSource {
     }
 }
 
-/// A task that builds a segment. It stores its sources as they were when the task was created.
+/// A task that builds a segment from its sources, as they were when the task was created.
 #[derive(Debug)]
 pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -75,20 +75,19 @@ pub(super) struct MergeWork {
     pub(super) number: u64,
     /// The memory budget in bytes.
     pub(super) memory: usize,
-    /// The sources (segments, or one frozen memtable), each with its documents that were not live at the start.
+    /// The sources (segments, or one frozen memtable), each with its documents that are not live at the start.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
 /// A finished segment that can replace its sources.
 #[derive(Debug)]
 pub(super) struct FinishedMerge {
-    /// The sources, each with its deleted documents. These documents are either not in the output, or also in `deleted`.
+    /// The sources, each with the deleted documents that are already missing from the output or contained in `deleted`.
     inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
     /// The output; `None` if no document was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
     /// The documents of the output that are no longer live.
     deleted: RoaringBitmap,
-    /// The time that building the output took.
     took: Duration,
 }
 
@@ -100,13 +99,13 @@ impl MergeWork {
         })
     }
 
-    /// Returns an error if the disk has not enough space for the output.
+    /// Returns an error if the disk does not have enough space for the output.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].
     pub(super) fn check_space(&self) -> Result<()> {
-        // The output has at most as many bytes as its inputs, which are kept meanwhile. Records that do not fit in
-        // memory are written to scratch files once.
+        // The output is at most as large as its inputs, which stay on disk during the merge. If the inputs exceed the
+        // memory budget, scratch files can need the same space again.
         let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
@@ -119,8 +118,8 @@ impl MergeWork {
         }
     }
 
-    /// Builds the segment, renames it to its final name and reads all of it, so that a damaged segment is not published. No
-    /// manifest names the segment yet.
+    /// Builds the segment, renames it to its final name, and verifies all its pages, so that a damaged segment is not
+    /// published. No manifest names the segment yet.
     ///
     /// # Errors
     /// Same as [`merge::merge`], [`build::build`] and [`open_segment`].
@@ -143,7 +142,7 @@ impl MergeWork {
             match sound {
                 Ok(segment) => output = Some((entry, segment)),
                 Err(error) => {
-                    // No manifest names the segment; if it cannot be removed, the next sweep removes it.
+                    // If this fails, the next `generation::sweep` removes the file, because no manifest names it.
                     let _ = self.vfs.unlink(&names::segment(&self.dir, self.number));
                     return Err(error);
                 }
@@ -180,7 +179,7 @@ impl MergeWork {
         Ok(Some(built))
     }
 
-    /// Does the same as [`run`](Self::run) on a thread, writing at most `rate` bytes per second; `None` means no limit.
+    /// Starts a thread that calls [`run`](Self::run) and writes at most `rate` bytes per second; `None` means no limit.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
@@ -202,8 +201,8 @@ pub(super) struct Merging {
     dir: PathBuf,
     /// The number of the output segment.
     pub(super) number: u64,
-    /// The sources. While the merge runs, generations keep its source segments even if these have no live documents, because
-    /// a document deleted from a source must also be deleted from the output.
+    /// The sources. While the merge runs, new generations keep these segments, even without live documents: a document
+    /// deleted from a source must also be deleted from the output.
     inputs: Vec<DocumentSource>,
 }
 
@@ -249,8 +248,8 @@ impl Merging {
         }
     }
 
-    /// Returns the finished merge if it can replace its sources in this commit. Otherwise returns `None`, and a thread
-    /// continues the work.
+    /// Returns the finished merge; `None` if it is still running. If more than [`LATE`] later deletes must be applied
+    /// to the output, also returns `None`, and starts a thread that applies them.
     ///
     /// # Errors
     /// The error of the work. After an error or an output, no thread is running.
@@ -306,7 +305,7 @@ impl FinishedMerge {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
-    /// Returns the number of documents deleted from the sources that must still be looked up in the output.
+    /// Returns the number of documents that were deleted from the sources, but not yet from the output.
     fn late(&self, next: &Manifest, view: &LiveView) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
@@ -315,8 +314,8 @@ impl FinishedMerge {
         late.sum()
     }
 
-    /// Deletes from the output the documents that were deleted from the sources meanwhile. `now` contains the deleted
-    /// documents of each source.
+    /// Deletes from the output the documents that were deleted from the sources since the merge began. `now` contains
+    /// all deleted documents of each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {

@@ -88,7 +88,6 @@ impl Counter {
     }
 }
 
-/// The counters of the writers of an index.
 #[derive(Debug, Default)]
 pub(super) struct MetricCounters {
     pub(super) commits: Counter,
@@ -102,7 +101,7 @@ impl MetricCounters {
         let view = &state.view;
         let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.memory());
         let logs = state.manifest.logged.iter().flat_map(|logged| &logged.logs);
-        // The length of the active log is the offset up to which it was read or written.
+        // For the log that is appended to, the length is the offset up to which it was read or written.
         let sealed: u64 = logs.filter(|log| !log.grows).map(|log| log.length).sum();
         let segments: u64 = view.segments.iter().map(|segment| segment.length()).sum();
         Metrics {

@@ -15,9 +15,7 @@ pub(super) enum FileKind {
     Current,
     /// The manifest of the generation with this number.
     Manifest(u64),
-    /// The segment with this number.
     Segment(u64),
-    /// The log with this number.
     Log(u64),
     /// The IDF table with this digest.
     Idf(u128),
@@ -51,8 +49,8 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// Returns the kind of a file, derived from its name; `None` for names that twindex does not use. The caller must not touch
-/// such files.
+/// Returns the kind of a file, derived from its name; `None` for names that twindex does not use. The caller must not
+/// change these files.
 pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
     // Accepts only the spelling that twindex writes: `000007.seg`, not `7.seg`.

@@ -10,8 +10,8 @@ use crate::segment::{SearchOptions, SearchScratch};
 /// Returns the live document nearest to `fingerprint` within a radius, as its distance and its key; `None` if there is none.
 /// Of equally near documents, it returns the one with the smallest key.
 ///
-/// In a segment, only the first live document of each fingerprint is read: it has the smallest key, because ordinals ascend
-/// with keys. So a fingerprint that very many documents share costs one posting list and one key.
+/// In a segment, only the first live document of each fingerprint is read: it has the smallest key, because ordinals
+/// ascend with keys. So even for a fingerprint of many documents, only one posting list and one key are read.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,

@@ -1,4 +1,4 @@
-//! A part of an index: a segment, or the rows of a memtable. Both support the same queries.
+//! A common interface for the queries of segments and memtables, the parts of an index.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::Nearness;
 
-/// A set of documents that is queried as a unit. Ordinals are relative to the part.
+/// A segment or a memtable of an index. Ordinals identify the documents within the part.
 pub(super) enum IndexPart<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
     Memory(MemtablePart<'a>),
@@ -58,8 +58,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with each document that has this feature in this band. The documents may include some that are no longer
-    /// live.
+    /// Calls `each` with each document that has this feature in this band. Deleted documents can be included.
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -105,10 +104,9 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with the ordinal of each document that can be near a set, and the position of the tag by which the
-    /// document was found in the prefix of the set; see
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes documents that are no
-    /// longer live. A memtable always passes position 0.
+    /// Calls `each` with the ordinal of each document that can be near a set, and the position, in the prefix of `set`,
+    /// of the tag that they share; see [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment
+    /// also passes documents that are no longer live. A memtable always passes position 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -135,7 +133,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the sort key of a document for orders by priority; see [`Segment::priority`].
+    /// Returns the sort key of a document in the order of priority; see [`Segment::priority`].
     pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
         match self {
             Self::Segment { segment, .. } => segment.priority(ordinal),

@@ -87,7 +87,7 @@ impl Ord for Hit {
 pub struct Answers {
     /// The hits, in the order of [`Hit`].
     pub hits: Vec<Hit>,
-    /// The number of hits dropped because of the limit.
+    /// The number of hits dropped because of [`limit`](Query::limit).
     pub left_out: u64,
     /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit). They may contain
     /// further hits. 0 without a limit.
@@ -107,7 +107,7 @@ pub struct Query {
     sharing: usize,
     /// The number of leading bits of a feature that are compared.
     feature_bits: u32,
-    /// Whether a document that shares enough bands is a hit, whatever its resemblance.
+    /// Whether every document that shares enough bands is a hit, without a check of its resemblance.
     unverified: bool,
     /// Whether resemblance is estimated even if sets are stored.
     estimated: bool,
@@ -266,9 +266,9 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: returns all documents that share a band, whatever their resemblance. Hits have a
-    /// resemblance if signatures are stored. An index with neither signatures nor sets needs this for thresholds above 0,
-    /// because it cannot check the resemblance of the documents that it finds.
+    /// For queries by resemblance: returns all documents that share a band, without a check of their resemblance. Hits
+    /// have a resemblance if signatures are stored. An index with neither signatures nor sets needs this for thresholds
+    /// above 0, because it cannot check the resemblance of the documents that it finds.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -499,7 +499,7 @@ impl Query {
                 "sets count resemblance, and this query is about distance alone".into(),
             ));
         };
-        // All documents that share a band are candidates; an estimate of their resemblance is not needed.
+        // All documents that share a band are candidates, because their exact resemblance is computed below.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let within = self.within.map(|(_, within)| within);
         self.unverified = true;
@@ -691,8 +691,9 @@ impl Query {
         Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
     }
 
-    /// Returns the documents that can be near, each once, including documents that are no longer live. The second element of
-    /// each pair is a lower bound on the number of hashes of the query's set that the document does not contain.
+    /// Returns the documents that can be near, each once, including documents that are no longer live. The second
+    /// element of each pair is a lower bound on the number of hashes of the query's set that are missing from the
+    /// document's set.
     fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
@@ -735,7 +736,7 @@ impl Query {
     }
 }
 
-/// Returns the bottom and the modular sample; `None` for a kind that an index with these parameters does not store.
+/// Returns the bottom and the modular sample; `None` for a sample that an index with these parameters does not store.
 fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Option<Sample<'a>>; 2] {
     [
         (params.bottom > 0).then(|| Sample::bottom(bottom, params.bottom.into())),
@@ -743,8 +744,8 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
     ]
 }
 
-/// Returns the containment of `a` in `b`, computed from the kind of sample that has more elements of `a`. The choice does
-/// not depend on the elements that `a` and `b` have in common, so it adds no bias.
+/// Returns the containment of `a` in `b`, from the kind of sample (bottom or modular) that has more elements of `a`.
+/// This choice does not depend on the elements that `a` and `b` share, so it adds no bias.
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))

@@ -34,8 +34,8 @@ enum Cursor {
 /// Returns the bounds of all keys that begin with `prefix`.
 pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
-    // The exclusive upper bound: the prefix up to its last byte below 255, with this byte incremented. If there is no such
-    // byte, the range has no upper bound.
+    // The exclusive upper bound is the prefix, cut after its last byte below 255, with this byte incremented. A prefix
+    // that has only bytes 255 needs no upper bound.
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -59,7 +59,7 @@ fn check_kind(bound: &Bound<KeyBuf>, kind: KeyKind) -> Result<()> {
 }
 
 impl Keys {
-    /// Returns an iterator over the keys of a state between these bounds.
+    /// Creates an iterator over the keys of live documents in `state` that are between `from` and `to`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for bounds of the wrong kind (numbers or bytes), [`Error::Corrupt`].
@@ -107,8 +107,8 @@ impl Keys {
     }
 }
 
-/// Returns, for each segment, the range of ordinals whose keys are between these bounds. Includes documents that are no
-/// longer live.
+/// Returns, for each segment, the range of ordinals whose keys are between these bounds. The range can contain deleted
+/// documents.
 pub(super) fn of_segments(
     state: &State,
     from: &Bound<KeyBuf>,
@@ -140,7 +140,7 @@ impl Iterator for Keys {
             return Some(Err(error));
         }
         let Reverse((key, of)) = self.heads.pop()?;
-        // The key that was already read is returned first. An error in reading the next key is returned by the next call.
+        // Returns the key that was read before. An error in reading the next key is returned by the next call.
         self.failed = self.advance(of).err();
         Some(Ok(key))
     }

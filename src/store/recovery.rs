@@ -60,7 +60,7 @@ impl<'a> ProgressReport<'a> {
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // Sets the last report to the end of `QUIET`, so that the first report follows one interval later.
+        // Sets the time of the last report to the end of `QUIET`, so that the first report follows one interval later.
         let last = Instant::now() + QUIET;
         Self { progress, last, before: 0, total }
     }
@@ -75,7 +75,6 @@ impl<'a> ProgressReport<'a> {
 
 /// A recovery that ends within this time reports no progress.
 const QUIET: Duration = Duration::from_millis(900);
-/// The interval between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl State {
@@ -95,7 +94,8 @@ impl State {
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// Like [`load`](Self::load), but returns `None` if the index has nothing newer than `known`. Reuses open segments.
+    /// Like [`load`](Self::load), but returns `None` if the index has nothing newer than `known`. Reuses the open
+    /// segments of `known`.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -165,7 +165,7 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            // Only a mark was appended: earlier batches have become durable.
+            // No batch was appended. If a mark was appended, earlier batches have become durable.
             let moved = position.durable > from.durable;
             let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
@@ -174,9 +174,9 @@ impl State {
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
     }
 
-    /// Returns how far this state has read `logs`, the logs of another generation; `None` unless these begin with the logs
-    /// of this state. If they do, the memtable of the other generation begins with the rows of this state's memtable, so
-    /// readers need not read all logs again after a new log or a merge.
+    /// Returns the position up to which this state has read `logs`, the logs of another generation; `None` unless
+    /// `logs` begins with the logs of this state. Readers can then reuse the rows of this state, and need not read all
+    /// logs again after a new log or a merge.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
@@ -186,7 +186,8 @@ impl State {
                 .zip(logs)
                 .all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
-        // If this state has read batches after the sealed length of the last log, these batches are also in the next log.
+        // If this state has read batches after the final length of its last log, the next log begins with copies of
+        // these batches.
         // guard: batches that were written again are not read twice
         // without it: last.length >= position.batches -> true
         let is_whole = last.grows || last.length >= position.batches;
@@ -352,7 +353,7 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
     }
 }
 
-/// Step 4: a new writer that holds the lock removes leftover files.
+/// Removes leftover files (step 4 above). The caller must hold the writer lock.
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     // A writer that was killed between renaming CURRENT and syncing the directory leaves a generation that is current but
     // not durable. So the files of the previous generation are kept until the next sync. If the previous manifest cannot be
@@ -375,9 +376,9 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Step 5: creates the log with number `number`. It begins with the batches of the last log, up to `position`, that are not
-/// known to be durable. `commit` is the number of the next commit. Returns the log, and the number of the first commit in
-/// it.
+/// Creates the log with number `number` (step 5 above). It begins with copies of the batches of the last log, up to
+/// `position`, that are not known to be durable. `commit` is the number of the next commit. Returns the log, and the
+/// number of the first commit in it.
 ///
 /// # Errors
 /// Same as [`log::replay`] and [`OpenLog::create`].

@@ -214,7 +214,7 @@ fn make_empty(
         if let Some(table) = &table {
             idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
         }
-        // Time never decreases, even if documents are lost.
+        // The time of an index never decreases, even if the document with the highest stamp is lost.
         Ok(Manifest { now, ..directory::new_manifest(out, params.clone())? })
     })
 }
@@ -241,7 +241,7 @@ fn fill(
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
                 match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // Skips a record that the new index rejects. Rejected operations of a log are skipped in the same way.
+                    // A record that the new index rejects is counted as lost, like a rejected operation of a log below.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
                 }
@@ -277,7 +277,7 @@ fn fill(
                 };
                 match (done, key) {
                     (Ok(()), key) => file.saved += u64::from(key.is_some()),
-                    // An invalid operation in an intact record is skipped; it is not a failure of the new index.
+                    // An operation that the new index rejects is skipped. Other errors are failures of the new index.
                     (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
                         file.lost += u64::from(key.is_some());
                         file.problems.push(error);

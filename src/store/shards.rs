@@ -176,8 +176,8 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// Returns a snapshot of only one of the [segments](Self::segments), given by its position. Use it to distribute a join
-    /// or a query among workers. None of these snapshots contains documents that are not in a segment on disk yet.
+    /// Returns a snapshot that contains only the [segment](Self::segments) at this position. Use it to distribute a
+    /// join or a query among workers. Documents that are not in a segment on disk yet are in none of these snapshots.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no segment at this position.

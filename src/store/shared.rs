@@ -15,7 +15,7 @@ use twindex_sketch::IdfTable;
 pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    /// The method of reading segment files: by maps, or with read calls.
+    /// The method of reading segment files: memory maps, or read calls.
     pub(super) access: Access,
     /// The last published state, used by new snapshots. A commit replaces the whole state.
     pub(super) published: RwLock<Arc<State>>,
@@ -29,7 +29,6 @@ pub(super) struct SharedIndex {
     /// Whether the index was opened with [`OpenOptions::at_generation`](super::OpenOptions::at_generation). Such an index is
     /// never refreshed.
     pub(super) pinned: bool,
-    /// Counters of the writers of this process.
     pub(super) counters: MetricCounters,
 }
 
@@ -42,7 +41,7 @@ impl SharedIndex {
         drop(before);
     }
 
-    /// Makes commits of other processes visible to later snapshots. Returns whether there were any.
+    /// Implements [`Index::refresh`](super::Index::refresh).
     pub(super) fn refresh(&self) -> Result<bool> {
         // guard: one thread at a time takes in what other processes did
         let _refreshing = self.refreshing.lock();
@@ -71,7 +70,7 @@ impl SharedIndex {
         }
         let old = std::mem::replace(&mut *published, Arc::new(state));
         drop(published);
-        drop(old); // outside the lock, as closing files would delay snapshots
+        drop(old); // after the lock is released, because closing files would delay snapshots
         Ok(now > before)
     }
 }

@@ -291,7 +291,7 @@ impl Snapshot {
     pub fn for_each_key(&self, mut each: impl FnMut(Key<'_>) -> Result<()>) -> Result<()> {
         let segments: Vec<_> = self.segments().collect();
         let sources = segments.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
-        // No key is live in two segments.
+        // Each key is live in at most one segment, so no key is passed twice.
         let mut merge = Merge::new(sources, Ord::cmp);
         while let Some((of, (key, _))) = merge.next()? {
             segments[of].0.check_map()?;
@@ -300,8 +300,8 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. Finds all of them, unless
-    /// the table design is a free one.
+    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. Finds all of them,
+    /// unless the table design is free: a free design can miss some.
     ///
     /// # Errors
     /// When the query is run: [`Error::Invalid`] for a radius that the table design does not support (none supports more
@@ -403,10 +403,11 @@ impl Snapshot {
         Ok(Query::new(Arc::clone(&self.state)).features(Vec::new(), Vec::new(), threshold).hashes(set))
     }
 
-    /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these are
-    /// the documents [`resembling`](Self::resembling) this one at 0.8 or more, or, if the index stores no minima, those
-    /// [`within`](Self::within) the radius of the tables. An empty sketch is near no document, except documents with the same
-    /// bytes if the index stores sets. A sketch made with other parameters makes the query fail.
+    /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these
+    /// are the documents [`resembling`](Self::resembling) this one at 0.8 or more. If the index stores no minima, they
+    /// are the documents [`within`](Self::within) the radius of the tables. An empty sketch is near no document, except
+    /// documents with the same bytes if the index stores sets. A sketch made with other parameters makes the query
+    /// fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }

@@ -27,8 +27,7 @@ use crate::sys::{Access, Vfs};
 /// require more memory: an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// The live documents at a commit: the documents in the segments of a generation, without later deletes, and the documents
-/// in the first rows of the memtable.
+/// The live documents at a commit: in segments, in the frozen memtable, and in the first `rows` rows of the memtable.
 #[derive(Clone, Debug)]
 pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
@@ -40,7 +39,7 @@ pub(super) struct LiveView {
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
     pub(super) rows: u32,
-    /// The number of these rows that are live.
+    /// The number of live rows among the first `rows` rows.
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
@@ -56,7 +55,7 @@ pub(super) struct FrozenMemtable {
     pub(super) rows: u32,
     /// The number of rows that were live when the memtable was frozen.
     pub(super) live: u64,
-    /// The rows of documents that were deleted after it was frozen.
+    /// The rows of documents that were deleted after the memtable was frozen.
     pub(super) deleted: Arc<RoaringBitmap>,
     /// The numbers of the logs that contain its rows.
     pub(super) logs: Arc<[u64]>,
@@ -70,7 +69,7 @@ impl FrozenMemtable {
         found.is_some_and(|row| !self.deleted.contains(row) && Arc::make_mut(&mut self.deleted).insert(row))
     }
 
-    /// Removes the documents that expired since the last expiry: those with stamps above `before` and at most `expired`.
+    /// Marks live rows with stamps above `before` and at most `expired` as deleted.
     fn expire(&mut self, before: Option<u64>, expired: u64) {
         let gone: RoaringBitmap = {
             let rows = self.table.read();
@@ -82,19 +81,19 @@ impl FrozenMemtable {
     }
 }
 
-/// Event time, derived from the stamps of documents. Expired documents are recorded as deletes of segments and memtable
-/// rows, so readers need not check stamps.
+/// Event time, derived from the stamps of documents. Expired documents are marked as deleted in segments and memtables,
+/// so readers need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
     /// The age at which documents expire; `None` if they do not.
     expire_after: Option<u64>,
     /// The highest committed stamp.
     now: Option<u64>,
-    /// The time up to which documents have been expired. In a batch, a lookup advances it before the commit does.
+    /// The time for which documents were last expired. A lookup through the writer can advance it before the commit.
     reached: Option<u64>,
     /// The highest stamp seen, including the current batch.
     newest: Option<u64>,
-    /// The highest stamp of a document in the files or the batch, which do not contain dropped documents.
+    /// The highest stamp of a document in the files or the batch. Dropped documents count only in `newest`.
     recorded: Option<u64>,
 }
 
@@ -177,20 +176,19 @@ impl LiveView {
         self.time.recorded = self.time.recorded.max(stamp);
     }
 
-    /// Records the stamp of a document that is looked up, and advances the time immediately, as if all earlier documents
-    /// were committed.
+    /// Records the stamp of a document to look up, and advances the time as if all earlier documents were committed.
     pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
         self.time.newest = self.time.newest.max(stamp);
         if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
     }
 
-    /// Returns whether a higher stamp was recorded since documents were last expired.
+    /// Returns whether a higher stamp was recorded after documents were last expired.
     fn is_behind(&self) -> bool {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// Returns the highest stamp if it belongs to a dropped document; otherwise `None`. No document in the files or the
-    /// batch has this stamp.
+    /// Returns the highest stamp if no document in the files or the batch has it, because `admit` dropped the document;
+    /// otherwise `None`.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }
@@ -202,12 +200,11 @@ impl LiveView {
             .is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
-    /// Returns whether the next commit will advance the time.
     pub(super) fn is_to_advance(&self) -> bool {
         self.time.newest > self.time.now
     }
 
-    /// Sets the committed time to the highest stamp, and removes the documents that have expired. Time never decreases.
+    /// Sets the committed time to the highest stamp, and removes expired documents. The time never decreases.
     pub(super) fn advance(&mut self) -> Result<()> {
         self.time.now = self.time.newest;
         self.expire_by_newest()
@@ -270,8 +267,7 @@ impl LiveView {
             .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(IndexPart::Memory))
     }
 
-    /// Marks the document with this key as no longer live in segments and in the frozen memtable. Returns whether there was
-    /// one.
+    /// Marks the document with this key as deleted in segments and in the frozen memtable. Returns whether it was live.
     pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
         let mut any = self.frozen.as_mut().is_some_and(|frozen| frozen.forget(key));
         for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
@@ -286,8 +282,8 @@ impl LiveView {
         Ok(any)
     }
 
-    /// Adds the rows of a batch of a log to this view, and removes the documents that they replace from segments and the
-    /// frozen memtable.
+    /// Applies a batch of a log: adds its rows to the memtable, and marks older versions of the documents in segments
+    /// and in the frozen memtable as deleted.
     pub(super) fn apply(
         &mut self,
         path: &Path,
@@ -301,8 +297,8 @@ impl LiveView {
         self.forget_rows(before)
     }
 
-    /// Removes older versions, in segments and the frozen memtable, of the documents whose keys are in the memtable rows
-    /// `from..`. Works in key order, so that lookups share pages.
+    /// Marks documents in segments and in the frozen memtable as deleted if the memtable rows `from..` contain their
+    /// keys. Looks keys up in ascending order, so that lookups share pages.
     pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
         if self.segments.is_empty() && self.frozen.is_none() {
             return Ok(());
@@ -331,7 +327,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Like [`apply`](Self::apply), but does not remove older versions from segments and the frozen memtable.
+    /// Like [`apply`](Self::apply), but leaves segments and the frozen memtable unchanged.
     pub(super) fn apply_rows(
         &mut self,
         path: &Path,
@@ -368,7 +364,7 @@ impl LiveView {
             }
         }
         self.commit = commit;
-        // For commits up to the generation, the manifest contains the payload.
+        // The manifest contains the payloads of commits up to its generation.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
             self.payload = Some(payload.into());
         }
@@ -376,7 +372,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Takes over the memtable of another view, if the logs of this generation begin with the logs of that view.
+    /// Shares the memtable of the view `known`. The logs of this generation must begin with the logs of `known`.
     pub(super) fn take_rows(&mut self, known: &Self, generation: u64) {
         (self.table, self.rows, self.live) = (Arc::clone(&known.table), known.rows, known.live);
         self.forget_attempts();
@@ -387,14 +383,14 @@ impl LiveView {
         self.stamped(known.time.newest);
     }
 
-    /// Removes the rows that a failed attempt to read further batches has added.
+    /// Removes the rows that a failed attempt to read further batches from the log has added.
     pub(super) fn forget_attempts(&mut self) {
         if self.table.read().len() > self.rows {
             self.table.truncate(self.rows);
         }
     }
 
-    /// Extends this view to all rows of the memtable.
+    /// Includes all rows of the memtable in this view.
     pub(super) fn count(&mut self) {
         let rows = self.table.read();
         (self.rows, self.live) = (rows.len(), rows.live());
@@ -424,7 +420,7 @@ impl LiveView {
         keys
     }
 
-    /// Returns the records that are not in a segment yet, including deletes that hide older records.
+    /// Returns the records of both memtables, including deletes, oldest first.
     pub(super) fn logged_records(&self) -> Result<Records> {
         let table = self.table.read().first(self.rows);
         let Some(frozen) = &self.frozen else { return Ok(table.into_records()) };
@@ -448,7 +444,7 @@ pub(super) struct State {
     pub(super) position: Option<Position>,
     /// The digest of the sketch parameters, which is compared with the digest of each new sketch's parameters.
     pub(super) sketch_digest: u128,
-    /// The live rows of the memtables as a segment, built at the first use.
+    /// A segment in memory with the live rows of the memtables, built at the first use.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
     /// Cached leaders of documents of this state.
@@ -473,13 +469,11 @@ impl State {
         }
     }
 
-    /// Returns the number of the last commit that is known to be durable.
     pub(super) fn durable_commit(&self) -> u64 {
         let logged = self.position.map_or(0, |position| position.durable);
         logged.max(self.manifest.generation).min(self.view.commit)
     }
 
-    /// Returns all parts that can be queried.
     pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.view.parts(&self.manifest.params)
     }
@@ -497,8 +491,8 @@ impl State {
         self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
-    /// Returns a segment and its deleted documents. The last position may be the segment of the memtables, which is built at
-    /// the first use.
+    /// Returns the segment at a position, and its deleted documents. The position after the segments on disk has the
+    /// rows of the memtables as a segment, built at the first use.
     pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
         match self.view.segments.get(place) {
             Some(segment) => (segment, &self.view.deleted[place]),

@@ -26,7 +26,7 @@ pub struct Findings {
 /// Checks every byte of `CURRENT`, the manifest, its logs, its segments and the IDF table. Changes nothing, and
 /// continues after a problem. `progress` receives the number of bytes checked so far.
 ///
-/// Commits may continue meanwhile. The check covers the generation that was current at the start.
+/// Commits may continue during the check, which covers the generation that was current at its start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
     verify_with(vfs, dir, Access::default(), progress)
 }
@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // A segment that cannot be opened does not prevent checking the others. A manifest that cannot be read prevents
-            // opening the index; this error is reported below.
+            // If a segment cannot be opened, the others are still checked. If the manifest cannot be read, `error` is
+            // reported below.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -81,8 +81,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         }
         Vec::new()
     });
-    // A newer generation may have been published meanwhile; its files are not leftovers. If its manifest cannot be read, no
-    // file is reported as a leftover.
+    // A newer generation may have been published during the check; its files are not leftovers. If its manifest cannot
+    // be read, no file is reported as a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {
         [&manifest, &newer]
