@@ -1,5 +1,6 @@
 //! Caches the results of chunks of documents on disk. A resumed run parses keys, positions and lines again, but reads
-//! sketches and sets, which are expensive to compute, from the cache of the stopped run.
+//! sketches and sets, which are expensive to compute, from the cache of the stopped run. The *words* of a document are
+//! the 64-bit elements of its set.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ pub(crate) trait Chunks {
     /// Returns the stored results of the next chunk; `None` after the last one.
     fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
 
-    /// Appends what is stored about the words of the document that was processed last to `out`. `words` are the words if
-    /// the document was the first with its text, and none otherwise.
+    /// Encodes the words of the document that was processed last, and appends them to `out`. `words` is `None` if the
+    /// document is not used or has the text of an earlier document.
     fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()>;
 
     /// Stores the results of a chunk, after all of its documents were processed. `digest` is the digest of its records.
@@ -24,13 +25,13 @@ pub(crate) struct ChunkCache<'r, L> {
     pub(crate) chunks: &'r mut dyn Chunks,
     /// Number of minima of each document that are stored with all bits.
     pub(crate) minima: usize,
-    /// Whether neither the other minima nor the features are needed.
+    /// Whether only these minima are stored, because later steps need no other minima and no features.
     pub(crate) is_short: bool,
     /// Appends an encoded lookup result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
     /// Decodes a lookup result; `None` if the bytes were not written by `put`.
     pub(crate) take: fn(&mut ByteReader<'_>) -> Option<L>,
-    /// Reads what [`Chunks::put_words`] stored about a document: appends its words, and completes its lookup result.
+    /// Decodes the output of [`Chunks::put_words`]: appends the words, and completes the lookup result of the document.
     pub(crate) take_words: &'r TakeWords<L>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct CachedChunk {
     /// The digest of the records of the chunk.
     pub(crate) digest: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Checks that the bytes are unchanged since they were written.
+    /// Returns whether the bytes match the stored hash.
     pub(crate) is_whole: fn(&Self) -> bool,
     /// The stored hash of the bytes, and the number of the chunk.
     pub(crate) hash: u64,
@@ -116,12 +117,12 @@ pub(crate) enum ChunkMemory {
     None,
     /// The results are computed and stored. `digest` is the digest of the records.
     Kept { digest: u64, bytes: Vec<u8> },
-    /// The results are read from the cache. The results of all documents precede the words of all documents. `taken` has
-    /// the ranges of both that were not read so far.
+    /// The results are read from the cache, which has the results of all documents and then the words of all documents.
+    /// `taken` has the byte ranges of the results and of the words that were not read so far.
     Recalled { recalled: Box<CachedChunk>, taken: [Range<usize>; 2] },
 }
 
-/// Number of bytes after the words: the number of bytes before them.
+/// Size in bytes of the last field of a cached chunk: the offset at which the words begin.
 const LAST: usize = size_of::<u64>();
 
 impl ChunkMemory {
@@ -201,7 +202,7 @@ pub(crate) fn put_small(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Ends the stored results of a chunk: `results` is the number of bytes before the words.
+/// Appends the last field of a cached chunk: the offset `results` at which the words begin.
 pub(crate) fn put_end(results: usize, out: &mut Vec<u8>) {
     put_numbers(&[results as u64], out);
 }

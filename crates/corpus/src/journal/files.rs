@@ -1,4 +1,4 @@
-//! The files in the folder of a journal: their names, and how they are written and refused.
+//! The files in the folder of a journal: their names, writing a file durably, and errors for missing files.
 
 use std::fs;
 use std::io::{self};
@@ -22,7 +22,7 @@ pub(crate) const PUBLISHED: &str = "published";
 const READINGS: [&str; 2] = ["history", "reading"];
 /// Name of the scratch file of sets.
 pub(crate) const SETS: &str = "sets";
-/// Names of the sealed files, which are all files with results except the part files.
+/// Names of the sealed files, which `folder.rs` writes.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
 /// Returns whether a journal may contain a file of this name.

@@ -53,7 +53,7 @@ fn ended(folder: &Path) -> PathBuf {
     path.into()
 }
 
-/// Removes the journal of a run that had ended, but was killed while it removed the journal.
+/// Removes the remains of a journal whose run ended but was killed while it removed the journal.
 fn remove_ended(folder: &Path) -> anyhow::Result<()> {
     let ended = ended(folder);
     if ended.symlink_metadata().is_err() {
@@ -61,7 +61,7 @@ fn remove_ended(folder: &Path) -> anyhow::Result<()> {
     }
     check_ours(&ended)?;
     match fs::remove_dir_all(&ended) {
-        // The run may still be removing it.
+        // `NotFound` is no error: the run may still be removing its journal.
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{}: cannot be removed", ended.display()))
         }
@@ -104,13 +104,13 @@ fn lock(folder: &Path) -> anyhow::Result<FileLock> {
 }
 
 impl<'o> Journal<'o> {
-    /// Creates the journal of a run that writes to `out`, or opens the journal of a stopped run. Notifies the observer
-    /// which of the two happened.
+    /// Creates the journal of a run that writes to `out`, or opens the journal of a stopped run. Reports to `observer`
+    /// whether the run starts or continues.
     ///
     /// # Errors
     ///
-    /// Another process uses the journal; the stopped run had other options or inputs, which the message names; a file
-    /// of the journal is damaged; I/O errors.
+    /// Another process uses the journal; the stopped run had other options or inputs (the message names the first
+    /// difference); a file of the journal is damaged; I/O errors.
     pub(crate) fn open(
         out: &Path,
         asked: &JobDescription<'_>,
@@ -162,14 +162,15 @@ impl<'o> Journal<'o> {
         Ok(journal)
     }
 
-    /// Returns the results folder, after removing all files from it that are not known to be complete.
+    /// Returns the results folder, after removing all files from it that no seal lists.
     pub(crate) fn results(&self) -> anyhow::Result<PathBuf> {
         let results = self.folder.join(RESULTS);
         if results.is_dir() {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Without a results folder, the files under these seals were renamed to OUT or are missing. The seals are removed.
+        // Without a results folder, the files that these seals list were renamed to OUT or lost, so the seals are
+        // removed.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
@@ -183,7 +184,7 @@ impl<'o> Journal<'o> {
         Ok(results)
     }
 
-    /// Returns whether `out` has the results of this run, which was then killed after the rename.
+    /// Returns whether `out` is the results folder of this run, that is, whether the run was killed after the rename.
     pub(crate) fn is_published(&self, out: &Path) -> anyhow::Result<bool> {
         let Some(mut content) = self.sealed(PUBLISHED)? else { return Ok(false) };
         let mut known = String::new();
@@ -193,17 +194,17 @@ impl<'o> Journal<'o> {
         Ok(identity(out).is_some_and(|found| found == known))
     }
 
-    /// Records the identity of the results folder, which is about to be renamed.
+    /// Records the identity of the results folder in the file [`PUBLISHED`], before the folder is renamed.
     pub(crate) fn publish(&self, results: &Path) -> anyhow::Result<()> {
         let known = identity(results).unwrap_or_default();
         self.seal(PUBLISHED, |out| out.write_all(known.as_bytes()))
     }
 
-    /// Removes the journal, after the results were renamed. Renames it first, so that a kill does not leave a part of a
-    /// journal from which no run could continue.
+    /// Removes the journal after the results were renamed. Renames the journal first, so that a kill during the removal
+    /// does not leave an incomplete journal.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         let ended = ended(&self.folder);
-        // Some systems cannot rename a folder with an open file, which is the lock.
+        // Some systems cannot rename a folder that contains an open file, here the lock.
         let is_renamed = fs::rename(&self.folder, &ended).is_ok();
         remove(if is_renamed { &ended } else { &self.folder })
     }
@@ -217,7 +218,6 @@ impl<'o> Journal<'o> {
         self.folder.join(name).exists()
     }
 
-    /// Syncs a file, renames it to its final name, and syncs the folder.
     fn name(&self, file: &fs::File, name: &str) -> anyhow::Result<()> {
         name_file(&self.folder, file, name)
     }
@@ -225,7 +225,7 @@ impl<'o> Journal<'o> {
 
 /// Minimum size of a part file in bytes.
 const PART_LEAST: u64 = 256 << 10;
-/// Maximum size of a part file in bytes. A killed run loses the results in the current part, and in the part before it.
+/// Maximum size of a part file in bytes. A killed run loses the part that it writes and the part that it syncs.
 const PART_MOST: u64 = 256 << 20;
 
 /// Returns the identity of a folder, which a rename does not change; `None` if the folder does not exist or the system
@@ -271,12 +271,12 @@ impl Journal<'_> {
         self.seal_files(seal, &files)
     }
 
-    /// Returns the names of the files under this seal; `None` if there is no such seal.
+    /// Returns the names of the files that a seal lists; `None` if the seal does not exist.
     pub(crate) fn files(&self, seal: &str) -> anyhow::Result<Option<Vec<String>>> {
         Ok(self.listed(seal)?.map(|listed| listed.into_iter().map(|(file, ..)| file).collect()))
     }
 
-    /// Returns the files under this seal, each with its size and hash.
+    /// Returns the files that a seal lists, each with its size and hash; `None` if the seal does not exist.
     fn listed(&self, seal: &str) -> anyhow::Result<Option<Vec<(String, u64, u64)>>> {
         let Some(mut content) = self.sealed(seal)? else { return Ok(None) };
         let mut text = String::new();
@@ -294,11 +294,11 @@ impl Journal<'_> {
         }
     }
 
-    /// Removes all files from the results folder that are under no seal.
+    /// Removes all files from the results folder that no seal lists.
     ///
     /// # Errors
     ///
-    /// A file under a seal is damaged or missing.
+    /// A file that a seal lists is damaged or missing.
     pub(crate) fn clean(&self, results: &Path) -> anyhow::Result<()> {
         let mut whole: BTreeSet<OsString> = BTreeSet::new();
         for seal in SEALS {
@@ -429,7 +429,7 @@ impl Journal<'_> {
     }
 }
 
-/// Returns the content of a file; `None` if it is damaged or was written by another run than `run`.
+/// Returns the content of a sealed file; `None` if the file is damaged or was not written by the run `run`.
 fn open_sealed(path: &Path, run: u128) -> io::Result<Option<SealedReader>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(HEAD + HASH) else { return Ok(None) };

@@ -28,8 +28,8 @@ const MANIFEST_MOST: u64 = 16 << 20;
 /// The name and value of each option that affects the results.
 pub(crate) type JobOptions = Vec<(String, String)>;
 
-/// Settings in which a resumed run may differ from the stopped one: they change neither what was read nor the results.
-/// A run that a bad record stopped goes on with a larger `skip_bad`.
+/// Settings in which a resumed run may differ from the stopped run, because they do not change the results. With a
+/// larger `skip_bad`, a run can continue that stopped at a bad record.
 const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
 
 /// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
@@ -41,7 +41,7 @@ fn deciding_options(job: &Dedup, params: &Params) -> JobOptions {
         let value = if texts.is_empty() { "not given".to_owned() } else { texts.join(", ") };
         (spelled(name), value)
     });
-    // The contents of tables and lists are part of the parameters.
+    // The parameters also contain digests of the IDF table and of the boilerplate list.
     let fields = params
         .fields()
         .into_iter()
@@ -58,7 +58,7 @@ pub(crate) struct JobDescription<'a> {
 }
 
 impl<'a> JobDescription<'a> {
-    /// Describes the run of a job. The other files of the job may be folders, with all files in them.
+    /// Describes the run of a job. Of other files that are folders, includes all files in the folder.
     pub(crate) fn of(job: &Dedup, params: &Params, documents: &'a Documents) -> anyhow::Result<Self> {
         documents.for_each_file(|_| Ok(()))?;
         let mut files = Vec::new();
@@ -106,7 +106,7 @@ impl<'a> JobDescription<'a> {
         name_file(folder, &file, INPUTS)
     }
 
-    /// Draws a random id for the run, and writes it with the options. Returns the id.
+    /// Draws a random id for the run, writes the id and the options to the manifest, and returns the id.
     pub(crate) fn write_manifest(&self, folder: &Path) -> anyhow::Result<u128> {
         let run = drawn();
         let mut text = format!("{MAGIC}\nrun\t{run:032x}\n").into_bytes();
@@ -125,7 +125,7 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Checks that the options and inputs equal the options and inputs of the stopped run. Returns the id of that run.
+    /// Checks that the stopped run had the same options and inputs. Returns the id of the stopped run.
     ///
     /// # Errors
     ///

@@ -13,13 +13,14 @@
 //!   results/               the results, until they are renamed to OUT
 //! ```
 //!
-//! Each file except `sets` is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced.
-//! So a file with its final name is complete, and it was complete before any later file was. Each file has the id of its
-//! run and a hash of all its bytes. Bytes are appended to `sets`, and synced before a part that refers to them is complete.
-//! The part has their hashes. A resumed run adds the same sets again. A damaged file causes an error that names it.
+//! Each file except `sets` is written under a temporary name (with `.tmp`), synced and renamed; then the folder is
+//! synced. A file with its final name is therefore complete, and files become complete in the order in which they are
+//! written. Each file has hashes of all its bytes and, except for `inputs`, the id of its run. Sets are appended to
+//! `sets`, and synced before the part that refers to them is complete. The part has the hashes of these sets. A resumed
+//! run adds the same sets again. An error names a damaged file.
 //!
-//! A resumed run has the same results as a run that was not stopped: it reads the stored results of a chunk instead of
-//! sketching the chunk, in the same order, and computes everything else from them.
+//! A resumed run has the same results as a run that was not stopped: it reads the stored results of each chunk in the
+//! same order instead of sketching the chunk, and computes everything else from the stored results.
 
 pub(crate) mod cache;
 pub(crate) mod files;

@@ -6,8 +6,8 @@
 //! end:   2^64 - 1: 8  chunks of the part: 8  1 if the input ends with it: 8  hash: 8
 //! ```
 //!
-//! Most sets are not in the parts, but in the scratch file of the sets, which is in the journal, too: a part has only their
-//! positions and hashes. The scratch file is synced before the part gets its name.
+//! A part has only the positions and hashes of most sets. The sets are in the scratch file `sets` of the journal, which
+//! is synced before the part gets its name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -31,7 +31,7 @@ const END: u64 = u64::MAX;
 /// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// The results of chunks. First reads the results that the stopped run stored, then stores new results.
+/// Reads the results of chunks that the stopped run stored, then stores the results of further chunks.
 pub(crate) struct ChunkParts<'j> {
     journal: &'j Journal<'j>,
     reading: &'static str,
@@ -40,9 +40,9 @@ pub(crate) struct ChunkParts<'j> {
     /// The number of the part that is being read or written.
     part: u64,
     open: Option<OpenPart>,
-    /// The number of the next chunk to read or, after all were read, to store.
+    /// The number of the next chunk to read or, after the last stored chunk, to store.
     chunk: u64,
-    /// Whether the part read last contains the end of the input.
+    /// Whether the last part that was read contains the end of the input.
     is_over: bool,
     writing: Option<SealedWriter>,
     /// The part that another thread is syncing.
@@ -60,7 +60,7 @@ struct OpenPart {
 /// A part that is being written.
 struct SealedWriter {
     out: BufWriter<File>,
-    /// Number of bytes of the part and of its sets in the scratch file.
+    /// Number of bytes of the part, and of the sets in the scratch file to which it refers.
     bytes: u64,
     chunks: u64,
 }
@@ -136,7 +136,7 @@ impl<'j> ChunkParts<'j> {
         Ok(Some(OpenPart { shown, file, left: left - HEAD as u64, chunks: 0 }))
     }
 
-    /// Returns the bytes at the start of a part whose first chunk is `chunk`.
+    /// Returns the header of the part `part`, whose first chunk is `chunk`.
     fn head(&self, part: u64, chunk: u64) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         head[..16].copy_from_slice(MAGIC);
@@ -148,7 +148,7 @@ impl<'j> ChunkParts<'j> {
         head
     }
 
-    /// Ends the part that is being written. Another thread syncs it, after the sets that it refers to.
+    /// Ends the current part. Another thread syncs the scratch file of the sets, and then the part.
     fn end_part(
         &mut self,
         is_over: bool,
@@ -212,7 +212,7 @@ impl Drop for ChunkParts<'_> {
     }
 }
 
-/// Returns the bytes before the content of a chunk: the numbers, and the hash of the numbers and the content.
+/// Returns the header of a chunk: the numbers, and the hash of the numbers and the content.
 fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
@@ -279,7 +279,7 @@ impl ChunkParts<'_> {
         }
     }
 
-    /// Stores the results of a chunk, whose sets take `set_bytes` in the scratch file that `flush` returns.
+    /// Stores the results of a chunk. Its sets have `set_bytes` bytes in the scratch file that `flush` returns.
     pub(crate) fn keep(
         &mut self,
         digest: u64,

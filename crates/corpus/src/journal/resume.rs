@@ -1,5 +1,4 @@
-//! The options that a resumed run must share with the stopped run, and the lookup results and sets that the journal stores
-//! for each document.
+//! Encodes and decodes the lookup results and sets that the journal stores for each document.
 
 use std::cell::RefCell;
 
@@ -19,16 +18,16 @@ use crate::stored::groups::{ANCHORS, SetHeader};
 /// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
 pub(crate) type LookupResult = (Option<Dropped>, Option<SetHeader>);
 
-/// What a part of the journal has about the words of a document, in one byte.
+/// The form in which a part of the journal stores the words of a document, in one byte.
 #[derive(Clone, Copy)]
 enum WordsKind {
-    /// Nothing: the document has the text of an earlier one, or was not added.
+    /// No words: an earlier document has the same text, or the document was not added.
     None = 0,
-    /// The header and the words of its set.
+    /// The header and the words of the set.
     Held = 1,
-    /// The description of its set in the scratch file.
+    /// The position of the set in the scratch file, and its hash.
     Stored = 2,
-    /// The number of its words, since sets are not stored.
+    /// Only the number of words, in a run that stores no sets.
     Counted = 3,
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct JournaledChunks<'c, 'j> {
     corpus: &'c RefCell<&'c mut Corpus>,
     /// Whether the documents have sets, not only their sizes.
     holds_sets: bool,
-    /// Number of bytes in the scratch file of the sets that were added since the last chunk was stored.
+    /// Number of bytes that were added to the scratch file of the sets since the last chunk was stored.
     set_bytes: u64,
 }
 
@@ -53,8 +52,8 @@ impl<'c, 'j> JournaledChunks<'c, 'j> {
         Ok(Self { parts: ChunkParts::open(journal, reading)?, corpus, holds_sets, set_bytes: 0 })
     }
 
-    /// Returns a cache of lookup results in these parts. `take_words` reads the words. `is_short` is whether later steps
-    /// need only the anchors of each sketch.
+    /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, later steps
+    /// need only the first [`ANCHORS`] minima of each sketch.
     pub(crate) fn cache<'r>(
         &'r mut self,
         take_words: &'r TakeWords<LookupResult>,
@@ -108,8 +107,8 @@ impl Chunks for JournaledChunks<'_, '_> {
     }
 }
 
-/// Returns a function that reads the words of a document, at most `most`, from a part of the journal, and from its file of
-/// sets.
+/// Returns a function that reads the words of a document from a part of the journal or from the scratch file of the
+/// sets. A document without a stored set has at most `most` words.
 pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Box<TakeWords<LookupResult>>> {
     let path = journal.sets();
     let stored = path.exists().then(|| StoredSets::open(&path)).transpose()?;
@@ -123,8 +122,8 @@ pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Bo
     }))
 }
 
-/// Reads the words of a document, at most `most`, unless they are in the scratch file. Returns the header of its set, if it
-/// has one; `None` if the bytes are not those of words.
+/// Decodes the words of a document, unless the words are in the scratch file. Returns the header of the set, if a set
+/// is stored. The outer `None` means damaged bytes. A count without words may be at most `most`, and appends zeros.
 #[allow(clippy::option_option, reason = "the inner one is the result")]
 fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Option<Option<SetHeader>> {
     match bytes.byte()? {

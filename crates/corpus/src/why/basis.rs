@@ -1,4 +1,4 @@
-//! The table columns that show how near two documents are, and their recomputation from the texts.
+//! The score columns of the tables in a results folder, and their recomputation from the texts.
 
 use anyhow::{Context, bail};
 use twindex::sketch::{LeftOut, jaccard};
@@ -50,7 +50,7 @@ impl WhyColumns {
         let counted = Score::Resemblance { intersection: both as u32, union: union as u32 };
         let (score, kind) = match self {
             Self::Counted => (counted, ScoreKind::Resemblance),
-            // `a` is the removed document, whose shingles are counted.
+            // `a` is the removed document: the containment is the contained share of its shingles.
             Self::Contained => {
                 let union = a.set.len() as u32;
                 (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
@@ -68,7 +68,7 @@ impl WhyColumns {
         Ok(names.zip(written.split('\t').map(str::to_owned)).collect())
     }
 
-    /// Returns the reason for the removal, from the score in the table or because the texts are identical; `None` if
+    /// Returns the reason for the removal: equal texts, or the score in the table. Returns `None` if the score is
     /// unknown.
     pub(crate) fn reason(
         self,
@@ -80,7 +80,7 @@ impl WhyColumns {
             return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
         }
         let TableLine { file, line, columns } = &explanation.listed;
-        // The score is from clusters.tsv, so pairs.tsv does not list this pair.
+        // A single column `score` is from clusters.tsv, which is used if pairs.tsv does not list the pair.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
         let columns = match &explanation.recomputed {
             Some(recomputed) if is_score => recomputed,

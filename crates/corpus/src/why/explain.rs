@@ -1,4 +1,4 @@
-//! Finds the explanation of a document in the results, the inputs and the texts.
+//! Explains the decision about a document: finds its table line, reads the texts again, and recomputes the score.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl Why {
         };
         if let Some(run) = &run {
             input.attached.deciding = run.job().deciding();
-            // Documents that the run wrote may have fields with the names of added fields.
+            // Kept documents may already have the fields that the run added, so their names are not reserved.
             input.reserved.clear();
         }
         let repeated = run.as_ref().map_or(RepeatedKeys::Error, |run| run.job().scope.repeated_keys);
@@ -198,13 +198,13 @@ impl Why {
             explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
         }
 
-        // Both documents are read in one pass over the inputs. The kept document is also read from the results, where
-        // it should be the same.
+        // Reads both documents in one pass over the inputs, and the kept document also from the results. `compare`
+        // chooses the text of the kept document.
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
-            // The results lack fields that are derived from folder names of the inputs.
+            // Kept files lack the fields that are derived from folder names of the inputs.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
                 explanation
                     .notes
@@ -285,8 +285,8 @@ impl Why {
         }
     }
 
-    /// Returns the keys of the histories of the run that may have given a number to a sought key; `None` if there are no
-    /// histories.
+    /// Returns the keys of the histories of the run; `None` if there are no histories. From texts and results, takes
+    /// only keys that differ from a sought key by nothing but an added number.
     fn earlier_keys(known: &RunDescription, sought: &[KeysToFind]) -> anyhow::Result<Option<EarlierKeys>> {
         let histories = known.paths(|job| &job.scope.against)?;
         if histories.is_empty() {
@@ -306,7 +306,7 @@ impl Why {
                 Some(index) => indexes.push((shown, Index::open(&index)?.snapshot())),
                 None if history.is_file() => texts.push((shown, vec![history])),
                 None if history.is_dir() => texts.push((shown, kept_files(&history)?.unwrap_or_default())),
-                None => {} // it is gone, which a note reports
+                None => {} // the history does not exist any more; `dropped` adds a note
             }
         }
         let names = texts.iter().map(|(name, _)| name.clone()).collect();
@@ -382,8 +382,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), repeated, &sought, observer)
     }
 
-    /// Recomputes the scores. Uses the first candidate text of the kept document with which the recomputed scores equal
-    /// the scores in the table.
+    /// Recomputes the scores. Uses the first candidate text of the kept document that gives the scores in the table, or
+    /// the first candidate if no text does.
     fn compare(
         &self,
         known: &RunDescription,
@@ -541,7 +541,7 @@ impl Why {
     }
 }
 
-/// Maximum number of words to show of a long run of differing words, unless all are requested.
+/// Maximum number of words to show of a run of differing words, unless all differences are requested.
 const RUN_WORDS: usize = 60;
 
 /// The row of a document in clusters.tsv, with the first documents removed for it and their number.

@@ -14,7 +14,7 @@ use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::why::word_diff::WordDiff;
 
-/// The answer to a [`Why`](crate::Why).
+/// The answer to the query [`Why`](crate::Why).
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The key of the document, escaped as in the tables.
@@ -45,8 +45,8 @@ pub struct Explanation {
     pub differences: Option<WordDiff>,
     /// The number of documents that were removed for a kept document; `None` for a removed document.
     pub removed_for_it: Option<u64>,
-    /// For a kept document, the keys of the first documents that were removed for it. If
-    /// pairs.tsv does not list a removed document with it, the keys that it lists with that document.
+    /// For a kept document, the keys of the first documents that were removed for it. For a removed document whose pair
+    /// with the kept document is not in pairs.tsv, the keys that pairs.tsv lists with the removed document.
     pub others: Vec<String>,
     /// Notes, for example that a text was not found or that scores differ.
     pub notes: Vec<String>,
@@ -159,13 +159,13 @@ impl RunDescription {
         self.near()?.within()
     }
 
-    /// Returns the shingling whose normalization and folding define equality of texts; `None` unless only equal texts
-    /// were near.
+    /// Returns the shingling whose normalization and folding define equal texts; `None` unless the run removed only
+    /// equal texts.
     pub(crate) fn normalised(&self) -> Option<&Shingling> {
         (self.near() == Some(Near::Equal)).then_some(&self.params.shingling)
     }
 
-    /// Returns paths that the run read, with their absolute paths.
+    /// Returns the paths that `of` selects from the settings of the run, with their absolute paths.
     pub(crate) fn paths(&self, of: impl Fn(&Dedup) -> &[PathBuf]) -> anyhow::Result<Vec<RunInput>> {
         self.run.as_ref().map_or_else(|| Ok(Vec::new()), |run| run.inputs(of(run.job())))
     }

@@ -1,5 +1,5 @@
-//! Explains why a document was removed or kept: shows the table line that lists it, the same scores recomputed from the
-//! texts, and the words that differ.
+//! Explains why a document was removed or kept: shows the table line that lists the document, the scores recomputed
+//! from the texts, and the words that differ.
 
 pub(crate) mod basis;
 pub(crate) mod explain;

@@ -48,8 +48,8 @@ impl DocumentContent {
         self.lent().identity() == other.lent().identity()
     }
 
-    /// Returns the features, each with its weight, in an order that does not depend on the input line; `None` if the
-    /// document has no features.
+    /// Returns the features, each with its weight, sorted and without duplicates; `None` if the document has no
+    /// features.
     pub(crate) fn features(&self) -> Option<Vec<String>> {
         let Self::Features(features) = self else { return None };
         let weights = features.weights().iter().map(|weight| format!("={weight}"));
@@ -86,8 +86,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// Replaces, in a key that begins with the path of an input as specified by the user, this path with the absolute path.
-/// The keys of text files, and of records identified by file and row, begin with such a path. `None` for other keys.
+/// Returns `key` with the path of the input, as the user gave it, replaced by the absolute path `path`. Keys of text
+/// files and of records identified by file and row begin with the given path. Returns `None` for other keys.
 pub(crate) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     let (given, path) = (input.given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
     let root = without_numbers(key);
@@ -105,7 +105,7 @@ pub(crate) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>
     below.map(|below| [path, below].concat())
 }
 
-/// Adds the keys of these files that differ only by an added number from one of the sought keys.
+/// Adds the keys of the files `paths` that equal a sought key except for added numbers.
 pub(crate) fn add_keys(
     earlier: &mut EarlierKeys,
     (history, paths): (usize, &[PathBuf]),
@@ -129,8 +129,8 @@ pub(crate) fn add_keys(
     })
 }
 
-/// Finds documents by their keys. `earlier` are the keys of the histories of the run, for documents after them. Stops
-/// reading when all are found.
+/// Finds documents by their keys, and returns them in the order of `sought`. `earlier` has the keys of the histories of
+/// the run, which precede the documents. Stops reading when all documents are found.
 pub(crate) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
@@ -145,8 +145,7 @@ pub(crate) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
-    // A number may have been added to a repeated key, so all documents whose key without the number matches are read in
-    // order.
+    // The run may have added numbers to repeated keys, so all documents are read whose key matches without its number.
     let roots = roots(sought);
     let job = Job {
         state: || (),
@@ -169,7 +168,7 @@ pub(crate) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // Without added numbers, the first document with a key is returned.
+    // If the run added no numbers, the first document with a key is the document that it used.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {

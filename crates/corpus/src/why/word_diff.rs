@@ -1,18 +1,18 @@
 //! Computes the words that differ between two texts.
 //!
 //! The result has the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference algorithm
-//! and its variations* (1986). Crates limit the work by time, so their results depend on the speed of the machine. This
-//! implementation limits the number of steps instead, so that results are the same on every machine.
+//! and its variations* (1986). Existing crates limit the time, so their results depend on the speed of the machine.
+//! This implementation limits the number of steps, so that results are the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// Maximum number of deletions and insertions for a minimal result. The trace of the search then takes 8 MiB of memory.
+/// Maximum number of deletions and insertions of one search. The trace of a search takes at most 8 MiB of memory.
 const DIFFERENCES_MAX: usize = 2000;
-/// Maximum number of steps of all searches together, which take about one or two seconds. After these steps, the rest
-/// of the texts is reported as different.
+/// Maximum number of steps of all searches together: about one or two seconds. After these steps, the rest of the texts
+/// is reported as different.
 const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences of two texts.
@@ -22,7 +22,7 @@ pub struct WordDiff {
     pub only_in_kept: usize,
     /// Number of words that occur only in the other document.
     pub only_in_key: usize,
-    /// Whether the number of differing words is known to be minimal. False if a search exceeded its limit. The rest of
+    /// Whether the number of differing words is known to be minimal; false if a search reached its limit. The rest of
     /// long texts with little in common may then be reported as different.
     pub is_least: bool,
     /// The differences in order, each with the words around it. Only the first differences if their number is limited.
@@ -76,7 +76,6 @@ pub(crate) struct Extent {
     pub(crate) run: usize,
 }
 
-/// A word of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word<'t> {
     text: &'t str,
@@ -120,7 +119,6 @@ fn is_written_without_spaces(character: char) -> bool {
         | 0xF900..=0xFAFF | 0x2_0000..=0x3_FFFF)
 }
 
-/// Computes the differences of two texts.
 pub(crate) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> WordDiff {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut number = |word: &Word<'t>| {
@@ -242,9 +240,9 @@ fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
 /// For each number of differences d, the furthest position in `a` reached on each of the diagonals -d, -d + 2, .. d.
 type Frontier = Vec<Vec<u32>>;
 
-/// Searches for the fewest differences. If there are more than [`DIFFERENCES_MAX`], finds the path that advances
-/// furthest with that number. Also returns the end of the path: the ends of both texts, or the positions at which to
-/// continue.
+/// Searches for the path with the fewest differences. If it has more than [`DIFFERENCES_MAX`] differences, finds the
+/// path that advances furthest with this number. Also returns the end of the path: the ends of both texts, or the
+/// positions at which to continue.
 fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, usize))> {
     let mut reached = Frontier::new();
     for d in 0..=DIFFERENCES_MAX {
