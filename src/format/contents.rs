@@ -120,10 +120,10 @@ pub struct Entry {
     pub reserved: U16,
     /// Offset of the section in the file.
     pub offset: U64,
-    /// Length of the section in bytes, without the padding after it.
+    /// Length of the section in bytes, without the padding after the section.
     pub length: U64,
-    /// Number of entries, such as documents, fingerprints or pages. For `params`, `design` and `values`: number of
-    /// bytes.
+    /// Number of entries, such as documents, fingerprints or pages. For `params`, `design`, `values` and `fields`:
+    /// number of bytes.
     pub rows: U64,
 }
 

@@ -35,7 +35,7 @@ pub const CODEC: u16 = 1;
 pub const NESTED: usize = 4;
 /// A hot bucket must have more rows than this number.
 pub const HOT_ROWS: u64 = 4096;
-/// A hot bucket must have more rows than this factor times the mean number of rows of all buckets, rounded down.
+/// A hot bucket must have more rows than this factor times the mean size of a bucket, rounded down.
 pub const HOT_TIMES: u64 = 8;
 /// Length in bytes of a bucket's entry in the list of buckets.
 const BUCKET_BYTES: u64 = 24;
@@ -57,7 +57,7 @@ pub struct NestedKeys {
 }
 
 impl NestedKeys {
-    /// Creates the nested keys for prefixes of `bits` bits, 0 to 64.
+    /// Returns the layout of the bits after a prefix of `bits` bits, 0 to 64.
     ///
     /// # Panics
     /// Never: the number of blocks is the number of nested tables.

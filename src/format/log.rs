@@ -59,7 +59,7 @@ const NO_PAYLOAD: u32 = u32::MAX;
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// A mark: the number of bytes of the file that are known to be durable. Written when a writer is closed.
+    /// A mark: the number of bytes of the file that are known to be durable. Written when appending to the log ends.
     Mark = 2,
 }
 
@@ -366,8 +366,8 @@ pub enum Operation<'a> {
     Delete(Key<'a>),
 }
 
-/// Iterates over the operations of a batch. In a sketch, checks only the lengths of the parts and the unused bits of
-/// band keys. Decodes and checks sets.
+/// Iterates over the operations of a batch. Checks sets completely, but of sketches only the lengths of the parts and
+/// the unused bits of band keys.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {

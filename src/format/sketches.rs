@@ -677,7 +677,7 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// Returns the sketch from the fingerprint and signature that [`read`](Self::read) returned, and the buffers.
+    /// Assembles a sketch from the fingerprint and signature returned by [`read`](Self::read), and from the buffers.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }

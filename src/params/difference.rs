@@ -11,7 +11,7 @@ const SHOWN: usize = 3;
 pub struct ParamDifference {
     /// The name of the parameter, as encoded by [`Params::encode`]; `near` if only the near relation differs.
     pub field: &'static str,
-    /// The value in the first and in the second index. If an encoding omits the parameter, this is its default value.
+    /// The value in the first and in the second index. For a parameter that the encoding omits, the default value.
     pub values: [String; 2],
 }
 

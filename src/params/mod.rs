@@ -359,10 +359,10 @@ impl ParamsBuilder {
     }
 
     /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and
-    /// [`Writer::admit`](crate::Writer::admit) use by default. Without this call it is a resemblance of at least
-    /// [`Threshold::USUAL`] if minima are stored, otherwise the distance given to [`simhash`](Self::simhash). If both
-    /// are stored, the distance is not used, because texts that repeat one word often, and otherwise have nothing in
-    /// common, have the same fingerprint. The near relation does not change the bands:
+    /// [`Writer::admit`](crate::Writer::admit) use by default. Without this call, the relation is a resemblance of at
+    /// least [`Threshold::USUAL`] if minima are stored, otherwise the distance given to [`simhash`](Self::simhash). If
+    /// both are stored, the distance is not used, because texts that repeat one word often, and otherwise have nothing
+    /// in common, have the same fingerprint. The near relation does not change the bands:
     /// [`Banding::for_threshold`](crate::Banding::for_threshold) computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
@@ -494,7 +494,8 @@ impl ParamsBuilder {
     /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte
     /// features; in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature,
     /// such as [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find at least the
-    /// same documents with fewer bits, but verify more false candidates: 3 % of all documents with 8 times 8 bits.
+    /// same documents with fewer bits, but verify more false candidates. With 8 features of 8 bits, 3 % of all
+    /// documents are false candidates.
     ///
     /// ```
     /// use twindex::Params;

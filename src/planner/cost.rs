@@ -47,7 +47,7 @@ const HITS: f64 = 0.5;
 
 /// Number of kinds of work.
 pub const KINDS: usize = 14;
-/// The names of the kinds of work, in the order of [`QueryWork`].
+/// The names of the kinds of work, in the order of the amounts in [`QueryWork`].
 pub const KIND_NAMES: [&str; KINDS] = [
     "query",
     "probe",
@@ -700,8 +700,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Number of probes of a query.
     pub probes: u64,
-    /// For each distinct number of leading bits, ascending: the number of leading bits, the number of tables that have
-    /// it, and the expected number of fingerprints that a probe of one of these tables finds by chance.
+    /// One entry for each distinct number of leading bits, ascending: the number of leading bits, the number of tables
+    /// with as many, and the expected number of fingerprints that a probe of one of these tables finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 

@@ -370,7 +370,7 @@ impl Compact {
         // The row follows zero number `high` (from 1), which ends the previous high part. Starts before this zero.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // Number of zeros from the current bit to zero number `high`, exclusive.
+            // Number of zeros between the current bit and zero number `high`.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {
@@ -470,7 +470,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Samples are numbered from 1: sample `s` is at bit `s * SAMPLE`. Bisects; `low == start` means none.
+        // Sample `s`, from 1, is at bit `s * SAMPLE`. So sample `low` is initially at or before the start of the piece.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {

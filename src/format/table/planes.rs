@@ -447,7 +447,7 @@ impl Planes {
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether the walk stopped inside `bucket`, neither before its first row nor at its end.
+    /// Whether some rows of `bucket`, but not all, have been read.
     inside: bool,
     last: Option<u64>,
 }
