@@ -158,7 +158,7 @@ const REFUSALS: &[Refusal<BuildArgs>] = &[
     },
 ];
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct BuildReport {
     /// Counts of the inputs, except for `documents`, the number of documents in the index.
@@ -225,7 +225,7 @@ impl BuildArgs {
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
-                // If another process holds the lock, it has opened the index that this run created, and uses it.
+                // If another process holds the lock, it uses the index that this run created, so the index stays.
                 if created && !matches!(error, Error::Locked { .. }) {
                     let _ = std::fs::remove_dir_all(&self.index);
                 }
@@ -390,7 +390,7 @@ struct BuildCounts {
 }
 
 impl BuildArgs {
-    /// Returns an error if options for documents are given but none are read, or if they do not go together.
+    /// Returns an error if options for documents are given but none are read, or if options exclude each other.
     fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
         if self.repeated_keys() != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -419,7 +419,7 @@ impl BuildArgs {
         Ok(InputOptions { attached: self.attached.fields(), ..self.input.options_with(&self.fingerprint)? })
     }
 
-    /// Returns an id for each input, by which a later run recognizes it.
+    /// Returns the identity of each input, by which a later run recognizes it.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
         let options = format!("{shard} {:?}", self.options()?);
@@ -438,7 +438,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let mut done = CommittedInputs::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
-        // All inputs after the first new or changed one are read again, because the last document with a key must win.
+        // After the first new or changed input, all inputs are read again: the last document with a key must win.
         let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
             if !goes_on && done.has(input) {

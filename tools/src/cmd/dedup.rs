@@ -86,7 +86,7 @@ impl DedupArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the job of these options and, if there is one, of the file of `--job`.
+    /// Returns the job: the settings of the file of `--job`, overridden by the given options.
     fn job(&self) -> anyhow::Result<Job> {
         let mut job = self.job.as_deref().map_or_else(|| Ok(Job::default()), Job::of_file)?;
         self.results.apply(&mut job.results);

@@ -28,7 +28,7 @@ pub(crate) struct DeleteArgs {
     output: Output,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct DeleteReport {
     documents: u64,

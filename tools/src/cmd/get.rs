@@ -42,7 +42,7 @@ pub(crate) struct GetArgs {
     json: bool,
 }
 
-/// Fields of `--json`, of each key.
+/// The JSON object that `--json` prints for each key.
 #[derive(Serialize)]
 struct Document {
     key: String,
@@ -61,7 +61,7 @@ struct Document {
     value_bytes: Vec<u8>,
 }
 
-/// The totals of `--json`.
+/// The totals that `--json` prints last.
 #[derive(Serialize)]
 struct GetReport {
     /// Number of keys with a document.
@@ -170,7 +170,7 @@ impl GetArgs {
                 };
                 if let Err(error) = written {
                     failed = Some(error);
-                    // The reader has closed the pipe. This error ends the listing.
+                    // A write failed, for example because the reader closed the pipe. This error ends the listing.
                     return Err(twindex::Error::Invalid("standard output is closed".into()));
                 }
             }

@@ -58,7 +58,7 @@ pub(crate) struct IdfArgs {
     output: Output,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct IdfReport {
     #[serde(flatten)]

@@ -68,7 +68,7 @@ enum Conflict {
     Last,
 }
 
-/// Fields of `--json` after the segments of an index were merged.
+/// The statistics that `--json` prints after a merge of the segments of an index.
 #[derive(Serialize)]
 struct CompactReport {
     documents: u64,
@@ -83,7 +83,7 @@ struct CompactReport {
     costs: Costs,
 }
 
-/// Fields of `--json` after indexes were joined.
+/// The statistics that `--json` prints after indexes were joined.
 #[derive(Serialize)]
 struct JoinReport {
     documents: u64,
@@ -94,7 +94,7 @@ struct JoinReport {
     costs: Costs,
 }
 
-/// Fields of `--json` after a snapshot.
+/// The statistics that `--json` prints after a snapshot.
 #[derive(Serialize)]
 struct SnapshotReport {
     documents: u64,

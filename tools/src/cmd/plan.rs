@@ -137,7 +137,7 @@ fn parse_documents(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct PlanReport {
     documents: u64,
@@ -175,11 +175,11 @@ struct DesignLine {
     /// Mean number of pages that a query reads from the medium.
     cold_pages: f64,
     ns_per_query: f64,
-    /// The number of operations of a query in memory, by kind. Multiplied by the costs of the model and summed, they
-    /// give its time.
+    /// The number of operations of a query in memory, by kind. The cost model multiplies each by its time and adds up
+    /// the products.
     work: BTreeMap<&'static str, f64>,
     exact: bool,
-    /// For each distance 0, 1, ... `within`, the probability that a document at this distance is found.
+    /// For each distance from 0 to `within`, the probability that a document at this distance is found.
     recall: Vec<f64>,
     /// The standard error of the recall; 0 if the recall is computed exactly.
     recall_standard_error: f64,

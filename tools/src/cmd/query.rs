@@ -147,7 +147,7 @@ enum StrategyArg {
     Scan,
 }
 
-/// Ways to probe the fingerprint tables.
+/// Methods of probing the fingerprint tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProbeArg {
     Directory,
@@ -196,7 +196,7 @@ const REFUSALS: &[Refusal<QueryArgs>] = &[
     },
 ];
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Default, Serialize)]
 struct QueryReport {
     /// The path of the hits. Absent without --out and --into.
@@ -241,7 +241,7 @@ struct QueryTotals {
     hit_in_query: Mean,
 }
 
-/// The mean of the values that are known.
+/// Computes the mean of the known values.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -269,7 +269,7 @@ impl QueryTotals {
             left_out: self.left_out + other.left_out,
             unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
-            // Only answers to raw fingerprints are added up in parts, and they have no containment values.
+            // Only totals for raw fingerprints are added, and these have no containment values.
             ..self
         }
     }
@@ -709,7 +709,7 @@ impl QueryArgs {
             return Ok(answers);
         };
         let mut read = Vec::new();
-        // Takes candidates of any estimated resemblance; the exact resemblance is computed below.
+        // Finds candidates of any estimated resemblance, because the exact resemblance is computed below.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;

@@ -45,7 +45,7 @@ pub(crate) struct StatsArgs {
     output: Output,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct StatsReport {
     documents: u64,

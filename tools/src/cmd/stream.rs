@@ -97,7 +97,7 @@ pub(crate) struct StreamArgs {
     output: Output,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct StreamReport {
     /// Counts of the inputs, except for `documents`, the number of documents in the index.
@@ -125,7 +125,7 @@ struct StreamReport {
     costs: Costs,
 }
 
-/// Admits documents, and holds their lines back until they are committed.
+/// Admits documents, and buffers their lines until the documents are committed.
 struct AdmittedLines<'w, W: Write> {
     writer: &'w mut Writer,
     deciding: StreamDecider<'w>,
@@ -150,7 +150,7 @@ struct AdmittedLines<'w, W: Write> {
 
 impl<W: Write> AdmittedLines<'_, W> {
     fn commit(&mut self) -> anyhow::Result<()> {
-        // If the batch became durable before the writer stopped, its lines are printed.
+        // `AfterCommit` means that the batch is durable although the writer failed, so its lines are printed.
         let mut stopped = None;
         if self.batch > 0 {
             match self.writer.commit() {
@@ -271,7 +271,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 
     fn wait(&mut self) -> anyhow::Result<()> {
         let left = self.every.saturating_sub(self.since.elapsed());
-        // Only standard input can be polled. For other pipes, commits before waiting.
+        // Only standard input is polled. For other pipes, documents are committed before waiting.
         if self.batch > 0 && !(self.stdin && has_more(left)) {
             self.commit()?;
         }
@@ -312,7 +312,7 @@ impl StreamArgs {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
-        // Reading a regular file does not block, so documents are read ahead.
+        // Reading a pipe may block, so its documents are admitted before more input is read.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
@@ -360,7 +360,7 @@ impl StreamArgs {
         } = admitting;
         drop(out);
         drop(progress);
-        streamed?; // reported first: `last` may only say that the writer has failed
+        streamed?; // returned before `last?`, because this error has the cause
         last?;
         writer.wait_for_merge()?;
         drop(writer);
@@ -442,7 +442,7 @@ impl StreamArgs {
         let named = self.params.near()?;
         let mut near = named.unwrap_or_else(|| params.near());
         if named.is_none() && self.scope.inside.is_some() {
-            near.within = None; // the distance is used only if --near within:K was given, which is then an error
+            near.within = None; // --inside does not support a distance: ignores the one of the index
         }
         if self.params.containment()?.is_some() {
             // Containment does not need the index's MinHash data.

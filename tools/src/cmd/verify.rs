@@ -39,7 +39,7 @@ pub(crate) struct VerifyArgs {
     output: Output,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct VerifyReport {
     sound: bool,
@@ -86,7 +86,7 @@ impl VerifyArgs {
             }
             report::print_lines(&lines)
         };
-        // The exit code reports the verdict even if the reader of the problems has closed the pipe.
+        // If the index is damaged, the exit code says so even if printing the problems failed.
         if sound { printed.map(|()| ExitCode::SUCCESS) } else { Ok(ExitCode::FAILURE) }
     }
 

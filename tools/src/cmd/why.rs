@@ -71,8 +71,7 @@ impl WhyArgs {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        // If the results in OUT differ from the results recomputed from the texts, they are damaged, so the exit code
-        // reports a failure.
+        // If the scores in OUT differ from the recomputed scores, the exit code reports a failure.
         Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

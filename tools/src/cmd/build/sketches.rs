@@ -35,10 +35,10 @@ const CANNOT_WRITE: &str = "cannot write the results";
 const SKETCHES: ResultKind = ResultKind { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
 const TABLE: ResultKind =
     ResultKind { noun: "a table of sketches", suffix: "tsv", magic: b"key\tfingerprint\tfeatures\n" };
-/// The suffix of the files in a folder of sketches that record which inputs are finished.
+/// The suffix of the records of finished inputs in a folder of sketches.
 const DONE: &str = "done";
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct SketchReport {
     /// The files of sketches in the order of the inputs. Absent without `--as folder`.
@@ -283,8 +283,7 @@ impl<'s> State<'s> {
     }
 }
 
-/// Returns whether sets have several elements for each shingle. Then the sketches of many documents may need much
-/// memory.
+/// Returns whether a weighted shingle may become several elements of a set, so that sketches may be large.
 fn has_units(sketcher: &Sketcher) -> bool {
     sketcher.params().minhash.is_some_and(|minhash| minhash.unit.is_some())
 }

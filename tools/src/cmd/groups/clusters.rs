@@ -28,13 +28,13 @@ use crate::stage::ResultKind;
 const HEAD: &str = "key\tcluster\tkept\tscore";
 const CLUSTERS: ResultKind =
     ResultKind { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
-/// The score column's text for the kept document itself, and for a document whose score is unknown.
+/// The text of the score column for the kept document (`ITSELF`), and for an unknown score (`NONE`).
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
 /// Maximum number of bytes of a score.
 const SCORE_BYTES: usize = 8;
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Default, Serialize)]
 struct ClustersReport {
     /// The path of the table. Absent without --out and --into.
@@ -51,7 +51,7 @@ struct ClustersReport {
     largest: u64,
     /// Number of documents that form no pair with the kept document of their cluster; `None` without scores.
     chained: Option<u64>,
-    /// Number of clusters that contain such documents; `None` without scores.
+    /// Number of clusters with at least one chained document; `None` without scores.
     chained_clusters: Option<u64>,
     /// Number of components that were split. Absent without --max-cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ impl GroupsArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Returns an error if --max-cluster needs pairs, and inputs are forests, which do not have them.
+    /// Returns an error if --max-cluster is given, but an input is a forest and there are no pairs in --scores.
     fn check_has_pairs(&self, files: &PairFiles) -> anyhow::Result<()> {
         let needs = self.max_cluster.is_some() && self.scores.is_empty();
         let Some(forest) = files.forest().filter(|_| needs) else { return Ok(()) };
@@ -187,7 +187,7 @@ impl GroupsArgs {
             ("verify", self.verify.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            // The input should be an index: if it cannot be opened, returns that error.
+            // The options are for an index, so a single input that is no file must be one: opening it gives the error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
                 Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
             }
@@ -261,7 +261,7 @@ impl GroupsArgs {
         firsts(stars, &best.finish()?, destination)
     }
 
-    /// Returns how texts are split into tokens, if the number of tokens decides which document is kept.
+    /// Returns the tokenizer for `--keep longest`; `None` for other rules.
     fn tokens(&self, files: &PairFiles) -> anyhow::Result<Option<Cutter>> {
         if *self.keep() != Keep::Longest {
             return Ok(None);
@@ -419,7 +419,8 @@ impl GroupsArgs {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// Returns the rank of the document whose key has the smallest hash, of each cluster, indexed by the rank of its root.
+/// Returns the document to keep of each cluster: the rank of the key with the smallest hash, indexed by the rank of the
+/// cluster's root.
 fn kept_by_hash(
     stars: &Stars,
     roots: &RankNumbers,
@@ -437,7 +438,7 @@ fn kept_by_hash(
     firsts(stars, &best.finish()?, destination)
 }
 
-/// Returns the rank in the first entry of each root, indexed by the rank of the root.
+/// Returns the rank in the first entry of each root in `best`, indexed by the rank of the root.
 fn firsts(stars: &Stars, best: &Sorted<u128>, destination: NumberSpill<'_>) -> anyhow::Result<RankNumbers> {
     RankNumbers::of(stars.keys(), destination, |sorter| {
         let mut last = None;
@@ -466,7 +467,7 @@ fn for_each_ranked(
     is_wanted: impl Fn(&PairLine<'_>) -> bool,
     mut each: impl FnMut(&PairLine<'_>, u32, u32) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    // Pairs are sorted by their first document, so its rank is looked up once for consecutive pairs.
+    // Consecutive pairs often have the same first document, so its rank is looked up once.
     let (mut last, mut last_rank) = (Vec::new(), None);
     files.for_each(|pair| {
         if !is_wanted(&pair) {
@@ -485,8 +486,8 @@ fn for_each_ranked(
     Ok(())
 }
 
-/// Adds the scores of pairs that include a kept document to `members`. `whole` has the roots of components, `roots` those
-/// of clusters. Returns whether any pair had a score.
+/// Adds the scores of pairs that include a kept document to `members`. `whole` has the roots of components, `roots` the
+/// roots of clusters, and `kept` the kept documents. Returns whether any pair had a score.
 fn take_scores(
     files: &mut PairFiles,
     stars: &Stars,

@@ -14,7 +14,7 @@ use crate::options::Usage;
 use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};
 use crate::report::{self, Costs, Stopwatch, counted};
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct ForestReport {
     /// The path of the forest. Absent without --out and --into.

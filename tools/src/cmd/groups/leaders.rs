@@ -21,7 +21,7 @@ const HEAD: &str = "key\tleader\tsize";
 const GROUPS: ResultKind =
     ResultKind { noun: "a table of groups", suffix: "groups", magic: b"key\tleader\tsize\n" };
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Default, Serialize)]
 struct LeadersReport {
     /// The path of the table. Absent without --out and --into.
@@ -99,7 +99,7 @@ impl GroupsArgs {
             let listed = groups.for_each(min_size, |key, leader, size| {
                 table.add(key, leader, size.into()).map_err(|error| {
                     failed = Some(error);
-                    // The reader has closed the pipe. This error ends the listing.
+                    // A write failed, for example because the reader closed the pipe. This error ends the listing.
                     twindex::Error::Invalid("standard output is closed".into())
                 })
             });

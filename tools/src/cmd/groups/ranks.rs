@@ -1,4 +1,4 @@
-//! One number for each rank of a key, in memory or in a scratch file.
+//! An array of numbers, indexed by the rank of a key, in memory or in a scratch file.
 
 use std::path::Path;
 
@@ -6,27 +6,26 @@ use anyhow::Context;
 use twindex::sys::Spill;
 use twindex_join::{Sorter, Stars};
 
-/// Packs an index and the number to store at this index.
+/// Packs an index and the number at this index into one sortable number.
 pub(super) fn place(at: u32, number: u32) -> u64 {
     u64::from(at) << 32 | u64::from(number)
 }
 
-/// The storage for numbers: memory up to this number of bytes, otherwise a scratch file in this folder.
+/// Where numbers are stored: in memory up to `memory` bytes, otherwise in a scratch file in `folder`.
 #[derive(Clone, Copy)]
 pub(super) struct NumberSpill<'a> {
     pub(super) folder: &'a Path,
     pub(super) memory: usize,
 }
 
-/// One number for each rank from 0 on, in memory or in a scratch file.
+/// An array with a number for each rank.
 pub(super) enum RankNumbers {
     Held(Vec<u32>),
     Spilled(Spill),
 }
 
 impl RankNumbers {
-    /// Returns the numbers that `fill` pushes, as [`place`] packs them, indexed by rank. A rank without a number maps to
-    /// itself.
+    /// Creates an array of the numbers that `fill` pushes, packed by [`place`]. A rank without a number maps to itself.
     pub(super) fn of(
         count: u32,
         destination: NumberSpill<'_>,

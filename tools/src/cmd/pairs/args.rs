@@ -111,7 +111,7 @@ pub(crate) struct PairsArgs {
     pub(super) is_a_step: bool,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct PairsReport {
     /// The path of the file of pairs. Absent without --out and --into.
@@ -257,7 +257,7 @@ impl PairsArgs {
         Ok(PairLines::File(Box::new(PairWriter::begin(out, PAIRS, &PairFields::of(params, pairs), columns)?)))
     }
 
-    /// Returns an error if two indexes differ in a parameter on which this way of computing resemblance depends.
+    /// Returns an error if two indexes differ in a parameter that the method of computing resemblance depends on.
     pub(super) fn check_comparable(
         &self,
         verify: VerifyChoice,
@@ -273,7 +273,7 @@ impl PairsArgs {
         self.explain(same, mine, (path, theirs))
     }
 
-    /// Replaces an error about a parameter that differs by one that names both indexes.
+    /// Adds the names of both indexes to an error about a parameter that differs.
     pub(super) fn explain(
         &self,
         same: twindex::Result<()>,
@@ -325,7 +325,7 @@ impl PairsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the limit on documents with a common band or shingle, up to which all of their pairs are compared.
+    /// Returns the maximum number of documents with a common band or shingle for which all pairs are compared.
     pub(super) fn max_bucket(&self) -> u32 {
         self.max_bucket.unwrap_or(MAX_BUCKET)
     }

@@ -1,4 +1,4 @@
-//! Finds near pairs of fingerprints that input records contain, in a scratch index with the records' keys.
+//! Finds near pairs of fingerprints that are fields of input records, in a scratch index with the keys of the records.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
     let watch = Stopwatch::start();
     let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let shingling = contents::shingling(&TextOptions::default(), true, None)?;
-    // The radius of `--near within:K` is limited to what an index supports.
+    // The parser of `--near within:K` accepts only radii that an index supports, so the cast is lossless.
     let params = Params::builder().shingling(shingling).simhash(within as u8).build()?;
     let left = index_of(args, path, &params, &scratch.path().join("left"))?;
     let right = args.with.as_deref();

@@ -5,7 +5,7 @@ use twindex_join::SampledBy;
 
 use crate::report::{Stages, count, counted};
 
-/// Number of the most common shingles that are named in a remark.
+/// Maximum number of shingles that are named in a remark.
 const NAMED: usize = 3;
 
 /// Statistics of the search by samples: fields of `--json`.
@@ -19,7 +19,7 @@ pub(super) struct SampleReport {
     pub(super) bucket_cap: u64,
     /// Number of documents that have the most common shingle.
     pub(super) largest_bucket: u64,
-    /// The capped shingles that most documents have.
+    /// The most common capped shingles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) common_shingles: Vec<CommonShingle>,
     /// CPU seconds of each stage. `pair_merge` includes writing the pairs, `verify` is the counting of --verify exact.
@@ -28,7 +28,7 @@ pub(super) struct SampleReport {
     pub(super) by: SampledBy,
 }
 
-/// A shingle that more documents have than the cap on pairing.
+/// A shingle that more than [`bucket_cap`](SampleReport::bucket_cap) documents have.
 #[derive(Serialize)]
 pub(super) struct CommonShingle {
     /// The sampled hash of the shingle, in hexadecimal.

@@ -1,5 +1,5 @@
-//! Finds pairs of documents by resemblance: by the sets in the index, or among documents that share a band. The latter
-//! are verified by signatures, sets or texts.
+//! Finds pairs of documents by resemblance. Uses the sets in the index, or verifies candidate pairs that share a band
+//! by signatures, sets or texts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -30,8 +30,8 @@ const CHUNK: usize = 512;
 
 /// Near pairs with their scores.
 pub(super) struct ResemblingPairs {
-    /// The numbers of the two documents, the document with the smaller key first, and a 64-bit score. Sorted by
-    /// document numbers, and so by keys.
+    /// The packed pairs: the numbers of the two documents, smaller key first, and a 64-bit score. They are sorted by
+    /// document numbers, which is the order of keys.
     pairs: Sorted<u128>,
     scores: ResemblingScores,
     pub(super) candidates: u64,
@@ -245,7 +245,7 @@ pub(super) fn find(
         );
     }
     let found = sides.candidates(agreement, max_bucket, (scratch, memory / 4))?;
-    // Candidates come sorted by document number, and so by key. The sorter only stores them, in memory or on disk.
+    // Candidates arrive in order. The sorter is used only to store the pairs, in memory or on disk.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
     let mut push = |a: u32, b: u32, score: u64| {
         pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
@@ -326,7 +326,7 @@ fn estimated(
     Ok(near)
 }
 
-/// The shingle sets of documents: of all documents in the indexes, or of those whose texts were read.
+/// The shingle sets of all documents in the indexes, or of the documents whose texts were read.
 pub(super) struct DocumentSets {
     texts: Texts,
     /// The number of each document's set; `None` if it equals the number of the document.
@@ -394,7 +394,7 @@ impl<'a> PairCounter<'a> {
             .zip(of.par_chunks(CHUNK))
             .map(|(pairs, of)| {
                 let (mut found, mut next) = (Vec::new(), pairs.iter().zip(of));
-                // The found pairs of sets are in the order of `of`.
+                // Near pairs of sets are passed in the order of `of`, so one scan maps them to documents.
                 families.for_each_resembling(of, threshold, |left, right, resemblance| {
                     if let Some((&(a, b), _)) = next.find(|&(_, &sets)| sets == (left, right)) {
                         found.push((a, b, resemblance));

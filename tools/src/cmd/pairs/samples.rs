@@ -1,4 +1,4 @@
-//! Finds pairs of documents by the samples in the index: the pipeline of [`twindex_join::samples`].
+//! Finds pairs of documents by the samples in the index, with [`twindex_join::samples`].
 
 use std::iter;
 use std::path::Path;
@@ -85,7 +85,7 @@ impl SampleSearch<'_> {
     ) -> anyhow::Result<u64> {
         let is_near = |common: &Common| common.resemblance().at_least(self.threshold);
         self.candidates(is_near, |a, b, common| {
-            // Samples that hold all shingles give an exact resemblance, which is an estimate without an error here.
+            // If samples contain all shingles, the resemblance is exact; it is reported as an estimate with error 0.
             let known = common.resemblance();
             push((
                 a,

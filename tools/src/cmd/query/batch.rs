@@ -24,8 +24,8 @@ use crate::stage::StageFile;
 const PIECE: usize = 8 << 20;
 /// Number of bytes of memory that a query needs while it is answered.
 const QUERY_BYTES: usize = 64;
-/// Queries are answered together only if there is at least one query for this number of documents, because all keys may
-/// have to be read.
+/// If hits must be sorted by key, probes answer queries together only up to this number of documents per query, because
+/// answering together may read all keys.
 const KEYS_A_QUERY: u64 = 8;
 /// Minimum number of queries in a batch, if there are that many.
 const LEAST: usize = 1 << 12;
@@ -71,7 +71,7 @@ impl ThreadTotals {
 }
 
 impl QueryArgs {
-    /// Returns the strategy for answering `queries` queries together; `None` to answer each query by itself with probes.
+    /// Returns the strategy for answering `queries` queries together; `None` to answer each query separately by probes.
     pub(super) fn way(
         &self,
         snapshot: &Snapshot,
@@ -203,7 +203,7 @@ impl QueryArgs {
         Ok(())
     }
 
-    /// Answers raw fingerprints from a file of other fingerprints.
+    /// Answers the queries of `--fingerprints` from the file of raw fingerprints at `path`.
     pub(super) fn against(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within().unwrap_or_default();
         let mut totals = QueryTotals::default();
@@ -244,7 +244,7 @@ impl QueryArgs {
                 totals.by = totals.by.or(Some(way));
                 let values = RawValues::Held(&piece);
                 if ordered {
-                    // A thread continues with a sorter that was used for an earlier piece.
+                    // Threads reuse the sorters of earlier pieces, so all hits are in one set of sorters.
                     let begun = Mutex::new(std::mem::take(&mut sorters));
                     let next = || begun.lock().ok().and_then(|mut begun| begun.pop()).unwrap_or_else(begin);
                     let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {

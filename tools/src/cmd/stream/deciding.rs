@@ -53,7 +53,7 @@ impl From<Admission> for Outcome {
     }
 }
 
-/// Decides about documents if `--inside` or `--near containment:J` was given; [`Writer::admit`] decides otherwise.
+/// Decides with an [`Admitter`] if `--inside` or `--near containment:J` was given; otherwise with [`Writer::admit`].
 pub(super) struct StreamDecider<'a> {
     attached: &'a AttachedArgs,
     /// `None` if [`Writer::admit`] decides.
@@ -103,7 +103,7 @@ impl<'a> StreamDecider<'a> {
         Ok(Self { attached, own: Some(own) })
     }
 
-    /// Returns the smallest share of a duplicate that another document contains; `None` if containment is not measured.
+    /// Returns the smallest contained share that makes a document a duplicate; `None` if containment is not measured.
     pub(super) fn containment(&self) -> Option<f64> {
         self.own.as_ref().and_then(Admitter::containment)
     }

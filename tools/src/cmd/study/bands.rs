@@ -30,7 +30,7 @@ use crate::stage::ResultKind;
 
 const STUDIED: ResultKind =
     ResultKind { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
-/// In buckets with more distinct members than this, only neighbours are compared.
+/// In buckets with more than this number of distinct members, only adjacent members are compared.
 const MAX_BUCKET: usize = 10_000;
 
 /// Parser for the command line of `build`, which this verb runs as a step.
@@ -54,22 +54,22 @@ struct ScoreCounts {
     recall: Option<f64>,
 }
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct StudyReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     documents: u64,
     threshold: f64,
-    /// Lowest score of the table. For each block or band, `bands` has the number of pairs with each score from this one
-    /// on.
+    /// Lowest score of the table. For each block or band, `bands` has the number of pairs for each score, starting at
+    /// this one.
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,
     scores: Vec<ScoreCounts>,
     /// Number of pairs in the collection whose exact resemblance reaches the threshold.
     near_pairs: u64,
-    /// Seconds for the method: its index, tables and pairs.
+    /// Wall-clock seconds for building the method's index, counting scores and finding pairs.
     method_seconds: f64,
     exact_seconds: f64,
     index_bytes: u64,
@@ -155,7 +155,7 @@ impl StudyArgs {
         Ok(out)
     }
 
-    /// Counts the near pairs among the found pairs, by score, and all near pairs in the collection.
+    /// Counts the found pairs and the near pairs among them, by score, and all near pairs in the collection.
     fn judge(
         &self,
         method: StudyMethod,

@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use twindex::Snapshot;
 
-/// Number of bands. With `ROWS` minima in each, there are 20 minima in total, as in the study.
+/// Number of bands. With `ROWS` minima in each, there are 20 minima in total, as in Wu's study (see `bands.rs`).
 const BANDS: u16 = 4;
 const ROWS: u16 = 5;
 /// The largest distance of fingerprints in the table.
@@ -44,7 +44,7 @@ impl StudyMethod {
         }
     }
 
-    /// Returns the `pairs` options that find all pairs that may share a band.
+    /// Returns the `pairs` options that find all pairs with a score of the table.
     pub(super) fn pairs(self) -> String {
         match self {
             Self::Simhash => format!("--near within:{DISTANCE_MAX}"),

@@ -22,7 +22,7 @@ use crate::cmd::query::write_key;
 use crate::options::Usage;
 use crate::report;
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct EvalReport {
     rows: Vec<RecallRow>,
@@ -43,7 +43,7 @@ impl StudyArgs {
             return Err(Usage::new("--near goes with known pairs whose resemblance is known").into());
         }
         if let Some(path) = args.svg.as_ref().filter(|path| path.exists()) {
-            // Checks this before the work, which may take long.
+            // This is checked first, because the following work may take long.
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(exists).with_context(|| cannot_draw(path));
         }

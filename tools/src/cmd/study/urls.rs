@@ -23,7 +23,7 @@ const RULES: ResultKind =
 /// Maximum length in bytes of a line on standard input. A longer line is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct UrlsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ struct Normalised<'u> {
     normal: &'u str,
 }
 
-/// The totals of `--apply --json`.
+/// The totals that `--apply --json` prints last.
 #[derive(Serialize)]
 struct AppliedFigures {
     urls: u64,
@@ -164,7 +164,8 @@ impl StudyArgs {
     }
 }
 
-/// Returns what is near by default in an index; `None` if it has no bands, for its own radius.
+/// Returns the default resemblance if the index has bands. Otherwise returns `None`, which stands for the index's
+/// radius.
 fn by_resemblance(index: &Path) -> anyhow::Result<Option<Near>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
     Ok(has_bands.then(Near::default))

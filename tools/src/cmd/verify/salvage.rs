@@ -12,7 +12,7 @@ use twindex_corpus::tsv;
 use crate::options::Output;
 use crate::report::{self, count, counted};
 
-/// Fields of `--json`.
+/// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct SalvageReport {
     whole: bool,

@@ -11,7 +11,7 @@ use twindex_corpus::tsv;
 
 use crate::pair_file::PairFiles;
 
-/// Assigns numbers to keys. All tables that are compared share it.
+/// Assigns numbers to keys. Tables that are compared share one assignment.
 #[derive(Default)]
 pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
 
@@ -139,7 +139,7 @@ impl KnownColumns {
             if intersection > union {
                 return Err(format!("an intersection of {intersection} in a union of {union}"));
             }
-            // A union of 0 is two equal empty documents, with a resemblance of 1.
+            // A union of 0 means two documents without shingles, which are equal: their resemblance is 1.
             let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
             return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
