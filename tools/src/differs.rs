@@ -1,11 +1,11 @@
-//! The settings of `dedup` that other verbs do not take as it does: their help, and the forms that are refused.
+//! The options of other verbs that differ from those of `dedup`: their help, and the values that are rejected.
 
 use crate::settings_args::{Difference, pick};
 
-/// Why no verb over an index takes `equal`.
+/// The error text for `--near equal` in verbs that use an index.
 const NO_TEXTS: &str =
     "an index keeps no texts, which --near equal compares; `dedup --near equal` reads them";
-/// Why pairs by containment are found by `dedup` and `query` only.
+/// The error text for `--near containment:J` in verbs that find pairs.
 const NO_CONTAINED: &str =
     "pairs are found by resemblance or by distance; `dedup` and `query` measure containment";
 
@@ -36,7 +36,7 @@ const WEIGHT_UNIT: Difference = Difference::of(
     a resemblance by at most U / the mean weight. [default: weights are not rounded]",
 );
 
-/// Why an index does not store containment.
+/// The error text for `--near containment:J` in `build`.
 const NOT_STORED: &str = "an index is made for a resemblance or a distance; `query` and `stream` measure containment \
     with its sets";
 

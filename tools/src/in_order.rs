@@ -16,10 +16,9 @@ const TEXT: usize = 1 << 20;
 /// Time that a waiting thread sleeps between two checks for work.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Writes one group of lines for each item that `feed` passes on, in order. `make` appends the lines of an item to a
-/// text, on any thread, and updates the state that belongs to this text. `write` receives the state and the text, in
-/// order. Three steps run at the same time: feeding a batch, formatting the previous batch, and writing the batch before
-/// it.
+/// Formats and writes the items that `feed` passes on, in order. `make` appends the lines of an item to a text, on any
+/// thread, and updates the state that belongs to this text. `write` receives each text with its state, in order. Three
+/// steps run at the same time: feeding a batch, formatting the previous batch, and writing the batch before it.
 ///
 /// Memory: up to three batches of 16,384 items per thread, and the lines of one batch, up to 16 MiB per thread.
 ///
@@ -40,7 +39,7 @@ where
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
-        // While the batch is not yet taken, this thread helps with the work.
+        // Waits for the end of the previous task. Meanwhile, this thread runs other tasks of the thread pool.
         let wait = || {
             while is_busy.load(Ordering::Acquire) {
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -68,13 +67,13 @@ where
             if waiting.len() < most { Ok(()) } else { hand_on(std::mem::take(&mut waiting)) }
         })?;
         hand_on(waiting)?;
-        // An empty batch, so that the lines of the last batch are written.
+        // The task of this empty batch writes the lines of the last batch.
         hand_on(Vec::new())?;
         wait()
     })
 }
 
-/// Releases waiting threads when it is dropped, even by a panic.
+/// Marks the task as finished when it is dropped, even by a panic.
 struct TurnGuard<'b>(&'b AtomicBool);
 
 impl Drop for TurnGuard<'_> {
@@ -83,7 +82,7 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-/// Formats and writes batches, concurrently with feeding.
+/// Formats and writes batches while the next batch is fed.
 struct Handoff<T, S, W> {
     write: W,
     /// Formatted lines that are not written yet.

@@ -19,7 +19,7 @@ enum Kind {
     List,
 }
 
-/// Columns that are missing in some lines.
+/// Columns that are absent from lines without counted shingles.
 const COUNTS: [&str; 2] = ["intersection", "union"];
 
 /// The columns of a table.
@@ -45,7 +45,7 @@ impl JsonColumns {
     /// Appends the JSON object for a line, and a newline.
     pub(crate) fn push(&self, line: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
         let fields = line.split(|&byte| byte == b'\t');
-        // These columns are present only if shingles were counted.
+        // A line with fewer fields than columns has no counts.
         let is_short = fields.clone().count() < self.0.len();
         let is_there = |(name, _): &&(String, Kind)| !(is_short && COUNTS.contains(&name.as_str()));
         for (number, ((name, kind), field)) in self.0.iter().filter(is_there).zip(fields).enumerate() {
@@ -92,9 +92,9 @@ fn push_text(field: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
 pub(crate) struct JsonLines<W> {
     out: W,
     columns: JsonColumns,
-    /// The header line, until it has been written. Lines before the header describe the table and are dropped.
+    /// The header line until it is found, then `None`. The header, and lines before it, are dropped.
     head: Option<String>,
-    /// The beginning of a line whose end has not been written yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     made: Vec<u8>,
 }

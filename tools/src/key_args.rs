@@ -30,7 +30,7 @@ impl KeyArgs {
         self.keys.is_empty()
     }
 
-    /// Parses the keys, as the index's type of keys.
+    /// Parses the keys as numbers or as bytes, according to the key type of the index.
     ///
     /// # Errors
     ///
@@ -93,7 +93,8 @@ impl KeyArgs {
     }
 }
 
-/// Parses a key, as the index's type of keys. `escaped` is true if the key is written as `get` prints it.
+/// Parses a key according to the key type of the index. `escaped` is whether the key is escaped as in the output of
+/// `get`.
 ///
 /// # Errors
 ///

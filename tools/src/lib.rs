@@ -1,4 +1,4 @@
-//! The `twindex` command: each verb is a file in `cmd`; this file parses the command line and reports errors.
+//! The `twindex` command. Each verb is a module in `cmd`. This file parses the command line and reports errors.
 
 mod attached_args;
 mod boilerplate_args;
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
     listen(command.verbose);
     interrupt::watch();
     // The command owns its process, so it may install signal handlers. They turn read faults of mapped files, from a
-    // truncated file or a failing disk, into normal errors. If they cannot be installed, such a fault ends the process.
+    // truncated file or a failing disk, into normal errors. Without the handlers, a read fault ends the process.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
     let run = match twindex_kernel::Level::from_environment() {
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     };
     match run {
         Ok(code) => twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| code),
-        // The reader has closed the pipe, as in `| head`.
+        // The reader of standard output has closed the pipe, as in `| head`; this is no error.
         Err(error) if is_broken_pipe(&error) => {
             twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
@@ -106,7 +106,7 @@ fn message_of(error: &anyhow::Error) -> String {
     message
 }
 
-/// Returns advice for an error, where the code that raised the error knows too little to give advice.
+/// Returns advice to append to the message of a file system error: a full disk, no index, or a missing path.
 fn remedy(error: &anyhow::Error) -> Option<String> {
     use std::io::ErrorKind;
     error.chain().find_map(|cause| {

@@ -1,5 +1,5 @@
-//! The program. All of its code is in the library, which is compiled while the crates it needs are still being
-//! optimized.
+//! The `twindex` program. Its code is in the library, because cargo compiles a library while its dependencies are still
+//! being optimized.
 
 use std::process::ExitCode;
 

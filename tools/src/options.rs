@@ -141,10 +141,10 @@ pub(crate) type TextArgs = Options<TextOptions>;
 
 pick!(KeepAlone: "keep");
 
-/// The option for the document that stays.
+/// The `--keep` option, which selects the document to keep.
 pub(crate) type KeepArgs = Options<Rule, KeepAlone>;
 
-/// The options of the rule that some verb has.
+/// The values of `--near`, for verbs with any of the options of the rule.
 impl<P: Pick> Options<Rule, P> {
     /// Returns the resemblance of `--near J`.
     pub(crate) fn resemblance(&self) -> Option<f64> {
@@ -172,8 +172,8 @@ impl<P: Pick> Options<Rule, P> {
 pub(crate) type RepeatedArgs = Options<Scope, Repeated>;
 
 impl<P: Pick> Options<Scope, P> {
-    /// Returns the options for sketching documents. The set of seen keys uses `memory` bytes, and unnamed files beyond
-    /// that.
+    /// Returns the options for sketching documents. If the set of seen keys exceeds `memory` bytes, it uses scratch
+    /// files.
     pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
         let budget = self.are_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
         SketchOptions { repeated_keys: self.keys_or(RepeatedKeys::Any), budget, ..SketchOptions::default() }
@@ -184,7 +184,7 @@ impl<P: Pick> Options<Scope, P> {
         self.is_given("repeated_keys")
     }
 
-    /// Returns the treatment of repeated keys: what was given, or the default of the verb.
+    /// Returns the treatment of repeated keys: the given value, or `usual`, the default of the verb.
     pub(crate) fn keys_or(&self, usual: RepeatedKeys) -> RepeatedKeys {
         if self.are_given() { self.repeated_keys } else { usual }
     }

@@ -30,10 +30,10 @@ use crate::stage::{ResultKind, StageFile, WrittenFile};
 
 /// The suffixes of files of pairs and of files of forests.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];
-/// The kind of result of `pairs`.
+/// The kind of file that `pairs` writes.
 pub(crate) const PAIRS: ResultKind =
     ResultKind { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
-/// The kind of result of `groups --as forest`.
+/// The kind of file that `groups --as forest` writes.
 pub(crate) const FOREST: ResultKind =
     ResultKind { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
 /// The column names of a forest.
@@ -104,7 +104,7 @@ impl PairFields {
     }
 }
 
-/// Converts keys from text to bytes that sort in the order of the keys, and back.
+/// Converts keys from text to bytes whose order is the order of the keys, and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,
@@ -211,7 +211,7 @@ pub(crate) struct PairFiles {
 struct PairSource {
     path: PathBuf,
     is_forest: bool,
-    /// An input that is a pipe, whose header has been read; `None` if all inputs are files.
+    /// The reader of an open pipe, after its header; `None` for a file, which is opened when it is read.
     pipe: Option<PairFileLines>,
 }
 
@@ -221,7 +221,7 @@ pub(crate) struct PairLine<'l> {
     pub(crate) b: &'l [u8],
     /// The third field; `None` if the line has only two.
     pub(crate) score: Option<&'l [u8]>,
-    /// Whether the line is an edge of a forest. Its documents are in one component, but may be no pair.
+    /// Whether the line is an edge of a forest. Its documents are in one component, but need not be near.
     pub(crate) is_edge: bool,
 }
 
@@ -371,7 +371,7 @@ struct PairFileLines {
     reader: BufReader<File>,
     /// The parameters; `None` if the file has no header.
     fields: Option<PairFields>,
-    /// Whether the header is that of a forest.
+    /// Whether the file is a forest.
     is_forest: bool,
     keys: KeyText,
     hash: Xxh3Default,

@@ -152,14 +152,14 @@ fn is_of(weights: Weights, kept: MinhashWeights) -> bool {
 /// The values of `--near`.
 #[derive(Clone, Copy, Debug, Default)]
 struct GivenNear {
-    /// The resemblance, or the share of `containment:J`, for which bands are made, too.
+    /// The resemblance, or the share of `containment:J`. Bands are made for this value.
     threshold: Option<f64>,
     within: Option<u8>,
     containment: Option<f64>,
 }
 
 impl GivenNear {
-    /// Returns the option for the resemblance, as it was given.
+    /// Returns the option that gave the resemblance or share, as the user spelled it.
     fn share(self) -> Option<String> {
         match (self.containment, self.threshold) {
             (Some(share), _) => Some(format!("--near containment:{share}")),
@@ -324,7 +324,7 @@ impl<P: Pick> ParamArgs<P> {
             }
             _ => builder = builder.sets().marks(),
         }
-        // The values were checked one by one before. This reports values that contradict each other.
+        // Each value was checked alone before. The builder detects values that contradict each other.
         let build = |builder: ParamsBuilder| builder.build().map_err(|error| Usage::new(error.to_string()));
         let params = build(builder.clone())?;
         Ok(match self.near()? {
@@ -385,7 +385,7 @@ impl<P: Pick> ParamArgs<P> {
         Ok(self.given_near()?.containment)
     }
 
-    /// Returns bands and rows, each `None` if neither given by number nor implied by another option.
+    /// Returns bands and rows. Each is `None` if no option gives or implies it.
     fn banding(&self) -> Result<(Option<u16>, Option<u16>), Usage> {
         Ok(match self.named_banding()? {
             Some((_, Banding { bands, rows })) => (Some(bands), Some(rows)),
@@ -467,7 +467,7 @@ impl<P: Pick> ParamArgs<P> {
         Ok(())
     }
 
-    /// The same as [`check`](Self::check), without the options for the near relation.
+    /// Like [`check`](Self::check), but ignores the options for the near relation.
     pub(crate) fn check_kept(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.text.settings.check(made)?;
         if self.preset.is_some() {

@@ -26,7 +26,7 @@ enum ProgressDisplay {
     Lines(ProgressLines),
 }
 
-/// Progress lines for a log, used if standard error is not a terminal.
+/// Prints progress lines to a log, if standard error is not a terminal.
 struct ProgressLines {
     what: String,
     total: Option<u64>,

@@ -1,4 +1,4 @@
-//! Reads files of raw numbers: fingerprints, and keys of fingerprints.
+//! Reads files of raw 64-bit numbers: fingerprints, and keys of fingerprints.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -56,7 +56,7 @@ impl RawColumn {
         Ok(())
     }
 
-    /// Reads the next values with all threads: `most` values, fewer at the end of the file, none after it.
+    /// Reads the next `most` values with all threads. Returns fewer values at the end of the file, and none after it.
     pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
         let count = self.rest.min(most as u64);
         let start = (self.rows - self.rest) * NUMBER;
@@ -71,7 +71,7 @@ impl RawColumn {
         let pieces = numbers.par_chunks_mut(PIECE).enumerate();
         let read: io::Result<()> = pieces.try_for_each_init(Vec::new, read);
         self.rest -= count;
-        // The file offset of the next value.
+        // The threads read at offsets of their own, so the reader is moved to the next value.
         let end = SeekFrom::Start((self.rows - self.rest) * NUMBER);
         read.and_then(|()| self.reader.seek(end))
             .with_context(|| format!("{}: cannot read", self.path.display()))?;

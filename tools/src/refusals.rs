@@ -1,18 +1,18 @@
-//! Tables of options that have no effect in some runs of a verb, where they are refused.
+//! Rejects options that have no effect in a run of a verb.
 
 use crate::options::Usage;
 
-/// Options that have no effect in runs of one kind.
+/// A rule that rejects options in some runs of a verb.
 pub(crate) struct Refusal<A> {
-    /// Whether the run is of this kind.
+    /// Returns whether the rule applies to this run.
     pub(crate) when: fn(&A) -> bool,
-    /// Returns the first of these options that was given.
+    /// Returns the first given option that the rule rejects.
     pub(crate) given: fn(&A) -> Option<String>,
-    /// Why it has no effect, after its name.
+    /// The end of the error message, after the name of the option.
     pub(crate) why: &'static str,
 }
 
-/// Returns an error if an option was given that has no effect in this run.
+/// Returns an error if a rule of the table rejects a given option.
 pub(crate) fn check<A>(table: &[Refusal<A>], args: &A) -> Result<(), Usage> {
     let found = table.iter().filter(|one| (one.when)(args)).find_map(|one| Some((one, (one.given)(args)?)));
     found.map_or(Ok(()), |(one, option)| Err(Usage::new(format!("{option} {}", one.why))))

@@ -1,4 +1,4 @@
-//! Output of verbs: JSON, lines of text, and notes.
+//! Prints the output of verbs: JSON, lines of text, and notes.
 
 use std::io::{self, Write};
 
@@ -71,7 +71,7 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Returns a remark on documents with empty sketches; `None` if there are none.
+/// Returns a remark on documents with empty sketches; `None` if `empty` is 0.
 pub(crate) fn empty_remark(empty: u64) -> Option<String> {
     let are = if empty == 1 { "it is" } else { "they are" };
     (empty > 0).then(|| {

@@ -106,7 +106,7 @@ impl CommittedInputs {
         self.0.contains(&input.0)
     }
 
-    /// Adds an input whose documents are in the next commit.
+    /// Adds an input whose documents will be in the next commit.
     pub(crate) fn add(&mut self, input: InputId) -> anyhow::Result<()> {
         if !self.has(input) {
             ensure!(

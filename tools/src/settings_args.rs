@@ -1,4 +1,4 @@
-//! The settings of `twindex_corpus` as options of the command line.
+//! Converts settings of `twindex_corpus` to options of the command line.
 
 use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
@@ -7,26 +7,26 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use twindex_corpus::settings::{AnySettings, Kind, Setting, Settings, Value};
 
-/// A setting that a verb takes otherwise than `dedup`.
+/// A setting whose option in a verb differs from the option in `dedup`.
 #[derive(Debug)]
 pub(crate) struct Difference {
     /// The name of the setting.
     pub(crate) setting: &'static str,
-    /// The help, with the default, in place of that of `dedup`. The first line is complete in itself.
+    /// The help text, with the default. It replaces the help text of `dedup`. Its first line is the short help.
     pub(crate) help: &'static str,
     /// Whether the option may be given more than once.
     pub(crate) repeats: bool,
-    /// The forms of its value that are not taken, such as `within:K`, each with the reason.
+    /// The forms of the value that the verb rejects, such as `within:K`, each with the reason.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
 impl Difference {
-    /// A setting that is taken as `dedup` does, except for its help.
+    /// Creates a difference in the help text only.
     pub(crate) const fn of(setting: &'static str, help: &'static str) -> Self {
         Self { setting, help, repeats: false, refused: &[] }
     }
 
-    /// Returns an error if the verb does not take this value.
+    /// Returns an error if the verb rejects this value.
     pub(crate) fn check(&self, text: &OsStr) -> Result<(), String> {
         let text = text.to_string_lossy();
         let is_refused =
@@ -38,17 +38,17 @@ impl Difference {
     }
 }
 
-/// The settings of a struct that are options of a verb.
+/// Selects the settings of a struct that are options of a verb.
 pub(crate) trait Pick: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// Their names; `None` for all.
+    /// The names of the selected settings; `None` selects all settings.
     const NAMES: Option<&'static [&'static str]>;
-    /// The names of settings that are not options, if others are not named.
+    /// The names of settings to exclude.
     const OMITTED: &'static [&'static str] = &[];
-    /// Those that the verb takes otherwise than `dedup`.
+    /// The settings whose options differ from those of `dedup`.
     const DIFFERS: &'static [Difference] = &[];
 }
 
-/// All settings of a struct.
+/// Selects all settings of a struct.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct All;
 
@@ -56,7 +56,7 @@ impl Pick for All {
     const NAMES: Option<&'static [&'static str]> = None;
 }
 
-/// Declares a type that picks some settings, and may name the differences from `dedup`.
+/// Declares a type that implements `Pick` for some settings, optionally with their differences from `dedup`.
 macro_rules! pick {
     ($name:ident: all but $($setting:literal),+) => {
         #[derive(Clone, Copy, Debug, Default)]
@@ -80,15 +80,15 @@ macro_rules! pick {
 
 pub(crate) use pick;
 
-/// The positional arguments of verbs that read documents.
+/// The name of the setting that becomes the positional arguments.
 const POSITIONAL: &str = "inputs";
 
-/// Options for the settings of `S` that `P` picks.
+/// The options for the settings of `S` that `P` selects.
 #[derive(Clone, Debug)]
 pub(crate) struct Options<S, P = All> {
-    /// The names and values that were given.
+    /// The names and values of the settings given on the command line.
     given: Vec<(&'static str, Vec<OsString>)>,
-    /// The defaults, with what was given.
+    /// The settings: the given values, and defaults for the others.
     pub(crate) settings: S,
     picked: PhantomData<P>,
 }
@@ -114,11 +114,11 @@ fn picked<S: Settings, P: Pick>() -> impl Iterator<Item = &'static Setting<S>> {
 }
 
 impl<S: Settings, P: Pick> Options<S, P> {
-    /// Changes `settings` to what was given.
+    /// Overrides `settings` with the given values.
     pub(crate) fn apply(&self, settings: &mut S) {
         for (name, texts) in &self.given {
             let texts: Vec<&OsStr> = texts.iter().map(OsString::as_os_str).collect();
-            // The values were parsed before.
+            // This cannot fail, because the value parser has already accepted the values.
             let _ = AnySettings::set(settings, name, &texts);
         }
     }
@@ -128,7 +128,7 @@ impl<S: Settings, P: Pick> Options<S, P> {
         self.given.iter().any(|(given, _)| *given == name)
     }
 
-    /// Returns the values that were given for a setting, in their order.
+    /// Returns the values given for a setting, in the order of the command line.
     pub(crate) fn values<T: Value>(&self, name: &str) -> Vec<T> {
         let texts = self.given.iter().filter(|(given, _)| *given == name).flat_map(|(_, texts)| texts);
         texts.filter_map(|text| T::parse(text).ok()).collect()

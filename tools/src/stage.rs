@@ -1,5 +1,6 @@
-//! Writes the output of stages. A file appears under its final name only when it is complete and durable, even if its
-//! writer is killed at any time. A stage that is run again, or twice at the same time, gives the same result.
+//! Writes the output of a stage, which is a command that does a part of a job. A file appears under its final name only
+//! when it is complete and durable, even if its writer is killed at any time. A stage that is run again, or twice at
+//! the same time, gives the same result.
 //!
 //! A file is written under a temporary name in its final folder, synced, and renamed. In a folder of results, the final
 //! name is derived from the content, so that a second run writes the same file under the same name. A temporary file is
@@ -20,7 +21,7 @@ use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
 
-/// Prefix of the names of files that are being written. No pattern such as `*.pairs` matches them.
+/// Prefix of the names of temporary files, which no pattern such as `*.pairs` matches.
 const PREFIX: &str = ".twindex-stage-";
 /// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 20;
@@ -146,14 +147,14 @@ pub(crate) fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Re
     Ok(())
 }
 
-/// The source of a file's final name.
+/// The final name of a file: given by the user, or derived from the content.
 enum StageName {
     Given { out: PathBuf, force: bool },
     ByContent { dir: PathBuf, what: ResultKind },
 }
 
 impl StageName {
-    /// Returns the part of the path that is known before the content is.
+    /// Returns the part of the path that does not depend on the content.
     fn shown(&self) -> &Path {
         match self {
             Self::Given { out, .. } => out,
@@ -278,7 +279,7 @@ impl StageFile {
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
             StageName::Given { out, force } => (out.clone(), *force),
-            // An existing file with this name has the same content.
+            // An existing file with this name has the same content, so it may be replaced.
             StageName::ByContent { dir, what } => {
                 (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
             }

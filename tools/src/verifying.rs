@@ -1,4 +1,4 @@
-//! The near relation, and how resemblance is verified, for the verbs that query an index.
+//! Selects the method by which verbs that query an index verify resemblance.
 
 use std::path::Path;
 
