@@ -4,11 +4,11 @@
 //! cargo run --release -p twindex-tools --example idf_drift -- pages.jsonl [...]
 //! ```
 //!
-//! For each file: documents are put into an order that is independent of their order in the file. IDF tables are made
-//! from the first 10, 25 and 50 % of the documents, and from all. Each document's fingerprint with a partial table is
-//! compared with its fingerprint with the full table. Prints, for shingles of one word and of five: the mean Hamming
-//! distance, the number of documents whose fingerprint changed at all, by more than 3 bits and by more than 6 bits, and
-//! the largest distance; then, for comparison, the same for unweighted fingerprints.
+//! For each file, sorts the documents by the hashes of their texts, and builds IDF tables from the first 10, 25 and 50
+//! % of the documents and from all. Compares each document's fingerprint with a partial table and with the full table.
+//! Prints, for shingles of one word and of five words: the mean Hamming distance, the largest distance, and the
+//! percentage of documents whose fingerprint changed by more than 0, 3 and 6 bits. Unweighted fingerprints are compared
+//! with the full table, too.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the texts of a file in the order of their hashes, without texts that have no tokens.
+/// Returns the texts of a file in the order of their hashes.
 fn texts(file: &str) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::new();
     for line in BufReader::new(File::open(file)?).lines() {

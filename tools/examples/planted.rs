@@ -1,20 +1,21 @@
-//! Makes documents with planted near-duplicates, for measurements: the same seed gives the same bytes on every machine.
+//! Makes documents with planted near-duplicates, for measurements. The same arguments give the same bytes on every
+//! machine.
 //!
 //! ```sh
 //! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv > documents.jsonl
 //! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv FOLDER > documents.jsonl
 //! ```
 //!
-//! The arguments are the number of documents, their words, and the share of copies. Without a folder, words are drawn
-//! from 200,000 with the frequencies of Zipf's law (exponent 0.9). With a folder, the words are those of its text files,
-//! for example the sources and readmes in cargo's cache: after each word the document goes on with the next word of the
-//! file, or, as often, with the word after another occurrence of the same word. So shingles recur as they do in texts. A
-//! line is read only once, because generated sources repeat lines very often. Each word is followed by the punctuation
-//! and white space that follow it in the file. Characters that would join two words to one are omitted, and a space is
-//! added if there is no white space.
+//! The arguments are the number of documents, the number of words of a document and the share of copies; then,
+//! optional, a file for the table of copies and a folder. Without a folder, words are drawn from a vocabulary of
+//! 200,000 by Zipf's law
+//! (exponent 0.9). With a folder, documents are random walks over its text files, for example the sources in cargo's
+//! cache: a word is followed by the next word of the file or, as often, by the word after another occurrence of the
+//! same word. So shingles recur as they do in texts. Repeated lines are omitted, because generated sources repeat lines
+//! very often. Each word is followed by the punctuation and white space that follow it in the file.
 //!
-//! A copy is one of the 200,000 documents before it, with up to one word in 25 replaced. The table has each copy, its
-//! original, and the sizes of the intersection and the union of their sets of shingles of five words.
+//! A copy is an earlier document with up to one word in 25 replaced. The table has each copy, its original, and the
+//! sizes of the intersection and the union of their sets of shingles of five words.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,24 +28,24 @@ use random::Random;
 #[path = "../../tests/support/random.rs"]
 mod random;
 
-/// Number of words that are drawn without a folder.
+/// Number of different words without a folder.
 const VOCABULARY: usize = 200_000;
-/// Number of documents that may be copied.
+/// Number of earlier documents in memory that can be copied.
 const ORIGINALS: usize = 200_000;
-/// Words of a shingle.
+/// Number of words in a shingle.
 const WIDTH: usize = 5;
-/// Number of entries of the table by which words are drawn: a power of two.
+/// Number of entries of the sampling table for words; a power of two.
 const DRAWN: usize = 1 << 20;
-/// Number of words read from a folder.
+/// Maximum number of words read from a folder.
 const READ: usize = 20_000_000;
-/// Bytes of the longest word read from a folder.
+/// Maximum length in bytes of a word read from a folder.
 const LETTERS: usize = 24;
-/// Maximum number of characters of a separator that are used.
+/// Maximum number of characters of a separator.
 const SEPARATOR: usize = 60;
 
-/// The words of documents.
+/// A random source of words.
 enum Source {
-    /// Words by their frequencies.
+    /// A table of words, in which a word occurs in proportion to its frequency.
     Zipf(Vec<u32>),
     /// The words of texts, in order, and the positions of each word.
     Texts { words: Vec<WordAndSeparator>, first: Vec<u32>, positions: Vec<u32> },
@@ -149,7 +150,7 @@ impl Source {
         if words.len() < 2 {
             return Err(format!("{}: no words in text files", folder.display()).into());
         }
-        // Positions of each word, by counting sort. The last word has no successor.
+        // A counting sort computes the positions of each word. The last word is omitted, because it has no successor.
         let names = Names { words: names.names, separators: separators.names };
         let mut first = vec![0; names.words.len() + 1];
         words[..words.len() - 1].iter().for_each(|&(word, _)| first[word as usize + 1] += 1);
@@ -164,7 +165,7 @@ impl Source {
         Ok((Self::Texts { words, first, positions }, names))
     }
 
-    /// Draws one word.
+    /// Draws a random word.
     fn word(&self, random: &mut Random) -> u32 {
         match self {
             Self::Zipf(table) => table[(random.next() >> 44) as usize],
@@ -172,7 +173,7 @@ impl Source {
         }
     }
 
-    /// Draws the words of a document, each with its separator.
+    /// Draws the words of a document at random, each with its separator.
     fn document(&self, count: usize, random: &mut Random) -> Vec<WordAndSeparator> {
         match self {
             Self::Zipf(_) => (0..count).map(|_| (self.word(random), 0)).collect(),
@@ -194,7 +195,7 @@ impl Source {
     }
 }
 
-/// The words and the separators by number.
+/// The words and the separators, indexed by number.
 struct Names {
     words: Vec<String>,
     separators: Vec<String>,

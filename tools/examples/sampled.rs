@@ -4,10 +4,11 @@
 //! cargo run --release -p twindex-tools --example sampled -- documents.jsonl.zst 50000 0.8 > near.tsv
 //! ```
 //!
-//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice. On average every n-th document is in the sample.
-//! Prints each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
-//! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are runs
-//! of ASCII letters and digits. Then prints a line `sampled`, with the numbers of the documents of the sample.
+//! The arguments are a file, n, and a threshold. Reads the file twice: JSON lines with the field `text`, also as
+//! `.zst`. The sample has every n-th document on average. Compares each document of the sample with all others, and
+//! prints the pairs whose resemblance reaches the threshold: both line numbers, from 0, and the sizes of the
+//! intersection and the union of their sets of shingles of five words. A word is a run of ASCII letters and digits. The
+//! last line is `sampled`, followed by the line numbers of the sample.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Words of a shingle.
+/// Number of words in a shingle.
 const WIDTH: usize = 5;
 
 #[derive(serde::Deserialize)]
@@ -74,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (every, threshold): (u64, f64) = (every.parse()?, threshold.parse()?);
     let (mut words, mut ends, mut set) = (String::new(), Vec::new(), Vec::new());
-    // For each shingle of the sample, the documents of the sample that have it.
+    // Maps each shingle to the documents of the sample that contain it.
     let mut having: HashMap<u64, Vec<u32>> = HashMap::new();
     let mut sampled: Vec<(u64, usize)> = Vec::new();
     each_line(path, |number, line| {
