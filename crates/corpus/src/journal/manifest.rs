@@ -29,7 +29,7 @@ const MANIFEST_MOST: u64 = 16 << 20;
 pub(crate) type JobOptions = Vec<(String, String)>;
 
 /// Settings in which a resumed run may differ from the stopped run, because they do not change the results. With a
-/// larger `skip_bad`, a run can continue that stopped at a bad record.
+/// larger `skip_bad`, a run that stopped at a bad record can continue.
 const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
 
 /// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
@@ -58,7 +58,7 @@ pub(crate) struct JobDescription<'a> {
 }
 
 impl<'a> JobDescription<'a> {
-    /// Describes the run of a job. Of other files that are folders, includes all files in the folder.
+    /// Describes the run of a job. If one of the job's other files is a folder, describes all files in the folder.
     pub(crate) fn of(job: &Dedup, params: &Params, documents: &'a Documents) -> anyhow::Result<Self> {
         documents.for_each_file(|_| Ok(()))?;
         let mut files = Vec::new();

@@ -24,7 +24,7 @@ use crate::work::observer::Observer;
 pub struct PassageQuery {
     /// The path of the index.
     pub index: PathBuf,
-    /// The texts to look up: files and folders of documents, or `-`.
+    /// The texts to look up: files and folders of documents, or `-` for standard input.
     pub inputs: Vec<PathBuf>,
     /// Options for reading the inputs.
     pub input: InputOptions,

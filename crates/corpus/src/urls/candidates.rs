@@ -6,7 +6,7 @@ use crate::urls::page::{SitePages, hash_of};
 
 /// Maximum number of positions in a candidate.
 const PLACES_MAX: usize = 8;
-/// Maximum number of candidates of a site. If there are more, the ones that occur in the most groups are kept.
+/// Maximum number of candidates of a site. If there are more, the candidates that occur in the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
 /// A candidate may require values of one length only if the length is at least this number of bytes.
 const LENGTH_MIN: usize = 6;

@@ -47,8 +47,8 @@ pub struct Learned {
 }
 
 /// Learns rules from a results folder of `dedup`, or from a table of clusters that lists all documents, the output of
-/// `twindex groups INDEX --as clusters --min-size 1`. The URLs are the keys or, if the folder has `urls.tsv`, those in this file. Uses at
-/// most `memory` bytes of memory; scratch files are in `scratch`.
+/// `twindex groups INDEX --as clusters --min-size 1`. URLs are read from `urls.tsv` in the folder or, without this
+/// file, from the keys. Uses at most `memory` bytes of memory; scratch files are in `scratch`.
 ///
 /// # Errors
 ///
@@ -178,7 +178,7 @@ fn for_each_row(
     Ok(())
 }
 
-/// Reads the URLs of documents in the order of their keys.
+/// Reads the URLs of documents from `urls.tsv`, in ascending order of keys.
 struct UrlTable {
     lines: TableLines,
     next: Option<(Vec<u8>, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! A set of rules. All rules that match a URL are applied to it at once.
+//! A set of rules. All rules that match a URL are applied together.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::urls::value::Shape;
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// The indices of the rules by [`Rule::site`]: the unit for an alias, the scheme and host for a template.
+    /// The indices of the rules by [`Rule::site()`]: the unit for an alias, the scheme and host for a template.
     by_site: HashMap<String, Vec<usize>>,
 }
 

@@ -108,7 +108,7 @@ impl WhyColumns {
     }
 }
 
-/// Returns whether the scores in a table equal the computed ones; `None` if the table has no score.
+/// Returns whether the scores in a table equal the recomputed scores; `None` if the table has no score.
 pub(crate) fn agrees(listed: &[(String, String)], counted: &[(String, String)]) -> Option<bool> {
     match listed {
         [(_, value)] if value == "-" => None,

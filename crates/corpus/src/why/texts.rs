@@ -168,7 +168,7 @@ pub(crate) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // If the run added no numbers, the first document with a key is the document that it used.
+    // With `Last`, the last document with a key is returned; otherwise, without added numbers, the first.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {

@@ -47,7 +47,7 @@ pub struct Hunk {
 pub struct Run {
     /// The documents that contain the words.
     pub stands: WordOrigin,
-    /// The words, with single spaces for white space. Only the first words if the run is long.
+    /// The words, with a single space in place of white space. Only the first words if the run is long.
     pub text: String,
     /// Number of words of the run that `text` omits.
     pub omitted: usize,

@@ -62,8 +62,8 @@ impl SharedGrams {
         [&self.counters[block + first], &self.counters[block + second]]
     }
 
-    /// Counts a fingerprint, which is the minimum of several random 64-bit fingerprints. Must be called once for each
-    /// document that selects it.
+    /// Counts a fingerprint: a 64-bit hash, or the minimum of several hashes. Must be called once for each document
+    /// that selects the fingerprint.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for counter in self.of(fingerprint) {
@@ -153,7 +153,7 @@ impl FinderScratch {
     }
 }
 
-/// Collects the t-grams of documents, and writes the list of frequent ones.
+/// Collects the t-grams of documents, and writes the list of frequent t-grams.
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,

@@ -56,7 +56,7 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the sketcher of an index. If the index ignores boilerplate, the sketcher uses the list at `given`, or the
-/// one stored with the index.
+/// list that is stored with the index.
 ///
 /// # Errors
 ///

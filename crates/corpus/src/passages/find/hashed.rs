@@ -66,8 +66,8 @@ impl Hasher {
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// Returns `base^length` modulo the prime for both points. The hash of a run of `length` numbers is the hash of the
-    /// prefix up to its end, minus the hash of the prefix up to its start times this power.
+    /// Returns `base^length` modulo the prime for both points. The hash of a run of `length` coefficients is the hash
+    /// of the prefix up to its end, minus the hash of the prefix up to its start times this power.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);
@@ -198,8 +198,8 @@ impl Hashed {
         !self.words.is_empty()
     }
 
-    /// Returns the number of hashed numbers that represent a run of `width` units: one per unit and, if bytes are compared,
-    /// one per gap between units.
+    /// Returns the number of coefficients for a run of `width` units: one per unit and, if bytes are compared, one per
+    /// gap between units.
     #[inline]
     pub(crate) fn numbers(&self, width: usize) -> usize {
         if self.is_bytes { 2 * width - 1 } else { width }

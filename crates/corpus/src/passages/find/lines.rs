@@ -1,5 +1,5 @@
-//! Computes lines from t-grams. One external sort finds the first occurrence of each t-gram; a second one sorts the
-//! repeated positions by document and position.
+//! Computes lines from t-grams. One external sort finds the first occurrence of each t-gram. A second external sort
+//! orders the repeated positions by document and position.
 
 use std::path::Path;
 

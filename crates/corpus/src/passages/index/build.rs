@@ -252,7 +252,7 @@ impl BuiltPart {
     }
 }
 
-/// A file that ends with a checksum of 8 bytes for each block of 16 KiB before the checksums.
+/// A file that ends with checksums, 8 bytes for each block of 16 KiB.
 struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,

@@ -280,8 +280,8 @@ impl PassageIndex {
 
     /// Like [`FinderScratch::for_each_recurring`], for a document that comes after the documents of the index. Passes
     /// each t-gram that occurs in the index to `each`, with the document and the position of its first occurrence.
-    /// Passes each other t-gram if `wanted` accepts its fingerprint. Follows the postings of a fingerprint only until
-    /// all t-grams that select it have a first occurrence.
+    /// Passes each other t-gram if `wanted` accepts its fingerprint. Stops following the postings of a fingerprint when
+    /// all its t-grams were found.
     ///
     /// # Errors
     ///
