@@ -1,8 +1,8 @@
 //! Batches of records as they were read, and their parsing.
 //!
-//! The reader only copies bytes and finds line ends. The expensive work, such as UTF-8, JSON, HTML, keys and texts, is
-//! done on the [`Chunk`]s of a batch, by any number of threads. Parsed values borrow from the record, so no memory is
-//! allocated for each document.
+//! The reader only copies bytes and finds line ends. The expensive work, such as parsing JSON and HTML, is done on the
+//! [`Chunk`]s of a batch, by any number of threads. Parsed values borrow from the record, so no memory is allocated
+//! for each document.
 
 use std::borrow::Cow;
 use std::cell::Cell;

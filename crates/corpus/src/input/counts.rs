@@ -371,7 +371,7 @@ impl Counts {
 /// The named fields that were found in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldsSeen {
-    /// Number of documents in records.
+    /// Number of documents that were read from records, not from whole files.
     documents: u64,
     /// Number of documents whose texts are in named fields. Texts of web archives are not.
     texts: u64,
@@ -395,7 +395,7 @@ pub(crate) struct FieldsSeen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttachedSeen {
     pub(crate) has: HasField,
-    /// Whether the field that decides which documents are kept has a time; `None` if no field does.
+    /// Whether the field that decides which documents are kept has a time; `None` if there is no such field.
     pub(crate) is_time: Option<bool>,
 }
 

@@ -212,8 +212,8 @@ impl Documents {
         {
             bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
-        // An unused field name is reported at the end, not refused here: other inputs of the same command may have the
-        // field.
+        // A field name that occurs in no record is reported at the end, not here: other inputs of the command may have
+        // the field.
         documents.counts.named.value.clone_from(&options.attached.value);
         if options.attached.any()
             && let Some(source) =
@@ -375,7 +375,7 @@ impl Documents {
     }
 
     /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a column.
-    /// Called before any work is done.
+    /// Called when the file is added.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
@@ -423,8 +423,8 @@ impl Documents {
         self.add_listing(root, listing, kind)
     }
 
-    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as parts
-    /// is detected from their content, and the summary reports them.
+    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as
+    /// parts is detected from their content, and the summary reports them.
     fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
         let kind = kind_of_folder(root, &listing)?;
         if let Some(kind) = kind {

@@ -143,7 +143,7 @@ struct Rule {
     /// Whether the option has another value than the default.
     is_given: fn(&InputOptions) -> bool,
     has_effect: fn(InputKinds, &InputOptions) -> bool,
-    /// The inputs on which the option has an effect, for the message. `None` if these are folders.
+    /// The inputs on which the option has an effect, for the message; `None` for folders.
     applies_to: Option<&'static str>,
 }
 
@@ -213,7 +213,7 @@ impl InputKinds {
         kinds
     }
 
-    /// Adds that a folder is named as an input.
+    /// Records that a folder is named as an input.
     pub(crate) fn add_folder(&mut self) {
         self.folders = true;
     }

@@ -388,9 +388,9 @@ pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
 /// The line is invalid; the message has the reason.
 pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = ParseBuffers::default();
-    // The document was accepted before, even if decoding its text was lossy.
+    // Accepts a lossy text, because the document was accepted when it was first read.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Lines with reserved fields (from a history) and lines whose key is partly in folder names were accepted, too.
+    // Also accepts lines with reserved fields (from a history), and lines whose key is partly in folder names.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

@@ -96,8 +96,8 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
-    /// has a requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder
+    /// name has a requested field.
     pub(crate) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -110,8 +110,8 @@ impl Partitioned {
         (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
     }
 
-    /// Returns the key of a record whose own part of the key is `own`; `None` if folders have no part of the key. A
-    /// null part is an error.
+    /// Returns the key of a record. `own` is the part of the key in the record. `None` if folders have no part of the
+    /// key. Null is an empty part, and an empty key is an error.
     pub(crate) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
         let order = self.key.as_ref()?;
         let of_record = order.iter().filter(|part| part.is_none()).count();
@@ -201,7 +201,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
         Some(named) if partitions.get(&named.id.whole).is_none() => named.id.parts.clone(),
         _ => vec![FieldPath { name: fields.id.clone(), path: vec![fields.id.clone()] }],
     };
-    // Null is an empty part, so that a key of only null parts is an error.
+    // Null is an empty part. A key with null as its only part is empty, which is an error.
     let said = |part: &FieldPath| partitions.find(part).map(|value| value.clone().unwrap_or_default());
     let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
     if order.iter().all(Option::is_none) {
@@ -251,8 +251,8 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
 pub(crate) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
-    /// has a requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder
+    /// name has a requested field.
     pub(crate) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {

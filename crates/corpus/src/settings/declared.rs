@@ -99,7 +99,7 @@ pub type Texts = Vec<(&'static str, Kind, Vec<String>)>;
 
 /// A struct of settings of any type, whose values are accessed by name and as text.
 pub trait AnySettings {
-    /// Returns the names of its settings and their values in text form, in the order of the table.
+    /// Returns the names, kinds and text forms of all settings, in the order of the table.
     fn texts(&self) -> Texts;
     /// Like [`texts`](Self::texts), for values that are not the default.
     fn changed(&self) -> Texts;

@@ -8,7 +8,7 @@ use crate::settings::value::Value;
 
 /// The default resemblance of near documents.
 pub const THRESHOLD: f64 = 0.8;
-/// The smallest resemblance, or containment, of near documents. Below it, the available minima cannot form bands with
+/// The smallest resemblance, or containment, of near documents. Below this value, the minima cannot form bands with
 /// the recall that the documentation promises.
 pub const THRESHOLD_MIN: f64 = 0.05;
 /// The largest distance of near fingerprints.

@@ -177,7 +177,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Implements [`Value`] for an enum by a table of its values, the name of each, and its meaning.
+/// Implements [`Value`] for an enum from a table of its values, their names and their meanings.
 macro_rules! choices {
     ($type:ty { $($value:path => $name:literal $(: $help:literal)?),+ $(,)? }) => {
         impl $crate::settings::Value for $type {

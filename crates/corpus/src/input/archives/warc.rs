@@ -41,7 +41,7 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // Such a short rest is a truncated record only if records came before, or if the stream broke off.
+                // Fewer bytes than a version are a truncated record only after other records or in a truncated stream.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -163,7 +163,7 @@ pub(crate) enum RecordContent<'r> {
         key: Option<Cow<'r, [u8]>>,
         shown: http::PageText,
     },
-    /// A record of another type, or whose content is not text.
+    /// A record that is not a document, by its type or because its content is not text.
     NoDocument,
     /// A revisit record: the capture equals an earlier one.
     Revisit,

@@ -1,5 +1,5 @@
-//! The fields that affect, in addition to the texts, which documents are kept: a number or time that determines the order
-//! of documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
+//! The fields that affect, in addition to the texts, which documents are kept: a number or time that determines the
+//! order of documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
 
 use anyhow::{anyhow, ensure};
 

@@ -92,7 +92,8 @@ impl Features {
         (features.is_weighted() == (is_weighted > 0) && is_weighted <= 1).then_some(features)
     }
 
-    /// Parses features from JSON: an array of names, an array of pairs of a name and its weight, or an object of weights.
+    /// Parses features from JSON: an array of names, an array of pairs of a name and its weight, or an object of
+    /// weights.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Creates the names of the key and text fields.
+    /// Parses the names of the key and text fields.
     pub(crate) fn new(id: &str, text: &str, ids: Ids, features: bool, attached: &AttachedFields) -> Self {
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named =
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Returns the key in a record header. `field` returns a header field.
+    /// Returns the key in a record header. `field` returns the value of a header field.
     ///
     /// # Errors
     ///

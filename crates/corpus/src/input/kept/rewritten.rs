@@ -1,4 +1,4 @@
-//! Removes parts of the texts of documents from their lines, in the format in which they were read.
+//! Removes parts of the texts from the lines of documents, and keeps the format of the lines.
 
 use std::ops::Range;
 

@@ -145,13 +145,13 @@ struct KeptFile {
 struct OpenOutput {
     at: usize,
     file: OutputFile,
-    /// The keys that differ from the keys in the lines; created when the first one is added.
+    /// Writes the keys that are not in the lines; created when the first key is added.
     keys: Option<files::KeyWriter>,
 }
 
 impl<'n> KeptWriter<'n> {
-    /// Creates a writer of files in a folder whose names begin with `stem`. The writer adds the annotation fields to
-    /// Parquet rows and to table headers; the caller adds the fields to JSON lines, table rows and archive records.
+    /// Creates a writer of files in `folder` whose names begin with `stem`. It adds the annotation fields to Parquet
+    /// rows and to table headers; the caller adds the fields to JSON lines, table rows and archive records.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -372,8 +372,9 @@ fn suffix(form: Form, headers: &Headers) -> &'static str {
     }
 }
 
-/// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened again
-/// for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one stream.
+/// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened
+/// again for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one
+/// stream.
 pub(crate) enum OutputFile {
     Plain(HashedFile),
     Gzip(Box<GzEncoder<HashedFile>>),

@@ -166,7 +166,7 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     })
 }
 
-/// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work.
+/// Returns an error if a file cannot be read, or is not compressed as its name says. Called when a file is added.
 ///
 /// Decompresses one byte, because a zstd window above the limit is detected only by decompressing. If `may_break`, a
 /// stream that is truncated before this byte is not an error.

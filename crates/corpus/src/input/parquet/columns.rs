@@ -1,7 +1,7 @@
 //! Parquet files: reads the requested columns row by row. [`kept`](super::kept) copies kept rows.
 //!
-//! The files are decoded by arrow-rs. If it fails or panics because a file is damaged, an error is returned. Damage
-//! that could abort the process instead is detected before arrow-rs is called: [`thrift`].
+//! The files are decoded by arrow-rs. If it fails or panics because a file is damaged, an error is returned. Before
+//! arrow-rs is called, [`thrift`] detects damage that could abort the process.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -377,7 +377,8 @@ fn begin(file: fs::File, fields: &record::Fields, row_bytes_max: usize) -> Resul
 
 /// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
 /// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, whether
-/// it is a time, the length of the `--inside` value and that value, the length of the URL and the URL. The text is last.
+/// it is a time, the length of the `--inside` value and that value, the length of the URL and the URL. The text is
+/// last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;

@@ -64,7 +64,7 @@ pub(crate) fn sorting_without(
 }
 
 impl<'c> TextCuts<'c> {
-    /// Creates a remover for rows whose documents have these indices.
+    /// Prepares the removal of spans. `documents` has the index of the document of each row.
     pub(crate) fn new(cuts: Cuts<'c>, documents: &'c [u32]) -> Self {
         Self { cuts, documents, starts: vec![0; documents.len()] }
     }

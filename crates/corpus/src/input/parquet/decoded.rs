@@ -1,4 +1,5 @@
-//! Columns of Parquet files: their logical types, the values of the last decoded rows, and the conversion of values to text.
+//! Columns of Parquet files: their logical types, the values of the last decoded rows, and the conversion of values to
+//! text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -339,8 +340,8 @@ impl DecodedColumn {
         Ok(())
     }
 
-    /// Reads at most `rows` rows. Returns the number of rows that were read and their values. Appends the definition level
-    /// of each row to `levels`, unless the column cannot have null values.
+    /// Reads at most `rows` rows. Returns the number of rows that were read and their values. Appends the definition
+    /// level of each row to `levels`, unless the column cannot have null values.
     fn read(&mut self, rows: usize, levels: &mut Vec<i16>) -> Result<(usize, Values), String> {
         match self.reader.as_mut().ok_or("a column without pages")? {
             ColumnReader::BoolColumnReader(from) => read(from, rows, levels, Values::Boolean),
@@ -402,9 +403,9 @@ impl DecodedColumn {
         self.digits(at).map(String::into_bytes).or_else(|| self.bytes(at).map(<[u8]>::to_vec))
     }
 
-    /// Returns the value in a row as a key or as a part of a key. Numbers are decimal text, times have the ISO 8601 format,
-    /// byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, for times in years that
-    /// the calendar does not support, and for columns of other types.
+    /// Returns the value in a row as a key or as a part of a key. Numbers are decimal text, times have the ISO 8601
+    /// format, byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, for times
+    /// in years that the calendar does not support, and for columns of other types.
     pub(crate) fn key(&self, at: usize) -> Option<Vec<u8>> {
         let written = match (self.of_type, self.value(at)?) {
             (ColumnType::Date, Value::Integer(days)) => format!("{:?}", date(days)?),
@@ -449,8 +450,8 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns the bytes of a text, or an integer, a boolean or a time as text; `None` for null and for columns of other
-    /// types.
+    /// Returns the bytes of a text, or an integer, a boolean or a time as text; `None` for null and for columns of
+    /// other types.
     pub(crate) fn value_bytes(&self, at: usize) -> Option<Vec<u8>> {
         match self.value(at)? {
             Value::Boolean(value) => Some(value.to_string().into_bytes()),
@@ -518,8 +519,8 @@ fn time(value: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     Some(time.naive_utc())
 }
 
-/// Returns a decimal number as text with `scale` digits after the decimal point; `None` if the value is neither an integer
-/// nor bytes. Bytes are a big-endian integer in two's complement.
+/// Returns a decimal number as text with `scale` digits after the decimal point; `None` if the value is neither an
+/// integer nor bytes. Bytes are a big-endian integer in two's complement.
 fn decimal(value: Value<'_>, scale: usize) -> Option<String> {
     let digits = match value {
         Value::Integer(value) => value.to_string(),

@@ -26,8 +26,8 @@ impl<'t> Table<'t> {
         self.column(name).is_some()
     }
 
-    /// Returns the columns that a name selects, as indices among the leaf columns. The name may be a plain name, a path, or
-    /// a list of names and paths.
+    /// Returns the columns that a name selects, as indices among the leaf columns. The name may be a plain name, a
+    /// path, or a list of names and paths.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use parquet::file::reader::{ChunkReader, Length};
 const GROUPS_MAX: usize = 64;
 /// Maximum nesting depth of structures and lists. A valid footer has a depth of about eight.
 const DEPTH_MAX: u32 = 32;
-/// Number of bytes of a page header that are checked first, and maximum length of a page header. It may contain the
-/// smallest and the largest text of the page.
+/// Number of bytes of a page header that are checked first, and maximum length of a page header. A header may contain
+/// the smallest and the largest text of its page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
 /// Pages up to this decompressed size in bytes are accepted, whatever the record limit and the compression ratio are.
@@ -361,7 +361,7 @@ impl Length for Checked {
 impl ChunkReader for Checked {
     type T = PageHeader;
 
-    /// arrow-rs calls this only for page headers, and not for all of them.
+    /// arrow-rs calls this function only for page headers, and reads some headers without it.
     fn get_read(&self, start: u64) -> Result<PageHeader> {
         let (file, bytes) = (Arc::clone(&self.file), self.bytes);
         Ok(PageHeader { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })

@@ -27,7 +27,7 @@ use crate::input::text::cuts::part_without;
 const HEADER_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of columns.
 const COLUMNS_MAX: usize = 1 << 16;
-/// Buffer sizes for unused output of the parser: bytes of fields, and ends of fields.
+/// Sizes of output buffers whose content is not used: for the bytes of fields, and for the ends of fields.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
 /// Maximum number of bytes of bad rows that are read again, per byte of the table. A table of only bad rows is read

@@ -32,7 +32,7 @@ fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     cut.iter().map(clamped).filter(|range| !range.is_empty()).collect()
 }
 
-/// Returns a part of a text, given its range `place` in the text, without these byte ranges of the text.
+/// Returns `part`, the part of a text at the range `place`, without these byte ranges of the text.
 pub(crate) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
     without(part, &inside(cut, place))
 }
