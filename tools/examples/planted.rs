@@ -8,11 +8,11 @@
 //!
 //! The arguments are the number of documents, the number of words of a document and the share of copies; then,
 //! optional, a file for the table of copies and a folder. Without a folder, words are drawn from a vocabulary of
-//! 200,000 by Zipf's law
-//! (exponent 0.9). With a folder, documents are random walks over its text files, for example the sources in cargo's
-//! cache: a word is followed by the next word of the file or, as often, by the word after another occurrence of the
-//! same word. So shingles recur as they do in texts. Repeated lines are omitted, because generated sources repeat lines
-//! very often. Each word is followed by the punctuation and white space that follow it in the file.
+//! 200,000 by Zipf's law (exponent 0.9). With a folder, documents are random walks over its text files, for example the
+//! sources in cargo's cache: a word is followed by the next word of the file or, as often, by the word after another
+//! occurrence of the same word. So shingles recur as they do in texts. Repeated lines are omitted, because generated
+//! sources repeat lines very often. Each word is followed by the punctuation and white space that follow it in the
+//! file.
 //!
 //! A copy is an earlier document with up to one word in 25 replaced. The table has each copy, its original, and the
 //! sizes of the intersection and the union of their sets of shingles of five words.

@@ -10,7 +10,7 @@ use twindex::sys::DurableFile;
 
 use crate::error::InvalidOptions;
 
-/// The name of the file.
+/// The name of the file that records the field.
 pub(crate) const INSIDE: &str = "inside";
 /// Maximum length of the file in bytes.
 const BYTES_MAX: u64 = 64 << 10;

@@ -113,7 +113,7 @@ impl<'a> OutputFolder<'a> {
         for folder in above.into_iter().rev() {
             match fs::create_dir(folder) {
                 Ok(()) => made.0.push(folder.to_owned()),
-                // The folder already exists. The error may still be another one, such as a read-only disk.
+                // If the folder exists, the error is ignored: it may be "read-only file system" instead of "exists".
                 Err(_) if folder.is_dir() => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("{}: cannot create", folder.display()));

@@ -1,4 +1,4 @@
-//! Names of the files in a results folder, and rows of its tables.
+//! Names the files of a results folder, and reads the rows of its tables.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

@@ -35,7 +35,7 @@ pub struct Report {
     pub empty: u64,
     /// Number of candidate pairs of texts that were compared.
     pub candidates: u64,
-    /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
+    /// Number of candidate pairs whose common shingles were counted; `None` if sets were not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
     /// Number of lines in pairs.tsv: removed documents, except those near a document of a history.

@@ -51,7 +51,7 @@ pub(crate) struct EarlierResults {
 pub struct HistoryUsed {
     /// The index, or the file or folder of texts.
     pub path: PathBuf,
-    /// How the run used it.
+    /// How the run used the history.
     pub kind: HistoryKind,
 }
 

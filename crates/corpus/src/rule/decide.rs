@@ -85,7 +85,7 @@ fn clusters(
     let saved = load(&corpus.grouped, limits)?;
     let whole = match indexed.filter(|_| job.searches_index() && (saved.is_none() || is_result)) {
         None => None,
-        // Duplicates are marked in the index after the decision.
+        // An index without marks does not depend on the decision, so one index serves the search and is the result.
         Some(indexed) if is_result => {
             Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
         }

@@ -42,7 +42,7 @@ pub(crate) struct NearGroups {
     pub kind: ScoreKind,
     /// Number of candidate pairs of groups that were compared.
     pub candidates: u64,
-    /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
+    /// Number of candidate pairs whose common shingles were counted; `None` if sets were not compared.
     pub counted: Option<u64>,
     /// CPU seconds for finding candidates, and for verifying them.
     pub seconds: (f64, f64),

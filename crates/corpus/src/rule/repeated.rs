@@ -29,12 +29,13 @@ pub enum RepeatedKeys {
 }
 
 impl RepeatedKeys {
-    /// Returns the treatment for commands that skip no documents.
+    /// Returns the treatment for commands that must not skip documents: any except [`Number`](Self::Number) becomes
+    /// `Any`.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Returns the treatment for lookups by key, in which the first document with a key is used.
+    /// Returns the treatment for lookups by key: any except [`Number`](Self::Number) becomes `First`.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }
@@ -55,7 +56,7 @@ pub(crate) enum SeenKeys {
     Any,
 }
 
-/// Hashes of keys, each with a count if counts are needed.
+/// A set of hashes of keys, each with a count if counts are needed.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     numbers: HashNumbers,

@@ -109,7 +109,7 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// Returns the number of words that were ignored as boilerplate in the document sketched last.
+    /// Returns the number of ignored boilerplate words in the document sketched last.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
@@ -174,7 +174,7 @@ pub struct Sketched {
     pub text_bytes: u64,
     /// Number of tokens in the text, or of features.
     pub tokens: u64,
-    /// The number of words that were ignored as boilerplate.
+    /// The number of words that were ignored as boilerplate, and whether all words were.
     pub left_out: LeftOut,
 }
 

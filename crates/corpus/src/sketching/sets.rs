@@ -208,8 +208,8 @@ impl SetMaker {
         }
     }
 
-    /// Returns the set by which a document is compared, in ascending order. Empty for a text that is not UTF-8; such a
-    /// text is near only to equal texts.
+    /// Returns the set that represents a document in comparisons, in ascending order. The set of a text that is not
+    /// UTF-8 is empty, so this text is near only to equal texts.
     ///
     /// # Errors
     ///

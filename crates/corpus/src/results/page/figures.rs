@@ -58,7 +58,7 @@ pub(crate) struct CollisionFigures {
     pub(crate) pairs: Vec<Vec<u64>>,
     /// Number of pairs that agree in all blocks or bands.
     pub(crate) identical_pairs: u64,
-    /// Number of buckets by their distinct members: 1, 2 to 3, 4 to 7, and so on.
+    /// Number of buckets with 1, 2 to 3, 4 to 7, and so on distinct members.
     pub(crate) buckets: Vec<u64>,
     pub(crate) largest_bucket: u64,
     pub(crate) capped_buckets: u64,
@@ -407,7 +407,7 @@ pub struct Space {
     /// Number of bytes in the files of the current generation. Excludes the lock, earlier generations and foreign
     /// files.
     pub on_disk: u64,
-    /// Number of distinct fingerprints in each segment, summed over the segments.
+    /// Sum of the numbers of distinct fingerprints in the segments.
     pub distinct: u64,
 }
 
