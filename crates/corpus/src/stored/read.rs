@@ -211,7 +211,7 @@ fn read_documents(
     // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles are counted.
     let wanted = SketchOptions {
         repeated_keys: match job.scope.repeated_keys {
-            RepeatedKeys::Error => RepeatedKeys::Any, // the corpus detects repeated keys, and its error names both positions
+            RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports both positions
             other => other,
         },
         budget: Some(corpus.grouped.budget.clone()),
