@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::stored::groups::{InsideValues, NO_FIELD};
 use crate::urls::alias::Alias;
-use crate::urls::parts::{Parts, domain};
+use crate::urls::parts::Parts;
 use crate::work::file::write_file;
 use crate::work::tsv;
 
@@ -217,8 +217,8 @@ impl<'r> HostCounter<'r> {
 fn domain_of_host(host: &str) -> &str {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit_once(':') {
-        Some((host, port)) if is_port(port) => domain(host),
-        _ => domain(host),
+        Some((host, port)) if is_port(port) => twindex_domain::domain(host),
+        _ => twindex_domain::domain(host),
     }
 }
 

@@ -19,8 +19,7 @@
 //! assert_eq!(rules.normalise("https://shop.example/S-Zz91kkQ2mmP0/"), "https://shop.example/S-*/");
 //! ```
 //!
-//! [`Parts`] splits a URL. [`domain`] returns registrable domains by the public suffix list. [`Learner`] takes URLs, each
-//! with the group of near-duplicates that its page belongs to, and returns [`Rules`]. A rule is an alias of a host or a
+//! [`Parts`] splits a URL. [`Learner`] takes URLs, each with the group of near-duplicates that its page belongs to, and returns [`Rules`]. A rule is an alias of a host or a
 //! template such as `https://shop.example/S-*/`, where `*` is a part that differs between the URLs of a page.
 //! [`Rules::normalise`] applies the rules to a URL.
 //!
@@ -46,7 +45,7 @@ pub use alias::Alias;
 pub use hosts::{Host, HostCounter, Hosts, Mirror};
 pub use learn::{Learner, Options};
 pub use learned::{Learned, URLS, URLS_HEAD, count_hosts, learn};
-pub use parts::{MAX_BYTES, Parts, domain};
+pub use parts::{MAX_BYTES, Parts};
 pub use rule::Rule;
 pub use rules::{BadRules, COLUMNS, Rules};
 pub use value::{Charset, Kind, Shape};

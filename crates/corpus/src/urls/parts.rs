@@ -1,7 +1,6 @@
 //! Splits a URL into its parts.
 
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Maximum length of a URL in bytes. No rules are learned from longer URLs, and longer URLs are never changed.
 pub const MAX_BYTES: usize = 8 << 10;
@@ -147,29 +146,6 @@ pub(crate) fn runs(segment: &str) -> impl Iterator<Item = &str> {
         }
         Some(&segment[start..at])
     })
-}
-
-/// Returns the registrable domain of a host by the public suffix list, including the private section of the list:
-/// `example.co.uk` for `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. For an IP address, a public suffix, or a
-/// name without a dot, returns the host itself. `host` must be in lower case, as in [`Parts`](Parts). A trailing
-/// dot is removed.
-///
-/// ```
-/// use twindex_corpus::urls::domain;
-///
-/// assert_eq!(domain("www.shop.example.co.uk"), "example.co.uk");
-/// assert_eq!(domain("me.github.io"), "me.github.io");
-/// assert_eq!(domain("192.0.2.1"), "192.0.2.1");
-/// assert_eq!(domain("localhost"), "localhost");
-/// ```
-#[must_use]
-pub fn domain(host: &str) -> &str {
-    let host = host.strip_suffix('.').unwrap_or(host);
-    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    if address.parse::<Ipv4Addr>().is_ok() || address.parse::<Ipv6Addr>().is_ok() {
-        return host;
-    }
-    psl::domain_str(host).unwrap_or(host)
 }
 
 #[cfg(test)]

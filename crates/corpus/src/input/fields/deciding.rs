@@ -148,7 +148,7 @@ impl DecidingFields {
         })?;
         found.inside = match part {
             UrlPart::Host => parts.authority().into_owned(),
-            UrlPart::Domain => crate::urls::parts::domain(&parts.host).to_owned(),
+            UrlPart::Domain => twindex_domain::domain(&parts.host).to_owned(),
         }
         .into_bytes();
         Ok(())
