@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::support::{
-    Bench, Document, Random, corpus, documents, has_fields, jsonl, resemblance, resemblances, says, words,
+    Bench, Document, Random, corpus, documents, gzip, has_fields, jsonl, resemblance, resemblances, says,
+    words,
 };
 use twindex::{Params, Sketcher};
 
@@ -307,6 +308,55 @@ fn dedup_results_do_not_depend_on_threads_or_memory() {
     let segments = bench.json("stats m1/index")["segments"].as_u64().unwrap();
     assert!(segments > 1, "the small memory was felt");
     assert_eq!(bench.json("stats m1/index")["documents"], documents.len());
+}
+
+#[test]
+fn results_of_many_files_do_not_depend_on_threads_or_memory() {
+    let bench = Bench::new();
+    let documents = corpus(14, 1500);
+    // Small files of every kind, empty ones among them, then one large file, and a folder of texts.
+    let (small, rest) = documents.split_at(600);
+    let (large, texts) = rest.split_at(700);
+    let mut inputs = Vec::new();
+    for (number, some) in small.chunks(9).enumerate() {
+        let lines = jsonl(some).into_bytes();
+        let (suffix, bytes) = match number % 3 {
+            0 => ("", lines),
+            1 => (".gz", gzip(&lines)),
+            _ => (".zst", zstd::encode_all(&lines[..], 0).unwrap()),
+        };
+        let name = format!("small-{number:03}.jsonl");
+        bench.write(&format!("{name}{suffix}"), bytes);
+        bench.write(&format!("empty-{name}"), "");
+        inputs.extend([format!("{name}{suffix}"), format!("empty-{name}")]);
+    }
+    bench.write("large.jsonl", jsonl(large));
+    for (key, text) in texts {
+        bench.write(&format!("texts/{key}"), text);
+    }
+    let inputs = format!("{} large.jsonl texts", inputs.join(" "));
+    let line = |out: &str| format!("dedup {inputs} -o {out} -q");
+    let mut first = None;
+    for (out, options) in [
+        ("t1", "--threads 1"),
+        ("t2", "--threads 2 --memory 64M"),
+        ("t3", "--threads 3 --memory 1M"),
+        ("t16", "--threads 16 --memory 4G"),
+        ("t64", "--threads 64"),
+    ] {
+        bench.ok(&format!("{} {options}", line(out)));
+        let results =
+            ["pairs.tsv", "clusters.tsv", "kept.jsonl"].map(|file| bench.read(&format!("{out}/{file}")));
+        assert!(first.get_or_insert_with(|| results.clone()) == &results, "{out} differs from t1");
+    }
+    // A damaged file in the middle: the error names it, wherever the threads are, and nothing is written.
+    let damaged = gzip(jsonl(&small[..300]).as_bytes());
+    bench.write("small-034.jsonl.gz", &damaged[..damaged.len() / 2]);
+    for threads in [1, 3, 16] {
+        let message = bench.failed(&format!("{} --threads {threads}", line("bad")));
+        says(&message, &["small-034.jsonl.gz: truncated"]);
+        assert!(!bench.path("bad").exists());
+    }
 }
 
 #[test]

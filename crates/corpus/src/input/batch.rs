@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::bail;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::input::archives::http;
@@ -21,6 +22,7 @@ use crate::input::parser::{self, ParsedLine, Parser};
 use crate::input::partition::{self, Partitioned};
 use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::lossy;
+use crate::input::whole_files::{FileContent, PassedOver, UnreadFile, WholeFile};
 
 /// Size in bytes of a batch that many threads share. It is small enough to stay in the cache until it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
@@ -60,17 +62,22 @@ enum RawRecord {
         key: Option<Box<[u8]>>,
     },
     Whole(Box<WholeFile>),
+    /// A file that [`Batch::load`] reads.
+    Unread(Box<UnreadFile>),
     Bad(Box<Problem>),
+    PassedOver(PassedOver),
+    /// The message about a truncated web archive that ends here.
+    Cut(Box<str>),
 }
 
-/// A file that is a single document.
-#[derive(Debug)]
-pub(crate) struct WholeFile {
-    pub(crate) key: Vec<u8>,
-    pub(crate) text: folder::FileText,
-    /// Whether the text is HTML.
-    pub(crate) html: bool,
-    pub(crate) place: Place,
+impl From<FileContent> for RawRecord {
+    fn from(content: FileContent) -> Self {
+        match content {
+            FileContent::Document(whole) => Self::Whole(Box::new(whole)),
+            FileContent::Bad(problem) => Self::Bad(Box::new(problem)),
+            FileContent::PassedOver(why) => Self::PassedOver(why),
+        }
+    }
 }
 
 impl RawRecord {
@@ -79,7 +86,8 @@ impl RawRecord {
             + match self {
                 Self::Line { start, end, .. } => end - start,
                 Self::Whole(whole) => whole.text.shown.len(),
-                Self::Bad(_) => 0,
+                Self::Unread(file) => usize::try_from(file.bytes).unwrap_or(usize::MAX / 2),
+                Self::Bad(_) | Self::PassedOver(_) | Self::Cut(_) => 0,
             }
     }
 }
@@ -143,8 +151,17 @@ impl Batch {
         self.push(RawRecord::Line { start, end: self.bytes.len(), form, number, name, offset, ending, key });
     }
 
-    pub(crate) fn push_whole(&mut self, whole: WholeFile) {
-        self.push(RawRecord::Whole(Box::new(whole)));
+    pub(crate) fn push_unread(&mut self, file: UnreadFile) {
+        self.push(RawRecord::Unread(Box::new(file)));
+    }
+
+    pub(crate) fn push_file(&mut self, content: FileContent) {
+        self.push(content.into());
+    }
+
+    /// Records that a web archive ends here, although it is truncated.
+    pub(crate) fn push_cut(&mut self, cut: String) {
+        self.push(RawRecord::Cut(cut.into_boxed_str()));
     }
 
     pub(crate) fn push_bad(&mut self, bad: Problem) {
@@ -154,6 +171,27 @@ impl Batch {
     fn push(&mut self, record: RawRecord) {
         self.size += record.size();
         self.records.push(record);
+    }
+
+    /// Reads the files of the batch that were only listed. If one cannot be read, although the user named it, the batch
+    /// ends there with the error.
+    pub(crate) fn load(&mut self, parser: &Parser) {
+        for at in 0..self.records.len() {
+            if !matches!(self.records[at], RawRecord::Unread(_)) {
+                continue;
+            }
+            // The number of bytes that were reserved for the file stays the size of the record.
+            let record = std::mem::replace(&mut self.records[at], RawRecord::PassedOver(PassedOver::Binary));
+            let RawRecord::Unread(file) = record else { continue };
+            match file.read(parser) {
+                Ok(content) => self.records[at] = content.into(),
+                Err(problem) => {
+                    self.records.truncate(at);
+                    self.failure = Some(problem.into());
+                    return;
+                }
+            }
+        }
     }
 
     /// Returns a hash of the content, which identifies the batch when the inputs are read again.
@@ -178,6 +216,8 @@ impl Batch {
                     hash.update(whole.text.lossy.as_deref().unwrap_or_default());
                 }
                 RawRecord::Bad(bad) => hash.update(bad.to_string().as_bytes()),
+                RawRecord::PassedOver(_) | RawRecord::Unread(_) => {}
+                RawRecord::Cut(cut) => hash.update(cut.as_bytes()),
             }
         }
         hash.digest()
@@ -220,6 +260,10 @@ pub struct ChunkTotals {
     pub(crate) replaced: u64,
     pub(crate) first_replaced: Option<String>,
     pub(crate) skipped_lossy: u64,
+    pub(crate) skipped_binary: u64,
+    pub(crate) skipped_not_utf8: u64,
+    pub(crate) cut_archives: u64,
+    pub(crate) first_cut: Option<String>,
     pub(crate) unseen_pages: u64,
     pub(crate) detected: u64,
     /// Number of archive records that are not documents.
@@ -469,6 +513,20 @@ impl Chunk<'_> {
                     seen.bad.push((**bad).clone());
                     continue;
                 }
+                RawRecord::PassedOver(why) => {
+                    *match why {
+                        PassedOver::Binary => &mut seen.skipped_binary,
+                        PassedOver::NotUtf8 => &mut seen.skipped_not_utf8,
+                        PassedOver::Lossy => &mut seen.skipped_lossy,
+                    } += 1;
+                    continue;
+                }
+                RawRecord::Cut(cut) => {
+                    seen.cut_archives += 1;
+                    seen.first_cut.get_or_insert_with(|| cut.to_string());
+                    continue;
+                }
+                RawRecord::Unread(file) => bail!("{}: was not read", file.path.display()),
                 RawRecord::Whole(whole) => match read_whole(whole, buffers) {
                     Ok((content, loss)) => {
                         let from = RecordSource::Whole(whole);

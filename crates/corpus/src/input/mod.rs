@@ -34,6 +34,7 @@ pub(crate) mod counts;
 pub(crate) mod documents;
 pub(crate) mod fields;
 pub(crate) mod headers;
+pub(crate) mod inputs;
 pub(crate) mod jsonl;
 pub(crate) mod kept;
 pub(crate) mod open;
@@ -47,6 +48,7 @@ pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
+pub(crate) mod whole_files;
 
 pub use archives::revisit::revisit;
 pub use batch::{BATCH_BYTES, Batch, Buffers, ChunkTotals, Record};

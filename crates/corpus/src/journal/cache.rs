@@ -7,22 +7,26 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-/// Reads and stores the results of chunks in input order.
-pub(crate) trait Chunks {
+/// Reads the stored results of chunks in input order, on any thread.
+pub(crate) trait StoredChunks: Sync {
     /// Returns the stored results of the next chunk; `None` after the last one.
-    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
+    fn next(&self) -> anyhow::Result<Option<CachedChunk>>;
+}
 
+/// Stores the results of chunks in input order.
+pub(crate) trait Chunks {
     /// Encodes the words of the document that was processed last, and appends them to `out`. `words` is `None` if the
     /// document is not used or has the text of an earlier document.
-    fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()>;
+    fn put_words(&self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()>;
 
     /// Stores the results of a chunk, after all of its documents were processed. `digest` is the digest of its records.
-    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
+    fn keep(&self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
 }
 
 /// A cache of the results of chunks. `L` is the lookup result of a document.
 pub(crate) struct ChunkCache<'r, L> {
-    pub(crate) chunks: &'r mut dyn Chunks,
+    pub(crate) stored: &'r dyn StoredChunks,
+    pub(crate) chunks: &'r dyn Chunks,
     /// Number of minima of each document that are stored with all bits.
     pub(crate) minima: usize,
     /// Whether only these minima are stored, because later steps need no other minima and no features.

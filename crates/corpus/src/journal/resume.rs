@@ -1,13 +1,14 @@
 //! Encodes and decodes the lookup results and sets that the journal stores for each document.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, ensure};
 use twindex::{KeyBuf, Resemblance};
 use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
 
 use crate::journal::cache::{
-    ByteReader, CachedChunk, ChunkCache, Chunks, TakeWords, damaged, put_numbers, put_small,
+    ByteReader, CachedChunk, ChunkCache, Chunks, StoredChunks, TakeWords, damaged, put_numbers, put_small,
 };
 use crate::journal::files::is_missing;
 use crate::journal::folder::Journal;
@@ -33,12 +34,12 @@ enum WordsKind {
 
 /// Stores the results of chunks in parts of the journal.
 pub(crate) struct JournaledChunks<'c, 'j> {
-    parts: ChunkParts<'j>,
+    parts: Mutex<ChunkParts<'j>>,
     corpus: &'c RefCell<&'c mut Corpus>,
     /// Whether the documents have sets, not only their sizes.
     holds_sets: bool,
     /// Number of bytes that were added to the scratch file of the sets since the last chunk was stored.
-    set_bytes: u64,
+    set_bytes: Cell<u64>,
 }
 
 impl<'c, 'j> JournaledChunks<'c, 'j> {
@@ -49,31 +50,37 @@ impl<'c, 'j> JournaledChunks<'c, 'j> {
         corpus: &'c RefCell<&'c mut Corpus>,
         holds_sets: bool,
     ) -> anyhow::Result<Self> {
-        Ok(Self { parts: ChunkParts::open(journal, reading)?, corpus, holds_sets, set_bytes: 0 })
+        let parts = Mutex::new(ChunkParts::open(journal, reading)?);
+        Ok(Self { parts, corpus, holds_sets, set_bytes: Cell::new(0) })
     }
 
     /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, later steps
     /// need only the first [`ANCHORS`] minima of each sketch.
     pub(crate) fn cache<'r>(
-        &'r mut self,
+        &'r self,
         take_words: &'r TakeWords<LookupResult>,
         is_short: bool,
     ) -> ChunkCache<'r, LookupResult> {
-        ChunkCache { chunks: self, minima: ANCHORS, is_short, put, take, take_words }
+        ChunkCache { stored: &self.parts, chunks: self, minima: ANCHORS, is_short, put, take, take_words }
     }
 
     /// Stores the last part, after the last chunk.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
-        self.parts.finish(|| self.corpus.borrow_mut().grouped.sets.flush())
+        self.parts
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finish(|| self.corpus.borrow_mut().grouped.sets.flush())
+    }
+}
+
+impl StoredChunks for Mutex<ChunkParts<'_>> {
+    fn next(&self) -> anyhow::Result<Option<CachedChunk>> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 }
 
 impl Chunks for JournaledChunks<'_, '_> {
-    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
-        self.parts.next()
-    }
-
-    fn put_words(&mut self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    fn put_words(&self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()> {
         let Some(words) = words else {
             out.push(WordsKind::None as u8);
             return Ok(());
@@ -95,15 +102,16 @@ impl Chunks for JournaledChunks<'_, '_> {
             LastSet::InFile(set) => {
                 out.push(WordsKind::Stored as u8);
                 put_numbers(&set.numbers(), out);
-                self.set_bytes += set.bytes();
+                self.set_bytes.update(|bytes| bytes + set.bytes());
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
-        let set_bytes = std::mem::take(&mut self.set_bytes);
-        self.parts.keep(digest, bytes, set_bytes, || self.corpus.borrow_mut().grouped.sets.flush())
+    fn keep(&self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
+        let set_bytes = self.set_bytes.take();
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.keep(digest, bytes, set_bytes, || self.corpus.borrow_mut().grouped.sets.flush())
     }
 }
 

@@ -1,15 +1,17 @@
 //! Processes chunks of documents on all cores, and returns the results in input order.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rayon::Yield;
+use rayon::{ScopeFifo, Yield};
 use twindex::params::Tokens;
 use twindex::sketch::Sketcher;
 
 use crate::input::batch::{Batch, Buffers, ChunkTotals, Record};
 use crate::input::documents::Documents;
+use crate::input::inputs::Inputs;
 use crate::input::parser::Parser;
 use crate::work::observer::Progress;
 
@@ -42,9 +44,6 @@ pub struct Job<N, B, W> {
     /// Adds a document to the result of its chunk.
     pub work: W,
 }
-
-/// A processed chunk and its result.
-type BatchResult<T> = (Batch, anyhow::Result<(ChunkTotals, T)>);
 
 /// Reads all documents, processes chunks of them on all cores, and passes the result of each chunk to `take` in input
 /// order. Further chunks are read in the meantime, so that threads do not wait for each other.
@@ -81,8 +80,8 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
-/// Like [`for_each_chunk_counted`], but also calls `hand` when a chunk is read, in input order. The value that it
-/// returns is passed to [`Job::begin`] for this chunk.
+/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk in input order when the chunk is read, and passes the
+/// returned value to the function that starts processing the chunk.
 pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
@@ -91,12 +90,13 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         impl Fn(H, &Batch) -> anyhow::Result<T> + Sync,
         impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
     >,
-    mut hand: impl FnMut() -> anyhow::Result<H>,
+    hand: impl FnMut() -> anyhow::Result<H> + Send,
     mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
-    let lend = |batch: &Batch, handed: H| -> anyhow::Result<(ChunkTotals, T)> {
+    let process = |batch: &mut Batch, handed: H| -> anyhow::Result<(ChunkTotals, T)> {
+        batch.load(&parser);
         let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
         let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
         let mut made = (job.begin)(handed, batch)?;
@@ -107,57 +107,191 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         }
         Ok((seen, made))
     };
-    let lend = &lend;
-    let max = AHEAD * rayon::current_num_threads().max(2);
-    // The results of batches are taken in input order. Each batch has its own channel.
-    let mut coming: VecDeque<Receiver<BatchResult<T>>> = VecDeque::new();
-    let mut spare: Vec<Batch> = Vec::new();
-    let mut bytes = 0;
-    let (mut is_over, mut failure) = (false, None);
+    let (results, finished) = channel();
+    let reading = Reading { inputs: documents.take_inputs(), hand, next: 0, results };
+    let ahead = &ReadAhead {
+        parser: &parser,
+        chunk_bytes,
+        max: AHEAD * rayon::current_num_threads().max(2),
+        state: Mutex::default(),
+        process: &process,
+    };
+    let mut waiting: VecDeque<Option<ChunkResult<T>>> = VecDeque::new(); // results in input order
+    let mut next = 0;
     rayon::in_place_scope_fifo(|scope| {
-        let mut is_idle = false;
+        scope.spawn_fifo(move |scope| ahead.read(reading, scope));
+        let mut pause = PAUSE_MIN;
         loop {
-            // This thread takes the next result if it is ready, because this frees memory. Otherwise it reads another
-            // chunk, or processes chunks like the other threads. It waits only if there is nothing to process.
-            let ready = match coming.front() {
-                None => Err(TryRecvError::Empty),
-                Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
-                Some(first) => first.try_recv(),
-            };
-            is_idle = false;
-            match ready {
-                Ok((batch, made)) => {
-                    coming.pop_front();
-                    bytes -= batch.bytes();
-                    // The memory of a very long record is freed, not reused.
-                    spare.extend(Some(batch).filter(|batch| batch.bytes() < AHEAD_BYTES));
-                    let (seen, made) = made?;
-                    documents.account(seen)?;
-                    take(made, documents)?;
-                }
-                Err(TryRecvError::Disconnected) => return Ok(()), // a worker panicked, so the scope panics, too
-                Err(TryRecvError::Empty) if !is_over && coming.len() < max && bytes < AHEAD_BYTES => {
-                    let mut batch = spare.pop().unwrap_or_default();
-                    documents.next_batch(&mut batch, chunk_bytes);
-                    progress.set(documents.bytes_read());
-                    failure = batch.take_failure();
-                    is_over = failure.is_some() || !batch.has_records();
-                    if batch.has_records() {
-                        bytes += batch.bytes();
-                        let (sender, receiver) = sync_channel(1);
-                        coming.push_back(receiver);
-                        let handed = hand()?;
-                        scope.spawn_fifo(move |_| {
-                            let made = lend(&batch, handed);
-                            let _ = sender.send((batch, made)); // fails if an earlier batch ended the reading
-                        });
+            // This thread first takes results, which frees memory to read more. Then it reads and processes chunks like
+            // the other threads. It waits only if there are none.
+            if let Some(result) = waiting.front_mut().and_then(Option::take) {
+                waiting.pop_front();
+                next += 1;
+                progress.set(documents.bytes_read());
+                let (mut batch, bytes) = match result {
+                    ChunkResult::Made { batch, bytes, made } => {
+                        let (seen, made) = made?;
+                        documents.account(seen)?;
+                        take(made, documents)?;
+                        (batch, bytes)
                     }
+                    ChunkResult::Failed(failure) => return Err(failure),
+                    ChunkResult::End => return documents.check_fields(),
+                    ChunkResult::Panicked => return Ok(()), // the scope will panic, too
+                };
+                if let Some(failure) = batch.take_failure() {
+                    return Err(failure);
                 }
-                Err(TryRecvError::Empty) if coming.is_empty() => {
-                    return failure.map_or_else(|| documents.check_fields(), Err);
+                if let Some(reading) = ahead.taken(batch, bytes) {
+                    scope.spawn_fifo(move |scope| ahead.read(reading, scope));
                 }
-                Err(TryRecvError::Empty) => is_idle = rayon::yield_now() != Some(Yield::Executed),
+                continue;
+            }
+            let found = match finished.try_recv() {
+                Err(TryRecvError::Empty) if rayon::yield_now() == Some(Yield::Executed) => continue,
+                Err(TryRecvError::Empty) => finished.recv_timeout(pause),
+                found => found.map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match found {
+                Ok((number, result)) => {
+                    let at = number - next;
+                    if at >= waiting.len() {
+                        waiting.resize_with(at + 1, || None);
+                    }
+                    waiting[at] = Some(result);
+                    pause = PAUSE_MIN;
+                }
+                // Others may have read chunks meanwhile, which this thread can process.
+                Err(RecvTimeoutError::Timeout) => pause = (2 * pause).min(PAUSE_MAX),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()), // reading panicked, and the scope will, too
             }
         }
     })
+}
+
+/// The shortest and the longest time for which the thread that takes results waits before it looks for work again.
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// The result of reading and processing a chunk.
+enum ChunkResult<T> {
+    /// The result of processing the batch, which has a size of `bytes` bytes.
+    Made { batch: Batch, bytes: usize, made: anyhow::Result<(ChunkTotals, T)> },
+    /// The inputs cannot be read further.
+    Failed(anyhow::Error),
+    /// The inputs have no further chunks.
+    End,
+    /// Processing has panicked.
+    Panicked,
+}
+
+/// Sends the result of a chunk when it is dropped, even by a panic.
+struct PendingResult<T> {
+    number: usize,
+    result: ChunkResult<T>,
+    results: Sender<(usize, ChunkResult<T>)>,
+}
+
+impl<T> Drop for PendingResult<T> {
+    fn drop(&mut self) {
+        let result = std::mem::replace(&mut self.result, ChunkResult::Panicked);
+        let _ = self.results.send((self.number, result)); // fails if an earlier chunk ended the reading
+    }
+}
+
+/// The inputs, and what else the thread that reads them needs. One thread reads at a time.
+struct Reading<F, T> {
+    inputs: Inputs,
+    hand: F,
+    /// The number of the next chunk.
+    next: usize,
+    results: Sender<(usize, ChunkResult<T>)>,
+}
+
+/// Reads chunks on any thread of the pool, as far ahead as memory allows, and starts their processing.
+struct ReadAhead<'a, F, T, P> {
+    parser: &'a Parser,
+    chunk_bytes: usize,
+    /// The maximum number of chunks that are read and not yet taken.
+    max: usize,
+    state: Mutex<AheadState<F, T>>,
+    process: &'a P,
+}
+
+struct AheadState<F, T> {
+    /// Number of chunks that were read and not yet taken.
+    chunks: usize,
+    /// Size of the batches of these chunks in bytes.
+    bytes: usize,
+    /// The batches whose memory can be reused.
+    spare: Vec<Batch>,
+    /// The inputs while no thread reads them, because enough is read ahead.
+    resting: Option<Reading<F, T>>,
+}
+
+impl<F, T> Default for AheadState<F, T> {
+    fn default() -> Self {
+        Self { chunks: 0, bytes: 0, spare: Vec::new(), resting: None }
+    }
+}
+
+impl<F, T, P, H> ReadAhead<'_, F, T, P>
+where
+    F: FnMut() -> anyhow::Result<H> + Send,
+    P: Fn(&mut Batch, H) -> anyhow::Result<(ChunkTotals, T)> + Sync,
+    T: Send,
+    H: Send,
+{
+    fn state(&self) -> MutexGuard<'_, AheadState<F, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads chunks until enough are read ahead, and starts the processing of each.
+    fn read<'s>(&'s self, mut reading: Reading<F, T>, scope: &ScopeFifo<'s>)
+    where
+        F: 's,
+        T: 's,
+        H: 's,
+    {
+        loop {
+            let mut batch = {
+                let mut state = self.state();
+                if state.chunks >= self.max || state.bytes >= AHEAD_BYTES {
+                    state.resting = Some(reading);
+                    return;
+                }
+                state.chunks += 1;
+                state.spare.pop().unwrap_or_default()
+            };
+            reading.inputs.next_batch(self.parser, &mut batch, self.chunk_bytes);
+            let (number, results) = (reading.next, reading.results.clone());
+            reading.next += 1;
+            let mut pending = PendingResult { number, result: ChunkResult::Panicked, results };
+            if !batch.has_records() {
+                pending.result = batch.take_failure().map_or(ChunkResult::End, ChunkResult::Failed);
+                return;
+            }
+            let bytes = batch.bytes();
+            self.state().bytes += bytes;
+            let handed = (reading.hand)();
+            scope.spawn_fifo(move |_| {
+                let mut pending = pending; // as a whole, so that this thread drops it
+                let made = handed.and_then(|handed| (self.process)(&mut batch, handed));
+                pending.result = ChunkResult::Made { batch, bytes, made };
+            });
+        }
+    }
+
+    /// Frees the memory of a batch whose result was taken. Returns the inputs if more should be read and no thread does.
+    fn taken(&self, batch: Batch, bytes: usize) -> Option<Reading<F, T>> {
+        let mut state = self.state();
+        state.chunks -= 1;
+        state.bytes -= bytes;
+        if bytes < AHEAD_BYTES {
+            state.spare.push(batch); // the memory of a very long record is freed, not reused
+        }
+        // Half of the chunks are read at a time, so that few tasks only read.
+        let is_little = state.chunks <= self.max / 2 && state.bytes < AHEAD_BYTES;
+        is_little.then(|| state.resting.take()).flatten()
+    }
 }

@@ -1,6 +1,5 @@
 //! Sketches documents on all cores, and returns the results in input order.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +19,7 @@ use crate::input::documents::Documents;
 use crate::input::fields::attached::OwnAttached;
 use crate::input::parser::Parser;
 use crate::input::place::{Place, bad_at, check_key};
-use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, put_end, put_small};
+use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, StoredChunks, put_end, put_small};
 use crate::rule::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::chunks::{AHEAD, CHUNK_BYTES, Job, chunk_bytes, for_each_chunk, for_each_handed_chunk};
 use crate::work::observer::Progress;
@@ -331,10 +330,10 @@ pub(crate) fn for_each_remembered<L: Send>(
 ) -> anyhow::Result<()> {
     let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
-    let (chunks, how) = match remembered {
-        None => (None, None),
-        Some(ChunkCache { chunks, minima, is_short, put, take, take_words }) => {
-            (Some(RefCell::new(chunks)), Some(((minima, is_short), put, take, take_words)))
+    let (stored, chunks, how) = match remembered {
+        None => (None, None, None),
+        Some(ChunkCache { stored, chunks, minima, is_short, put, take, take_words }) => {
+            (Some(stored), Some(chunks), Some(((minima, is_short), put, take, take_words)))
         }
     };
     let job = Job {
@@ -389,7 +388,7 @@ pub(crate) fn for_each_remembered<L: Send>(
             Ok(())
         },
     };
-    let hand = || chunks.as_ref().map_or(Ok(None), |chunks| chunks.borrow_mut().next());
+    let hand = || stored.map_or(Ok(None), StoredChunks::next);
     let read = (documents, chunk_bytes(sketcher));
     for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
         let mut memory = std::mem::take(&mut chunked.memory);
@@ -409,17 +408,17 @@ pub(crate) fn for_each_remembered<L: Send>(
                         false
                     }
                 };
-            if let (Some(kept), Some(chunks)) = (memory.kept(), &chunks) {
-                chunks.borrow_mut().put_words(are_needed.then_some(words), kept)?;
+            if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
+                chunks.put_words(are_needed.then_some(words), kept)?;
             }
             if let DocumentLine::Held(line) = &mut one.whole.line {
                 *line = Vec::new(); // frees the memory of the line now, because it may be long
             }
             start = end;
         }
-        if let (ChunkMemory::Kept { digest, mut bytes }, Some(chunks)) = (memory, &chunks) {
+        if let (ChunkMemory::Kept { digest, mut bytes }, Some(chunks)) = (memory, chunks) {
             put_end(results, &mut bytes);
-            chunks.borrow_mut().keep(digest, &bytes)?;
+            chunks.keep(digest, &bytes)?;
         }
         chunked.ends.clear();
         chunked.shingles.clear();

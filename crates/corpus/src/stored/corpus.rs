@@ -201,6 +201,12 @@ impl Corpus {
         Ok(self)
     }
 
+    /// Finds no documents by key: no key is repeated, and none will be looked up.
+    pub(crate) fn without_lookup_by_key(mut self) -> Self {
+        self.by_key = None;
+        self
+    }
+
     /// Begins the next history; `parser` parses its lines.
     pub(crate) fn begin_history(&mut self, parser: Parser) {
         self.history_parsers.push((self.history, parser));

@@ -160,7 +160,7 @@ fn read_history(
     let corpus = &RefCell::new(corpus);
     let open = |journal| JournaledChunks::open(journal, "history", corpus, job.holds_sets());
     let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
-    let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+    let (kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
     for (part, texts) in history.texts.iter().enumerate() {
         let lists_keys = texts.lists_keys(history);
         let mut options = InputOptions { format: texts.format, ..job.input_options()? };
@@ -172,7 +172,7 @@ fn read_history(
         corpus.borrow_mut().begin_history(documents.parser().clone());
         let progress = observer.begin("reading the history", documents.total_bytes());
         // Sketches of the history are not indexed.
-        let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
+        let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
         for_each_remembered(
             &mut documents,
             sketcher,
@@ -229,9 +229,9 @@ fn read_documents(
     let corpus = &RefCell::new(corpus);
     let open = |journal| JournaledChunks::open(journal, "reading", corpus, job.holds_sets());
     let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
-    let (mut kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+    let (kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
     let is_short = sketches.is_none();
-    let cache = kept.as_mut().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
+    let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
     for_each_remembered(
         documents,
         sketcher,
@@ -284,6 +284,9 @@ fn empty_corpus(
     let (parser, memory) = (documents.parser().clone(), job.resources.memory / 4);
     let sets = journal.map(Journal::sets);
     let corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
+    let are_unique = documents.are_keyed_by_line()
+        || !matches!(job.scope.repeated_keys, RepeatedKeys::Error | RepeatedKeys::Any);
+    let corpus = if are_unique && job.counts() { corpus.without_lookup_by_key() } else { corpus };
     if job.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
 }
 

@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::input::fields::record::Fields;
-use crate::input::open::reader::{self, Origin, Reader};
+use crate::input::open::reader::{self, Reader};
 use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::charset::{self, Charset, Decoded};
 use crate::input::text::lossy::{self, InvalidUtf8};
@@ -22,13 +22,22 @@ const FIRST_LOOK: u64 = 8 << 10;
 /// output, are not part of the input.
 pub(crate) struct Listing {
     /// Paths of regular files relative to the folder, in ascending byte order with `/` between names.
-    pub(crate) files: Vec<Box<Path>>,
+    pub(crate) files: Vec<ListedFile>,
     /// Total size of the files in bytes.
     pub(crate) bytes: u64,
     /// Number of links, devices and files that were ignored, including files that the filter of [`list`] excludes.
     pub(crate) ignored: u64,
     /// Errors about entries that could not be read.
     pub(crate) unreadable: Vec<Problem>,
+}
+
+/// A file of a folder.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ListedFile {
+    /// The path relative to the folder.
+    pub(crate) below: Box<Path>,
+    /// The size of the file in bytes.
+    pub(crate) bytes: u64,
 }
 
 /// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows a symbolic link unless its
@@ -70,7 +79,7 @@ pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
             Ok((metadata, _)) if metadata.is_dir() => {}
             Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path()) => {
                 let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
-                listing.files.push(Box::from(below));
+                listing.files.push(ListedFile { below: Box::from(below), bytes: metadata.len() });
                 listing.bytes += metadata.len();
             }
             Ok(_) => listing.ignored += 1,
@@ -186,19 +195,6 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
-/// Opens and reads one file of a folder without decompressing it. A compressed file is binary.
-///
-/// # Errors
-///
-/// The file cannot be opened or read.
-pub(crate) fn read_file(
-    path: &Path,
-    reading: &FileReadOptions,
-    consumed: &Arc<std::sync::atomic::AtomicU64>,
-) -> Result<Contents, Problem> {
-    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
-}
-
 /// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of the key are replaced in the line,
 /// since JSON cannot represent them. Invalid bytes of the text are encoded as lone surrogates, so that no information
 /// is lost.
@@ -291,6 +287,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::input::open::reader::Origin;
 
     fn reading(bytes_max: usize, invalid: InvalidUtf8) -> FileReadOptions {
         FileReadOptions { bytes_max, invalid, charset: None, html: false }
@@ -305,7 +302,8 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
         let consumed = Arc::default();
-        let contents = read_file(&path, &reading(bytes_max, InvalidUtf8::Error), &consumed).unwrap();
+        let reader = Reader::open_verbatim(Origin::File(path), &consumed).unwrap();
+        let contents = read_contents(reader, &reading(bytes_max, InvalidUtf8::Error)).unwrap();
         (contents, consumed.load(std::sync::atomic::Ordering::Relaxed))
     }
 
@@ -320,7 +318,7 @@ mod tests {
             fs::write(path, "x").unwrap();
         }
         let listing = list(folder.path(), |_| true);
-        let keys: Vec<_> = listing.files.iter().map(|path| key_below(path)).collect();
+        let keys: Vec<_> = listing.files.iter().map(|file| key_below(&file.below)).collect();
         let mut wanted: Vec<_> = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
         wanted.sort();
         assert_eq!(keys, wanted);
@@ -347,14 +345,15 @@ mod tests {
         symlink("inside", &named).unwrap();
         for root in [inside, named] {
             let listing = list(&root, |_| true);
-            let found: Vec<_> = listing.files.iter().map(|file| file.to_str().unwrap()).collect();
+            let found: Vec<_> = listing.files.iter().map(|file| file.below.to_str().unwrap()).collect();
             let wanted = ["real", "to-outside/blob", "to-outside-file"];
             assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
             assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
         }
         // A link is listed if its own name is wanted.
         let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
-        assert_eq!(by_name.files, [Box::from(Path::new("to-file"))]);
+        let names: Vec<_> = by_name.files.iter().map(|file| &*file.below).collect();
+        assert_eq!(names, [Path::new("to-file")]);
     }
 
     #[test]

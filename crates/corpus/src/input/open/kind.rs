@@ -83,7 +83,7 @@ pub(crate) fn is_part(path: &Path) -> bool {
 pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
-    for file in &listing.files {
+    for folder::ListedFile { below: file, .. } in &listing.files {
         let kind = match Kind::of_name(file) {
             None if is_part(file) => kind(&root.join(file)).ok().flatten(),
             named => named,

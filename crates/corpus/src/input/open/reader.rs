@@ -188,9 +188,10 @@ pub(crate) struct Reader {
     /// Whether a truncated compressed stream ends without an error.
     may_break: bool,
     broke_off: Option<String>,
-    /// Number of bytes read from all inputs, and its value when this input was opened.
+    /// Number of bytes read from all inputs.
     consumed: Arc<AtomicU64>,
-    consumed_before: u64,
+    /// Number of bytes read from this input.
+    read: Arc<AtomicU64>,
     /// The size of a regular file in bytes; `None` for other inputs.
     file_bytes: Option<u64>,
 }
@@ -282,20 +283,11 @@ impl Reader {
             }
             Origin::Stream { reader, .. } => (reader, None),
         };
-        let inner = Box::new(Counting { inner, consumed: Arc::clone(consumed) });
-        let consumed = Arc::clone(consumed);
-        let consumed_before = consumed.load(Ordering::Relaxed);
+        let (consumed, read) = (Arc::clone(consumed), Arc::default());
+        let counts = [Arc::clone(&consumed), Arc::clone(&read)];
+        let inner = Box::new(Counting { inner, counts });
         let (may_break, broke_off) = (false, None);
-        Ok(Self {
-            name,
-            inner,
-            compression: None,
-            may_break,
-            broke_off,
-            consumed,
-            consumed_before,
-            file_bytes,
-        })
+        Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, read, file_bytes })
     }
 
     /// Returns the name of the input for messages.
@@ -348,7 +340,7 @@ impl Reader {
 
     /// Converts an I/O error of the input to a problem with a message.
     pub(crate) fn explain(&self, error: &io::Error) -> Problem {
-        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let read = self.read.load(Ordering::Relaxed);
         let Some(compression) = self.compression.map(Compression::name) else {
             return self.problem(format!("cannot read on after {read} bytes: {error}"));
         };
@@ -368,7 +360,7 @@ impl Reader {
 
     /// Counts the unread rest of the file as read, so that a progress bar reaches its end.
     pub(crate) fn skip_rest(self) {
-        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let read = self.read.load(Ordering::Relaxed);
         let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
         self.consumed.fetch_add(rest, Ordering::Relaxed);
     }
@@ -388,13 +380,16 @@ pub(crate) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem
 /// Counts the bytes read from an input, before decompression.
 struct Counting {
     inner: Box<dyn Read + Send>,
-    consumed: Arc<AtomicU64>,
+    /// The number of bytes read from all inputs, and from this one.
+    counts: [Arc<AtomicU64>; 2],
 }
 
 impl Read for Counting {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.consumed.fetch_add(count as u64, Ordering::Relaxed);
+        for read in &self.counts {
+            read.fetch_add(count as u64, Ordering::Relaxed);
+        }
         Ok(count)
     }
 }

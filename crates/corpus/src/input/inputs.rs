@@ -1,0 +1,129 @@
+//! The inputs of a run, and their records in order, in batches. Reading does not parse, so one thread can read while
+//! others parse the batches before.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::input::batch::Batch;
+use crate::input::open::folder::{self, ListedFile};
+use crate::input::open::kind::Kind;
+use crate::input::open::reader::{Compression, Origin};
+use crate::input::parser::Parser;
+use crate::input::records::Records;
+use crate::input::whole_files::{UnreadFile, read_named};
+
+/// An input that was not yet read.
+pub(crate) enum Source {
+    Records(Origin, Kind),
+    /// A single document with its key, and the size of its file in bytes.
+    Whole(Origin, Vec<u8>, u64),
+    /// A folder in which each file is a document.
+    Folder {
+        root: PathBuf,
+        files: std::vec::IntoIter<ListedFile>,
+    },
+}
+
+impl Source {
+    /// Returns whether the input can only be read once.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, ..))
+    }
+
+    /// Returns the name of the input for messages.
+    pub(crate) fn name(&self) -> Arc<Path> {
+        match self {
+            Self::Records(origin, _) | Self::Whole(origin, ..) => origin.name(),
+            Self::Folder { root, .. } => Arc::from(root.as_path()),
+        }
+    }
+}
+
+/// The inputs that were not yet read, in order.
+pub(crate) struct Inputs {
+    /// The inputs that were not yet opened, in reverse order, so that the next one is the last element.
+    pub(crate) sources: Vec<Source>,
+    /// The input with records that is being read. It precedes those in `sources`.
+    records: Option<Records>,
+    /// Whether a batch ends where reading on would wait for a pipe.
+    streaming: bool,
+    /// Whether reading has failed. Nothing is read afterwards.
+    stopped: bool,
+    /// The number of bytes read from all inputs, before decompression.
+    consumed: Arc<AtomicU64>,
+}
+
+impl Inputs {
+    /// Creates an empty list. The bytes that are read are added to `consumed`.
+    pub(crate) fn new(streaming: bool, consumed: &Arc<AtomicU64>) -> Self {
+        Self { sources: Vec::new(), records: None, streaming, stopped: false, consumed: Arc::clone(consumed) }
+    }
+
+    /// Like [`Documents::next_batch`](crate::input::documents::Documents::next_batch), but files that are a document
+    /// each are only listed: [`Batch::load`] reads them.
+    pub(crate) fn next_batch(&mut self, parser: &Parser, batch: &mut Batch, bytes: usize) {
+        batch.clear(bytes);
+        while !self.stopped && !batch.is_full(bytes) {
+            let waits = || self.records.as_ref().is_some_and(Records::would_wait);
+            if self.streaming && batch.has_records() && waits() {
+                return;
+            }
+            match self.advance(parser, batch) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => {
+                    self.stopped = true;
+                    batch.fail(failure);
+                }
+            }
+        }
+    }
+
+    /// Reads the next record, or makes progress towards it. Returns false at the end of all inputs.
+    fn advance(&mut self, parser: &Parser, batch: &mut Batch) -> anyhow::Result<bool> {
+        if let Some(records) = &mut self.records {
+            if !records.advance(batch)? {
+                if let Some(cut) = records.cut() {
+                    batch.push_cut(cut);
+                }
+                self.records = None;
+            }
+        } else if let Some(source) = self.sources.pop() {
+            self.begin(source, parser, batch)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Adds a single document of `source` to the batch, or makes `source` the current input with records.
+    fn begin(&mut self, source: Source, parser: &Parser, batch: &mut Batch) -> anyhow::Result<()> {
+        let unread = |path, key, is_named, bytes| {
+            let consumed = Arc::clone(&self.consumed);
+            UnreadFile { path, key, is_named, bytes, consumed }
+        };
+        match source {
+            Source::Records(origin, kind) => {
+                tracing::info!(?kind, "reading {}", origin.name().display());
+                self.records =
+                    Some(Records::open(origin, kind, parser, parser.record_bytes_max, &self.consumed)?);
+            }
+            // The size of a compressed text is known only after it was read.
+            Source::Whole(Origin::File(path), key, bytes) if Compression::promised(&path).is_none() => {
+                batch.push_unread(unread(path, key, true, bytes));
+            }
+            Source::Whole(origin, key, _) => {
+                batch.push_file(read_named(origin, key, parser, &self.consumed)?);
+            }
+            Source::Folder { root, mut files } => {
+                let Some(ListedFile { below, bytes }) = files.next() else { return Ok(()) };
+                let path = root.join(&below);
+                tracing::debug!("reading {}", path.display());
+                batch.push_unread(unread(path, folder::key_below(&below), false, bytes));
+                self.sources.push(Source::Folder { root, files });
+            }
+        }
+        Ok(())
+    }
+}
