@@ -473,8 +473,8 @@ impl Window {
         self.start += bytes;
     }
 
-    /// Reads until the window has at least this number of bytes, or the stream ends. Returns whether the window has
-    /// them.
+    /// Reads until the window has at least `bytes` bytes, or the stream ends. Returns whether the window has `bytes`
+    /// bytes.
     ///
     /// # Errors
     ///

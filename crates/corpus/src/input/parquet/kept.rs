@@ -427,7 +427,7 @@ fn copy_column(
     }
 }
 
-/// Leaves values unchanged. See `change` of [`copy_values`].
+/// Leaves values unchanged. Used as the `change` function of [`copy_values`].
 #[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
 fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
