@@ -32,7 +32,7 @@ pub struct ContainmentHit {
 }
 
 impl ContainmentHit {
-    /// Returns the fraction of the smaller set's elements that are also in the other set.
+    /// Returns the fraction of the smaller set's elements that are also in the larger set.
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
@@ -88,7 +88,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// The documents of a text are truncated to the limit when their number reaches twice the limit plus this number.
+/// The list of documents of a text is truncated to the limit when its length reaches twice the limit plus this number.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.
