@@ -127,7 +127,7 @@ impl PartHeader {
     ///
     /// # Errors
     ///
-    /// The offset, the expected value, and the value found.
+    /// The header is damaged. The error has the offset, the expected value, and the value found.
     pub(crate) fn from_bytes(bytes: &[u8], file_bytes: u64) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.len() < HEADER_BYTES {
@@ -294,7 +294,7 @@ pub(crate) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// The offset, the expected value, and the value found.
+/// The list is damaged. The error has the offset, the expected value, and the value found.
 pub(crate) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<PartEntry>, (u64, String, String)> {
     let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
     let u64_at = |at: usize| -> u64 {
