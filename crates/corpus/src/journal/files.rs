@@ -16,9 +16,9 @@ pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const INPUTS: &str = "inputs";
 /// Name of the results folder inside the journal.
 pub(crate) const RESULTS: &str = "results";
-/// Name of the file that marks results as about to be renamed.
+/// Name of the file that is written before the results are renamed to OUT.
 pub(crate) const PUBLISHED: &str = "published";
-/// Prefixes of the part files: of the history and of the input documents.
+/// Name prefixes of the part files of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
 /// Name of the scratch file of sets.
 pub(crate) const SETS: &str = "sets";

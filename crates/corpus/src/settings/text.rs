@@ -66,16 +66,16 @@ settings! {
 pub enum TextForm {
     /// Texts are not converted.
     None,
-    /// NFKC: makes composed and decomposed characters equal, and fullwidth and plain characters.
+    /// NFKC: composed and decomposed characters become equal, and so do fullwidth and plain characters.
     Nfkc,
 }
 
 /// The characters that are removed from texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextFold {
-    /// Combining marks of the general category Mn: accents, vowel points, harakat.
+    /// Whether combining marks (category Mn) are removed: accents, vowel points, harakat.
     pub marks: bool,
-    /// Soft hyphens and zero-width characters.
+    /// Whether soft hyphens and zero-width characters are removed.
     pub invisible: bool,
 }
 
@@ -387,8 +387,8 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
-    /// Returns the list of a language, or that of a file, `@FILE`; the prefix avoids confusing a file with a language.
-    /// `None` if there is no such list.
+    /// Parses the name of a language, or the path of a file after the prefix `@`, which distinguishes files from
+    /// languages. Returns `None` if no language has this name.
     fn named(text: &str) -> Result<Option<Self>, String> {
         if let Some(path) = text.strip_prefix('@') {
             return Ok(Some(Self::File(path.into())));
