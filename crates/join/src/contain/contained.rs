@@ -1,10 +1,10 @@
 //! Finds the documents of an index that contain given texts or are contained in them, by comparing with the sets of all
 //! documents.
 //!
-//! The features that an index stores for resemblance do not find all containing documents: a document is indexed by only a
-//! part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these.
-//! Instead, all elements of the texts are indexed, and the sets of all documents are read once for each batch of texts that
-//! fits in memory.
+//! The features that an index stores for resemblance do not find all containing documents. A document is indexed by
+//! only a part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of the
+//! indexed elements. Instead, all elements of the texts are indexed, and the sets of all documents are read once for
+//! each batch of texts that fits in memory.
 
 use std::ops::{ControlFlow, Range};
 
