@@ -54,7 +54,6 @@ pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
     fs::remove_dir_all(folder).with_context(|| format!("{}: cannot be removed", folder.display()))
 }
 
-/// Removes a file or a folder.
 pub(crate) fn remove_any(path: &Path) -> anyhow::Result<()> {
     let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -93,7 +92,6 @@ pub(crate) fn is_missing(path: &Path) -> anyhow::Error {
     refuse(&format!("{}: is missing, though later files are there", path.display()))
 }
 
-/// Returns the file name of a part.
 pub(crate) fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }

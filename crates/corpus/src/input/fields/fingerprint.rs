@@ -170,7 +170,6 @@ impl fmt::Debug for ValueExcerpt<'_> {
     }
 }
 
-/// Number of hexadecimal digits of 64 bits.
 const HEX_DIGITS: usize = 16;
 
 fn hex(written: &str) -> Option<u64> {

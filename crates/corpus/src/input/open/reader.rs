@@ -136,7 +136,7 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
 }
 
-/// Like [`zstd_within`], with a dictionary if it is not empty.
+/// Creates the decoder of [`zstd_within`], with a dictionary unless `dictionary` is empty.
 fn zstd_by<'d, R: BufRead>(
     stream: R,
     window_log_max: u32,

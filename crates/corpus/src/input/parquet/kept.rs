@@ -98,12 +98,10 @@ impl<'n> Writers<'n> {
         Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
     }
 
-    /// Sets the spans to remove from texts.
     pub(crate) fn set_cuts(&mut self, cuts: Cuts<'n>) {
         self.cuts = Some(cuts);
     }
 
-    /// Returns the name of the output file with this index.
     fn name(&self, at: usize) -> String {
         files::name(self.stem, PARQUET, at, None)
     }

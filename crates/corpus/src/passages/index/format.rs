@@ -63,7 +63,6 @@ pub(crate) enum IndexSection {
     Checksums,
 }
 
-/// Number of sections.
 pub(crate) const SECTIONS: usize = 10;
 
 impl IndexSection {
@@ -205,7 +204,6 @@ impl PartHeader {
     }
 }
 
-/// Returns the checksum of `bytes`.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
@@ -271,7 +269,6 @@ impl PartEntry {
     }
 }
 
-/// Encodes a list of parts.
 pub(crate) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
     let mut bytes = LIST_MAGIC.to_vec();
     let width = PartEntry::bytes_of(entries);
