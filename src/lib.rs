@@ -60,8 +60,8 @@
 //! the project's own crates, tests and benchmarks. They may change in any release: items that are public only with this
 //! feature are exempt from semantic versioning.
 
-// Without `unstable`, items that only other crates use are private and look unused, so these lints are off. With it, all
-// lints apply.
+// Without `unstable`, items that only other crates use are private and look unused, so these lints are off. With
+// `unstable`, all lints apply.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)

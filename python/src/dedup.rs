@@ -310,9 +310,9 @@ struct DedupInput<'g> {
 /// The results for the texts that are not null.
 struct PresentTexts {
     found: TextsResult,
-    /// For each text of the history, which comes first, its position in `against`.
+    /// For each compared text of `against`, its position in `against`. These texts come before the others.
     history: Vec<u32>,
-    /// For each text after the history, its position in `texts`.
+    /// For each other compared text, its position in `texts`.
     places: Vec<u32>,
     /// Number of texts that were given.
     texts: usize,

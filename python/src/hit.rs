@@ -197,7 +197,7 @@ impl TryFrom<twindex::Admitted> for Admitted {
 }
 
 impl Admitted {
-    /// Converts the result for a document that was compared within a value or, if `by_containment`, by containment.
+    /// Converts the result of a comparison with documents of the same value or, if `by_containment`, by containment.
     pub(crate) fn of(admission: Admission, by_containment: bool) -> Self {
         let Admission { outcome, near, contained } = admission;
         let outcome = match (outcome, &near) {

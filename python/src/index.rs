@@ -544,7 +544,7 @@ impl Index {
         let sketch = self.sketch_of(py, document)?;
         let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
         let find = |watched: &SharedProgress| near.one(&self.inner.snapshot(), &sketch, watched);
-        // Reads the sets of all documents, so Ctrl-C must be able to end it.
+        // A search by containment reads the sets of all documents, so Ctrl-C must be able to end it.
         if containment.is_some() {
             watched(py, None, find)
         } else {

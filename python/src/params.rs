@@ -106,7 +106,7 @@ impl Params {
         idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Parameters in `CUT` without a version get the version of this build. All others replace lines at the end.
+        // Parameters in `CUT` without a version get the version of this build. The others replace `lines` below.
         let mut given = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
@@ -185,7 +185,7 @@ impl Params {
         if given.is_empty() {
             return Ok(Self { inner, idf: table });
         }
-        // The remaining names are those of the lines of encoded parameters.
+        // The other names must be names of lines in the encoded parameters.
         let mut lines = inner.fields();
         for (name, value) in given {
             let Some(line) = lines.iter_mut().find(|(known, _)| *known == name) else {

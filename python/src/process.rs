@@ -1,4 +1,4 @@
-//! A forked process does not inherit threads, so waiting for a thread there would never end. This module detects forks.
+//! Detects a forked process. It does not inherit threads, so waiting for a thread would never end there.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use crate::error::{Failure, Result};
 /// The process that has the threads for batches.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// Must be called before any work on all cores.
+/// Checks that this process is not a fork. Must be called before any work on all cores.
 ///
 /// # Errors
 /// This process is a fork of the one that called this function first.

@@ -23,7 +23,7 @@ pub(crate) struct CallSettings {
     features: bool,
 }
 
-/// Returns which settings an entry point takes: those of the rule, of splitting texts, and of resources.
+/// Returns whether an entry point takes the settings of the rule, of splitting texts, and of resources.
 fn takes(door: Door) -> (bool, bool, bool) {
     match door {
         Door::PythonDedup | Door::SparkDedup => (true, true, true),

@@ -290,7 +290,7 @@ fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)>
     Ok((name, documents, length))
 }
 
-/// Copies a file to another file system. It gets its final name when it is complete and durable.
+/// Copies a file to another file system. The copy gets its final name when it is complete and durable.
 fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(into)?;
     // Locks the file while it is written, so that `clean` does not remove it as left over.

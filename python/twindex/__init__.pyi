@@ -714,10 +714,10 @@ def dedup(
     without_boilerplate="50:8" for spans of 8 words that more than 50 texts share. Numbers are taken, too, and None is
     the default. A wrong name or value raises InvalidError, which names it.
 
-    - near: What is near: J, containment:J, within:K or equal. Not within:K: texts in memory are compared by shingles;
-      Index.pairs(within=K) compares simhashes. Default: 0.8.
+    - near: Rule for near documents: J, containment:J, within:K or equal. Not within:K: texts in memory are compared by
+      shingles; Index.pairs(within=K) compares simhashes. Default: 0.8.
     - weights: Weight of a shingle in the resemblance: distinct, tf or idf. Default: distinct.
-    - weight_unit: Unit to which fractional weights are rounded, 1/256 to 2. Default: 1.
+    - weight_unit: Round fractional weights to multiples of U, 1/256 to 2. Default: 1.
     - without_boilerplate: Ignore spans of words that more than N documents share. Not @FILE: a list is for files; give
       the number of texts that share a span.
     - max_work: Stop with an error after N comparisons of documents. Default: no limit.

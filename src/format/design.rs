@@ -1,4 +1,4 @@
-//! The design section: the name of the segment's table design in ASCII, without a line end. The codec of each table is
+//! The design section: the name of the segment's table design in ASCII, without a newline. The codec of each table is
 //! in the table of contents.
 
 use crate::design::DesignName;

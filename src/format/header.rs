@@ -17,7 +17,7 @@ use crate::params::{Family, MinhashParams, MinhashWeights, Params, Shingling, Th
 
 pub use crate::error::Refusal;
 
-/// The first bytes of every file: a byte that no text begins with, the name `TWX`, and line ends that a transfer in
+/// The first bytes of every file: a byte with which no text begins, the name `TWX`, and newlines, which a transfer in
 /// text mode would change.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
 /// The advice in the error for a file that is newer than this build.

@@ -38,11 +38,11 @@ use super::wire::Fault;
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// Length in bytes of a log's head, before the first record.
+/// Length in bytes of a log's head, which precedes the first record.
 pub const LOG_HEAD_BYTES: u64 = 88;
-/// Length in bytes of a record's head, before its payload.
+/// Length in bytes of a record's head, which precedes its payload.
 pub const RECORD_HEAD_BYTES: usize = 24;
-/// Length in bytes of a batch's head, before the caller's payload.
+/// Length in bytes of a batch's head, which precedes the caller's payload.
 pub const BATCH_HEAD_BYTES: usize = 16;
 /// The offsets of records are multiples of this number of bytes.
 pub const RECORD_ALIGNMENT: u64 = 8;

@@ -49,8 +49,8 @@ pub struct Manifest {
     pub uuid: u128,
     /// The features that a writer must know and a reader may ignore; 0 in manifests of this version.
     pub read_only_compatible: u32,
-    /// The generation: 1 for a new index, otherwise the number of a commit. Commits in logs have the numbers in
-    /// between.
+    /// The generation: 1 for a new index, otherwise the number of a commit. Commits in logs have the numbers between
+    /// two generations.
     pub generation: u64,
     /// The number of the next segment; numbers are never reused.
     pub next_segment: u64,

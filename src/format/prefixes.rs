@@ -97,10 +97,10 @@ pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
 /// Replaces the content of `out` with the distinct tags, ascending, of the `length` elements of `set` with the lowest
 /// `rarity`.
 ///
-/// Any selection of [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set has an element in common
-/// with every near set, because a near set lacks fewer elements of the set. So if queries look up all their elements
-/// instead of a prefix, stored sets can be indexed by any elements, such as the rarest, and no common order of elements
-/// is needed.
+/// A near set lacks fewer than [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set. So any
+/// selection of this number of elements has an element in common with every near set. If queries look up all their
+/// elements instead of a prefix, stored sets can be indexed by any elements, such as the rarest, and no common order of
+/// elements is needed.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {

@@ -86,7 +86,7 @@ impl Banding {
 }
 
 impl From<Banding> for FeatureScheme {
-    /// Requires one equal band, because an index looks up each band separately.
+    /// Returns the scheme in which one equal feature (a band) suffices, because an index looks up each band separately.
     fn from(banding: Banding) -> Self {
         Self::new(banding.bands, banding.rows, 1)
     }

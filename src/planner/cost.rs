@@ -701,7 +701,7 @@ pub struct Raw {
     /// Number of probes of a query.
     pub probes: u64,
     /// One entry for each distinct number of leading bits, ascending: the number of leading bits, the number of tables
-    /// with as many, and the expected number of fingerprints that a probe of one of these tables finds by chance.
+    /// that have it, and the expected number of fingerprints that a probe of one of these tables finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 

@@ -13,7 +13,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// The values, fields and stamp that the hash of a record covers; `None` for data that the index does not store.
+/// The value, fields and stamp of a record, which its hash covers; `None` for data that the index does not store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -246,8 +246,7 @@ impl Segment {
         corrupt(self.path(), Kind::Stamps.name(), 0, Fault::new(0, "a section of stamps", "none"))
     }
 
-    /// Returns the values, fields and stamp of a document that its hash covers; `None` for data that the index does not
-    /// store.
+    /// Returns the value, fields and stamp of a document; `None` for data that the index does not store.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
         let fields = if self.fields.is_some() { Some(self.fields(ordinal)?.bytes()) } else { None };

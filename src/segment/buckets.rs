@@ -26,8 +26,8 @@ impl Segment {
         self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
     }
 
-    /// Calls `each` with the ordinals of the entries that have this key, in ascending order. The section is encoded as a
-    /// band.
+    /// Calls `each` with the ordinals of the entries that have this key, in ascending order. `section` must be encoded
+    /// as a band.
     pub(super) fn same_key(
         &self,
         section: &Section,
@@ -50,7 +50,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the number of entries that have this key. The section is encoded as a band.
+    /// Returns the number of entries that have this key. `section` must be encoded as a band.
     pub(super) fn count_key(&self, section: &Section, layout: &Band, key: u32) -> Result<usize> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -90,9 +90,9 @@ impl Segment {
         }
     }
 
-    /// Does the same as [`same_feature`](Self::same_feature), but compares only the first `bits` bits of the feature, and
-    /// reports the documents in no particular order. `bits` must be at least 1. All stored bits are compared if `bits`
-    /// exceeds their number. 8 bits are Broder's one-byte feature. For n documents, reads about `n / 2^bits` entries, or one
+    /// Like [`same_feature`](Self::same_feature), but compares only the first `bits` bits of the feature, and reports
+    /// the documents in no particular order. `bits` must be at least 1. All stored bits are compared if `bits` exceeds
+    /// their number. 8 bits are Broder's one-byte feature. For n documents, reads about `n / 2^bits` entries, or one
     /// bucket if a bucket has more entries.
     ///
     /// # Errors

@@ -247,7 +247,7 @@ struct DistinctFingerprints<'r> {
 }
 
 impl<'r> DistinctFingerprints<'r> {
-    /// Derives the columns from `pairs`, whose ordinals must be below `documents`.
+    /// Computes ranks, postings and distinct fingerprints from `pairs`, whose ordinals must be below `documents`.
     fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
         let mut distinct = Self {
@@ -261,8 +261,8 @@ impl<'r> DistinctFingerprints<'r> {
                 RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
             },
         };
-        // The ordinals of the current fingerprint except for the first. There are usually none or few, but sometimes
-        // millions.
+        // The ordinals of the current fingerprint, without the first ordinal. Usually there are none or few, but
+        // sometimes millions.
         let mut more = SpillColumn::new(budget, budget.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {

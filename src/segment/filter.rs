@@ -20,7 +20,7 @@ pub(super) struct FilteredBucket {
     pub(super) end: u32,
     /// The bits of the query with which the values of the plane are compared.
     pub(super) scanned: u16,
-    /// The maximum number of bits in which a row may differ from `scanned`.
+    /// The maximum number of bits in which the value of a row may differ from `scanned`.
     pub(super) left: u32,
 }
 

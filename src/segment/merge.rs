@@ -460,8 +460,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns lazy runs of the keys of table 1, one for each input. Fails if an input drops documents or has a table 1
-    /// that is not in planes.
+    /// Returns runs that read the keys of table 1 lazily, one run for each input. Fails if an input drops documents or
+    /// has a table 1 that is not in planes.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -822,8 +822,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document can be only in the list of its rank. So if both numbers are equal, every document with
-                    // a rank is in a list.
+                    // A document can be only in the list of its rank. So if the number of listed documents is the
+                    // number of documents with a rank, each of these is in its list.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());

@@ -60,7 +60,7 @@ impl Segment {
         self.search_by(queries, ask, scratch, &mut hit)
     }
 
-    /// Not generic, so that the search is compiled only once.
+    /// Implements [`search`](Self::search). It is not generic, so that the search is compiled only once.
     fn search_by(
         &self,
         queries: &[u64],

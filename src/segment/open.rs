@@ -474,7 +474,7 @@ impl Entries<'_> {
         self.bytes_of_documents(Kind::Fields, fields::CODEC, Values::of_fields).map(Some)
     }
 
-    /// Takes a section with one byte string for each document.
+    /// Takes the section of the values or fields, which has one byte string for each document.
     fn bytes_of_documents(
         &mut self,
         kind: Kind,

@@ -220,7 +220,7 @@ impl Guard {
     }
 }
 
-/// Scans rows of a table, for any codec. One instance of this large function is shared by all callers.
+/// Scans rows of a table, for any codec. All callers share one compiled instance of this large function.
 struct TableScan<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -476,7 +476,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Returns true if the queries are to be sorted by prefix before each table is probed.
+    /// Returns whether to sort the queries by prefix before each table is probed.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {

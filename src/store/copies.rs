@@ -201,7 +201,7 @@ impl Index {
 
 /// Returns an error if the parameters differ. The error names the paths, and the first parameters that differ.
 fn check_same_params((path, params): (&Path, &Params), (other, found): (&Path, &Params)) -> Result<()> {
-    // The error contains both full paths, so the differences use the last names of the paths, unless these are equal.
+    // The error states both full paths. Its differences use only the last components, unless these are equal.
     let last = [path, other].map(|path| path.file_name().map(Path::new));
     let names = match last {
         [Some(mine), Some(theirs)] if mine != theirs => [mine, theirs],

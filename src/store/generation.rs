@@ -87,8 +87,8 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Whether the name contains a number that was assigned before. Numbers are not reused, so no new file gets this
-    /// name.
+    /// Whether the file name contains a number that the index has already assigned. Numbers are not reused, so no new
+    /// file gets this name.
     pub(super) is_numbered: bool,
 }
 

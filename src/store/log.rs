@@ -19,7 +19,7 @@ use crate::sys::vfs::{AppendFile, ReadFile};
 
 /// Minimum number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// The maximum gap between consecutive commit numbers in a log. Manifests take commit numbers, too.
+/// The maximum gap between consecutive commit numbers in a log. Manifests take the missing numbers.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// The position up to which a log has been read, and up to which it is known to be synced.
@@ -272,12 +272,12 @@ pub(super) struct OpenLog {
     batches: u64,
     /// The number of the last durable commit in the log; 0 if there is none.
     durable: u64,
-    /// The highest synced offset that is recorded in the log itself.
+    /// The highest synced offset that a record of this log contains.
     said: u64,
 }
 
 impl OpenLog {
-    /// Creates an empty log file. Its head is only in the buffer yet.
+    /// Creates an empty log file. The head is put into the buffer and not written yet.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,

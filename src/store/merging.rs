@@ -23,8 +23,8 @@ use crate::sys::paced::Paced;
 use crate::sys::{Access, Vfs};
 use crate::trace::span;
 
-/// Documents that are deleted during a merge must also be deleted from its output. A commit does this itself for at
-/// most this number of documents; for more, a thread does it.
+/// Maximum number of documents that a commit deletes from the output of a merge, because they were deleted during the
+/// merge. If there are more, a thread deletes them.
 const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.

@@ -711,7 +711,7 @@ impl Query {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
-        // A document occurs once for each band that it shares.
+        // A document occurs once for each band that it shares with the query.
         let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
         Ok(enough.map(|same| (same[0], 0)).collect())
     }

@@ -268,7 +268,7 @@ impl State {
             |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
-            // If the manifest does not pass its own checks, their error is more specific.
+            // If `decode` finds a fault in the manifest, its error is more specific than a wrong digest.
             Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),

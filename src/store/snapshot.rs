@@ -404,10 +404,10 @@ impl Snapshot {
     }
 
     /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these
-    /// are the documents [`resembling`](Self::resembling) this one at 0.8 or more. If the index stores no minima, they
-    /// are the documents [`within`](Self::within) the radius of the tables. An empty sketch is near no document, except
-    /// documents with the same bytes if the index stores sets. A sketch made with other parameters makes the query
-    /// fail.
+    /// are the documents [`resembling`](Self::resembling) the sketch at 0.8 or more. If the index stores no minima,
+    /// they are the documents [`within`](Self::within) the radius of the tables. An empty sketch is near no document,
+    /// except documents with the same bytes if the index stores sets. A sketch made with other parameters makes the
+    /// query fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }

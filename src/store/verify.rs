@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // If a segment cannot be opened, the others are still checked. If the manifest cannot be read, `error` is
-            // reported below.
+            // Checks each segment on its own, so that the others are checked if one cannot be opened. `error` is
+            // reported below, if no problem of a segment explains it.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {

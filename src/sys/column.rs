@@ -86,7 +86,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 #[derive(Debug)]
 pub struct Column<T> {
     budget: MemoryBudget,
-    /// The values, or empty if they are in a scratch file.
+    /// The values; empty if they are in a scratch file.
     held: Vec<T>,
     /// The number of bytes taken from the budget.
     taken: usize,

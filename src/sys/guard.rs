@@ -150,7 +150,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
     // The address is not in a guarded map, or its page could not be replaced: call the previous handler.
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
-        // A process sent the signal, which was ignored before, so ignore it.
+        // A process sent the signal. The previous action is to ignore the signal, so the handler does nothing.
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: The call restores the default action, which ends the process when the instruction runs again.

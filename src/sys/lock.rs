@@ -89,8 +89,8 @@ impl FileLock {
         }
     }
 
-    /// Returns true if a file exists at the path. Except on Unix, an open file cannot be deleted, so this file is the
-    /// locked file.
+    /// Returns true if a file exists at the path. On systems other than Unix, an open file cannot be deleted, so this
+    /// file is the locked file.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()

@@ -99,7 +99,7 @@ pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
     if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
-/// Reads at any offset and of any length that bypass the cache.
+/// Performs reads that bypass the cache, at any offset and of any length.
 #[derive(Debug, Default)]
 pub(super) struct PastCacheReader {
     /// A second descriptor of the file for reads that bypass the cache. `None` if the system cannot open it.

@@ -48,8 +48,8 @@ impl Vfs for RealVfs {
         if cfg!(unix) {
             File::open(dir)?.sync_all()
         } else {
-            // On other systems a directory cannot be opened as a file. There the journal of the file system makes renames
-            // durable.
+            // On systems other than Unix, a directory cannot be opened as a file. The journal of the file system makes
+            // renames durable.
             Ok(())
         }
     }

@@ -18,7 +18,7 @@ use super::vfs::ReadFile;
 #[derive(Debug)]
 pub struct Spill {
     file: File,
-    /// Whether the file has a name and remains.
+    /// Whether the file has a name, and is kept when this value is dropped.
     is_named: bool,
     /// The length of the file when it was opened.
     opened: u64,

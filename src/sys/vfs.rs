@@ -1,8 +1,8 @@
 //! The interface between an index and the file system.
 //!
-//! The index needs few operations: create a directory, write a file under a temporary name and publish it, append to a log,
-//! read, map, list, link and unlink files, sync a directory, take a lock. All code that accesses index files uses [`Vfs`],
-//! so that tests can record any operation, let it fail or lose its effect. `clippy.toml` forbids other access.
+//! The index needs few operations: create a directory, write a file under a temporary name and publish it, append to a
+//! log, read, map, list, link and unlink files, sync a directory, take a lock. All code that accesses index files uses
+//! [`Vfs`], so that tests can record operations, make them fail or have no effect. `clippy.toml` forbids other access.
 //!
 //! No operation overwrites bytes. Files are created, published by renaming, and unlinked. A log only grows, except that the
 //! bytes of a failed append are removed. Only the writer that created a log appends to it.

@@ -46,7 +46,7 @@ const BUILD: &[Difference] = &[
         refused: &[("containment:J", NOT_STORED), ("equal", NO_TEXTS)],
         ..Difference::of(
             "near",
-            "What is near: J, within:K, or both\n\
+            "Rule for near documents: J, within:K, or both\n\
             `J`, 0.05 to 1: the smallest resemblance of near documents; bands and rows are chosen to find 99.5 % of such \
             pairs. `within:K`, 0 to 10: the simhashes differ in at most K bits; the tables are optimized for it. With \
             --near J --near within:K, either makes documents near. [default: 0.8, with tables for within:3; within:3 if no \
@@ -63,7 +63,7 @@ const STREAM: &[Difference] = &[
         refused: &[("equal", NO_TEXTS)],
         ..Difference::of(
             "near",
-            "What is near: J, within:K, or both; or containment:J\n\
+            "Rule for near documents: J, within:K, or both; or containment:J\n\
             `J` and `within:K` are as in `build`, for a new index; for an existing one, they decide in this run. \
             `containment:J`: at least this share of a document is in one that is at least as large. It needs an index of \
             all shingles, which each run builds from the sets in the index, in half of --memory: about 5 KB for a \
@@ -79,7 +79,7 @@ const QUERY: &[Difference] = &[Difference {
     refused: &[("equal", NO_TEXTS)],
     ..Difference::of(
         "near",
-        "What is near: J, containment:J or within:K\n\
+        "Rule for near documents: J, containment:J or within:K\n\
         `J`, 0.05 to 1: documents whose resemblance is J or more. `within:K`, 0 to 10: exactly the documents within this \
         Hamming radius. `containment:J`: documents that are at least as large as the query and contain at least this share \
         of it, and documents that are contained in the query by at least this share; it needs an index with sets, and \
@@ -136,14 +136,14 @@ const STUDY: &[Difference] = &[Difference {
 
 const REPEATED: &[Difference] = &[Difference::of(
     "repeated_keys",
-    "For a repeated key: number, first, last or error\n\
+    "Treatment of repeated keys: number, first, last or error\n\
     `number`: later documents get a number after their key. `first`, `last`: only this document is used. `error`: an error. \
     [default: every document is used]",
 )];
 
 const REPEATED_IN_INDEX: &[Difference] = &[Difference::of(
     "repeated_keys",
-    "For a repeated key: number, first, last or error\n\
+    "Treatment of repeated keys: number, first, last or error\n\
     `number`: later documents get a number after their key. `first`, `last`: only this document is used. `error`: an error. \
     A key that is in the index is no repeated one: its document is replaced. [default: last]",
 )];

@@ -59,7 +59,7 @@ impl ResourceArgs {
     }
 }
 
-/// Sets the number of threads of the whole process; all cores if there is none.
+/// Sets the number of threads of the whole process; all cores if `threads` is `None`.
 pub(crate) fn use_threads(threads: Option<u16>) -> anyhow::Result<()> {
     static IS_APPLIED: AtomicBool = AtomicBool::new(false);
     if IS_APPLIED.swap(true, Ordering::Relaxed) {

@@ -6,9 +6,9 @@
 //! with kept sets ([`twindex_join::keep`]); near fingerprints are found in an index of all documents.
 //! 3. *write*: writes the results and, if requested, an index of the kept documents, `OUT/index`.
 //!
-//! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With
-//! [`Results::resume`](crate::Results::resume), that folder is inside a `journal`, from which the run can be continued
-//! after it was killed.
+//! All output is written to a temporary folder next to OUT. At the end, this folder is renamed to OUT. With
+//! [`Results::resume`](crate::Results::resume), it is inside a `journal`, from which the next run continues if this run
+//! is killed.
 //!
 //! The settings of the job are in `settings/job.rs`.
 //! [`DedupTexts`](crate::DedupTexts) applies the same rule to texts in memory and writes no results.
@@ -48,9 +48,10 @@ impl Dedup {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, with file, line and reason; I/O errors and
-    /// errors of `twindex`. With [`Results::resume`](crate::settings::results::Results::resume), also a journal that is damaged, or that
-    /// belongs to a run with other options or inputs; the message names the difference.
+    /// [`InvalidOptions`](crate::error::InvalidOptions), I/O errors and errors of `twindex`. If an input cannot be
+    /// read, the message has file, line and reason. With
+    /// [`Results::resume`](crate::settings::results::Results::resume), a journal that is damaged or belongs to a run
+    /// with other options or inputs is also an error; the message names the difference.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())
     }
@@ -79,7 +80,7 @@ impl Dedup {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
         if let Some(table) = &table {
-            // This check accepts a table that was made without a boilerplate list.
+            // If there is a boilerplate list, this check also accepts an IDF table that was made without one.
             table
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
@@ -193,5 +194,5 @@ fn sketcher(
     Ok(sketcher.with_sets_of_wordless_only().with_elements_max(elements_max(job.resources.memory)))
 }
 
-/// The IDF table for the weights of shingles, and the boilerplate list to ignore.
+/// The IDF table for the weights of shingles, and the list of boilerplate spans that are ignored.
 type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);

@@ -179,8 +179,8 @@ pub struct TextsResult {
     pub scores: Vec<f64>,
     /// In sorted order, each removed text with its kept text and their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// With [`Near::Containment`]: each text of the history that a later, kept text contains, that kept text, and the
-    /// contained share.
+    /// With [`Near::Containment`]: the texts of the history that a later kept text contains. Each entry consists of the
+    /// contained text, the kept text and the contained share.
     pub contained: Vec<(u32, u32, f64)>,
     /// Number of ignored spans; `None` unless [`Rule::without_boilerplate`] is set.
     pub spans_left_out: Option<u64>,
@@ -202,8 +202,8 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
-    /// files; 2^32 or more texts.
+    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors of scratch files. It is also an error if this
+    /// build does not support the shingling, or if there are 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }
@@ -298,7 +298,8 @@ impl DedupTexts {
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| value(clusters.score(&grouped, group));
         let mut pairs = Vec::new();
-        // A history of 0 lists the texts whose kept text is in the history, too. Texts of the history are skipped.
+        // With a history of 0, texts whose kept text is in the history are listed, too. Texts of the history are
+        // skipped here.
         for_each_removed(&grouped, &clusters, 0, &mut |a, b, score| {
             if a >= history {
                 pairs.push((a, b, value(found.kind.unpack(score))));
@@ -434,7 +435,7 @@ impl DedupTexts {
     }
 }
 
-/// Adds the index of the text to an error. Texts of the history and other texts are each counted from 0.
+/// Adds the index of the text to an error. Texts of the history and other texts are counted separately, each from 0.
 fn in_record((at, history): (usize, usize), error: Error) -> Error {
     let place = at
         .checked_sub(history)

@@ -337,7 +337,7 @@ impl Lists {
     }
 }
 
-/// The documents that a document contains, each with its key and the share of it that is contained.
+/// The documents that a document contains, each with its key and its contained share.
 type Contained = Vec<(KeyBuf, f64)>;
 
 /// Returns the set of the document with this key. `None` if the document does not exist, is marked, is the new

@@ -54,7 +54,7 @@ impl Level {
         self <= Self::best()
     }
 
-    /// Returns all levels that this processor supports, in ascending order, and prints the names of the others. For tests.
+    /// Returns all levels that this processor supports, in ascending order, and prints the other levels. Used by tests.
     #[doc(hidden)]
     #[must_use]
     pub fn tested() -> Vec<Self> {

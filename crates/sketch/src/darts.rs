@@ -218,7 +218,7 @@ impl WeightedMinHasher {
             for (element, weight) in elements() {
                 throw(element, weight, (from, to), &mut min);
             }
-            // All darts of ranks below `to` were thrown, so these minima are final.
+            // The darts of all ranks below `to` were computed, so minima whose ranks are below `to` are final.
             if min.iter().all(|&(rank, _)| rank < to) {
                 break;
             }

@@ -7,9 +7,9 @@ use crate::error::Result;
 /// The amount of text that was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Number of words of the text that are in a span of the list.
+    /// Number of words of the text that are in removed spans.
     pub words: u64,
-    /// Whether the text has words and all of them are in spans of the list.
+    /// Whether the text has words and all of them are in removed spans.
     pub is_all: bool,
 }
 

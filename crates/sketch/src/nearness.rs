@@ -5,7 +5,7 @@
 
 use super::estimate::{Resemblance, intersection_from};
 
-/// The condition under which a document is near another one. The threshold is greater than 0 and at most 1.
+/// The condition under which a document A is near a document B. The threshold is greater than 0 and at most 1.
 ///
 /// ```
 /// use twindex_sketch::Nearness;
@@ -20,7 +20,7 @@ pub enum Nearness {
     /// The resemblance, that is, the number of shared shingles divided by the number of shingles in the union, is at
     /// least the threshold.
     Resemblance(f64),
-    /// The other document contains at least this fraction of the document's shingles, and has at least as many shingles.
+    /// B contains at least this fraction of the shingles of A, and has at least as many shingles as A.
     Containment(f64),
 }
 
@@ -62,16 +62,16 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// Returns the length of the prefix that a document of `size` shingles must look up (prefix filtering). Every
-    /// document that it is near contains at least one shingle of the prefix. The shingles of all documents must be in
-    /// the same order.
+    /// Returns the length of the prefix of its shingles that a document A of `size` shingles must look up (prefix
+    /// filtering). If A is near a document B, then B contains at least one shingle of the prefix. The shingles of all
+    /// documents must be in the same order.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// Returns the length of the prefix that a document of `size` shingles must index. Every document that is near it
-    /// [looks up](Self::prefix) at least one of the indexed shingles.
+    /// Returns the length of the prefix of its shingles that a document B of `size` shingles must index. Every document
+    /// that is near B [looks up](Self::prefix) at least one of the indexed shingles.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {

@@ -64,7 +64,7 @@ named! {
     }
 }
 
-/// The weight of a shingle in minima, samples and sets: the weights with which resemblance is measured.
+/// The weights of shingles in minima, samples and sets. Resemblance is measured with these weights.
 ///
 /// The weighted resemblance of two documents is the sum, over all shingles, of the lesser of the two weights, divided by the
 /// sum of the greater weights.

@@ -265,9 +265,9 @@ impl<'a> Sample<'a> {
         (counts.in_union > 0 || share >= 1.0).then_some((counts.in_both, counts.in_union, share))
     }
 
-    /// Returns the containment of this document in the other one.
+    /// Returns the containment of the document of `self` in the document of `other`.
     ///
-    /// Returns `None` as [`resemblance`](Self::resemblance) does, and if no hash of this document was compared.
+    /// Returns `None` as [`resemblance`](Self::resemblance) does, and if no hash of `self` was compared.
     #[must_use]
     pub fn containment(&self, other: &Sample<'_>) -> Option<Containment> {
         let (counts, share) = self.compare(other)?;
@@ -335,20 +335,20 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     Counts { in_first, ..counts }
 }
 
-/// The containment of one document in another, counted on a sample of its shingles or on all of them.
+/// The containment of a document A in a document B, counted on a sample of their shingles or on all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Containment {
-    /// Number of compared shingles that are also in the other document.
+    /// Number of compared shingles of A that are also in B.
     pub common: usize,
-    /// Number of shingles of this document that were compared.
+    /// Number of shingles of A that were compared.
     pub sampled: usize,
     /// The share of all shingles that was compared; 1 if the containment is exact.
     pub share: f64,
 }
 
 impl Containment {
-    /// Returns an exact containment: `common` of `all` shingles are also in the other document.
+    /// Returns the exact containment of a document: `common` of its `all` shingles are in the containing document.
     ///
     /// ```
     /// let contained = twindex_sketch::Containment::counted(3, 4);
@@ -359,8 +359,8 @@ impl Containment {
         Self { common, sampled: all, share: 1.0 }
     }
 
-    /// Returns an estimated containment: `common` of the `sampled` hashes are also in the other document, and the sample
-    /// contains the fraction `share` of all shingles.
+    /// Returns an estimated containment: `common` of the `sampled` hashes are also in the containing document, and the
+    /// sample contains the fraction `share` of all shingles.
     #[must_use]
     pub fn estimated(common: usize, sampled: usize, share: f64) -> Self {
         Self { common, sampled, share }

@@ -186,14 +186,14 @@ impl NormalForm {
     }
 }
 
-/// The characters that are removed before a text is split into tokens (line `fold` of the parameters). None by default.
+/// The characters that are removed before a text is split into tokens (line `fold` of the parameters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Folding {
     /// Soft hyphens and zero-width characters: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
     pub invisible: bool,
-    /// Marks of the general category Mn, with the tables of this version of Unicode: accents, vowel points, harakat. With
-    /// `None`, marks are kept.
+    /// The version of Unicode that defines the removed marks (general category Mn): accents, vowel points, harakat.
+    /// With `None`, marks are kept.
     pub marks: Option<UnicodeVersion>,
 }
 
@@ -299,7 +299,7 @@ named! {
     }
 }
 
-/// Words that are removed from a text before shingles are computed. None by default.
+/// Words that are removed from a text before shingles are computed. Empty by default.
 ///
 /// Stop words are compared with lower-cased tokens, before stemming.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -480,7 +480,7 @@ pub struct Shingling {
     /// The digest of the list of spans that are removed from a text before it is split into tokens
     /// ([`LeavesOut`](crate::LeavesOut)). With `None`, nothing is removed.
     pub boilerplate: Option<u128>,
-    /// Tokens that are removed.
+    /// The tokens that are removed before shingles are computed.
     pub stop_words: StopWords,
     /// The stemmer that reduces words to stems.
     pub stemming: Stemming,

@@ -14,8 +14,8 @@ use super::token::{GROWN, GROWS, Kind, classify};
 /// Number of bytes of lower-cased text that are collected before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// Number of bytes of `lower` after the limit of a block. A chunk of 64 bytes may be written across the limit, and a
-/// token is loaded in 16 bytes.
+/// Number of bytes of `lower` after the limit of a block. A chunk of 64 bytes may be written across the limit, and
+/// tokens are loaded in pieces of 16 bytes.
 const SLACK: usize = 64 + 64;
 
 /// Scratch memory: the lower-cased text of the block, preceded by the part of a token that began before the block, and the

@@ -36,7 +36,7 @@ pub const CODEC: u16 = 2;
 const PARTS: usize = 6;
 /// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Distance between two samples in bits of the stream. Pieces of at most this length are searched without samples.
+/// Distance between two samples in bits of the stream. A bucket of at most this length is searched without samples.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
@@ -367,10 +367,10 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // The row follows zero number `high` (from 1), which ends the previous high part. Starts before this zero.
+        // The row follows zero bit number `high` (from 1), which ends the previous high part. Starts before this bit.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // Number of zeros between the current bit and zero number `high`.
+            // Number of zero bits between the current bit and zero bit number `high`.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {

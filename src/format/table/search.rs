@@ -11,7 +11,7 @@ use crate::format::wire::Fault;
 
 /// Maximum number of interpolation steps before a search continues with doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most this number of rows is bisected immediately. Also the length of the first doubling step.
+/// A range of at most this number of rows is bisected immediately. This is also the length of the first doubling step.
 const SHORT: u64 = 8;
 
 /// The algorithm for finding a row in a column of whole keys.

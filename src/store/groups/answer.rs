@@ -37,7 +37,7 @@ impl<T> Decision<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// The key of the leader; the document's own key if it is a leader.
+    /// The key of the leader; the document's own key if the document is a leader.
     pub key: KeyBuf,
     /// Number of queries for near documents needed to decide the leader, including queries whose results were cached.
     pub questions: u64,
@@ -47,7 +47,7 @@ pub struct Leader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Membership {
-    /// The key of the leader; the document's own key if it is a leader.
+    /// The key of the leader; the document's own key if the document is a leader.
     pub leader: KeyBuf,
     /// Number of documents in the group, including the document itself.
     pub size: u64,

@@ -123,8 +123,8 @@ impl Neighbourhood {
         span: Span,
         found: &mut PartCandidates,
     ) -> Result<()> {
-        // If only the fingerprint decides which documents are near, the first of the documents with equal fingerprints is
-        // the only candidate, because the others cannot be leaders.
+        // If only fingerprints decide which documents are near, documents with equal fingerprints are near each other.
+        // So only the first of them is a candidate: the others cannot be leaders.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -163,8 +163,8 @@ impl Neighbourhood {
         })
     }
 
-    /// Returns whether a candidate resembles the document `of`. `asked` caches the query of the document that was compared
-    /// last.
+    /// Returns whether a candidate resembles the document `of`. `asked` caches the query for the document of the
+    /// previous call.
     pub(super) fn resembles(
         &self,
         of: DocRef,

@@ -24,7 +24,7 @@ pub struct LeaderChange {
     pub key: KeyBuf,
     /// The key of the leader in the snapshot `since`; `None` if `since` does not contain the document.
     pub before: Option<KeyBuf>,
-    /// The key of the leader in the other snapshot; `None` if the other snapshot does not contain the document.
+    /// The key of the leader in the snapshot compared with `since`; `None` if that snapshot lacks the document.
     pub after: Option<KeyBuf>,
 }
 
@@ -39,7 +39,7 @@ impl SnapshotLeaders {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// Adds the keys of live documents to `keys`, for each part for whose number `is_wanted` returns true.
+    /// Adds the keys of live documents to `keys`. Reads only the parts whose numbers satisfy `is_wanted`.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {

@@ -83,8 +83,8 @@ impl Groups {
         self.count
     }
 
-    /// Returns the number of queries for near documents that were made; 0 if a join found the near pairs. The number depends
-    /// on the number of threads and the memory budget.
+    /// Returns the number of queries for near documents; 0 if the groups were computed from the near pairs of a join.
+    /// The number depends on the number of threads and the memory budget.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions

@@ -120,8 +120,8 @@ impl Snapshot {
         Ok(Some(found))
     }
 
-    /// Returns the number of documents in the group of a live document, including itself: the length of
-    /// [`Group::members`], without reading their keys.
+    /// Returns the number of documents in the group of a live document, including itself. This is the length of
+    /// [`Group::members`], but the keys of the members are not read.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).

@@ -65,7 +65,7 @@ pub(super) struct PriorityRank {
 /// The documents of a snapshot, and the near relation between them.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
-    /// Whether the memtables are queried as a segment that was built from them.
+    /// Whether a segment built from the memtables is queried instead of the memtables.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,

@@ -15,11 +15,11 @@ use crate::sys::column::{Column, MemoryBudget};
 /// other in its lower 32 bits.
 #[derive(Debug, Default)]
 pub struct NearPairs {
-    /// Pairs of documents that are near each other. If two documents form a pair in `same`, only the document in the upper
-    /// half occurs here.
+    /// Pairs of documents that are near each other. If two documents form a pair in `same`, only the document in its
+    /// upper half occurs in `near`.
     pub near: Vec<Sorted<u64>>,
-    /// Pairs of documents that are near each other and near the same documents. A document in a lower half occurs in
-    /// one pair only, and in no upper half.
+    /// Pairs of documents that are near each other and near the same documents. The document in the lower half of a
+    /// pair occurs in no other pair.
     pub same: Vec<Sorted<u64>>,
 }
 

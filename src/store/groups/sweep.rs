@@ -16,7 +16,7 @@ struct Sweep<'a> {
     threads: usize,
     limits: RoundLimits,
     size: RoundSize,
-    /// Documents to decide, in the order of priority. They had no leader when they were added.
+    /// Documents to decide, in the order of priority. A document is added only if it has no leader yet.
     waiting: Vec<Turn>,
 }
 

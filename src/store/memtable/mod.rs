@@ -58,8 +58,8 @@ const HEADS: usize = 1 << 12;
 /// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
 /// (`.ci/run races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
-/// Maximum number of rows that one insertion adds to the blocks. The first [`SCANNED`] rows are added late, so it is
-/// above 1.
+/// Maximum number of rows that one insertion adds to the blocks. It is above 1, because the first [`SCANNED`] rows are
+/// added only when there are more rows.
 const LINKED_AT_ONCE: usize = 8;
 /// Estimated bytes of a row in chains and hash tables, besides its record.
 const ROW_BYTES: usize = 64;

@@ -87,7 +87,7 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // `add` does not expire documents while `one_segment` is set, so this is done here, even if the option has
+        // `add` does not expire documents while `one_segment` is set. So they expire here, even if the option has
         // changed.
         if !self.written.is_empty() {
             self.expire_written()?;

@@ -1,4 +1,4 @@
-//! Keeps the number of segments small: merges in the background and on request, compaction, removal of unneeded files.
+//! Merges segments in the background and on request, compacts an index, and removes unneeded files.
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;

@@ -390,7 +390,7 @@ struct BuildCounts {
 }
 
 impl BuildArgs {
-    /// Returns an error if options for documents are given but none are read, or if options exclude each other.
+    /// Returns an error if options for documents are given but no documents are read, or if options exclude each other.
     fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
         if self.repeated_keys() != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -481,7 +481,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys() {
-            RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last one
+            RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last document with a key
             other => other,
         };
         let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };

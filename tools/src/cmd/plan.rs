@@ -20,7 +20,7 @@ use crate::report::{self, bytes, count};
 
 /// Number of bytes for the rank and the postings of a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
-/// Maximum number of documents. No file system can store the tables of more.
+/// Maximum number of documents. No file system can store the tables of more documents.
 const PLANNED_MAX: u64 = 1 << 50;
 /// Designs slower than the fastest one by this factor are listed only with `--all`.
 const SLOW: f64 = 20.0;
@@ -398,8 +398,8 @@ impl PlanArgs {
         }
     }
 
-    /// Returns the costs of the paper's method for the design named by `--design`, or else for its usual designs at this
-    /// radius.
+    /// Returns the costs of the method of [`Paper`] for the design named by `--design`. Without `--design`, uses the
+    /// designs of the paper for this radius.
     fn paper(&self, documents: u64) -> Vec<Paper> {
         let within = self.within;
         let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {

@@ -230,7 +230,7 @@ fn has_more(within: Duration) -> bool {
     !matches!(poll(&mut fds, within.as_ref()), Ok(0))
 }
 
-/// Cannot be detected on this system. Returns false, so that documents are committed before waiting for input.
+/// Returns false, because this system cannot detect waiting input. So documents are committed before each read.
 #[cfg(not(unix))]
 fn has_more(_within: Duration) -> bool {
     false
@@ -360,7 +360,7 @@ impl StreamArgs {
         } = admitting;
         drop(out);
         drop(progress);
-        streamed?; // returned before `last?`, because this error has the cause
+        streamed?; // the error of `streamed` has the cause, so it precedes the error of `last`
         last?;
         writer.wait_for_merge()?;
         drop(writer);
@@ -442,7 +442,7 @@ impl StreamArgs {
         let named = self.params.near()?;
         let mut near = named.unwrap_or_else(|| params.near());
         if named.is_none() && self.scope.inside.is_some() {
-            near.within = None; // --inside does not support a distance: ignores the one of the index
+            near.within = None; // --inside ignores the distance of the index, because it supports none
         }
         if self.params.containment()?.is_some() {
             // Containment does not need the index's MinHash data.

@@ -48,7 +48,7 @@ impl<'r> Content<'r> {
     }
 }
 
-/// A line, and its offset in its file; `None` unless the file is a regular file that is read without decompression.
+/// A line and its offset in its file. The offset is `None` unless the file is a regular file without compression.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundLine<'l> {
     pub(crate) line: &'l [u8],
@@ -69,7 +69,7 @@ pub(crate) enum Loss {
 /// File name suffix of Parquet files.
 pub(crate) const PARQUET: &str = "parquet";
 
-/// The format of a document's line: of the bytes that represent the document in its input.
+/// The format of a line. A line is the bytes that represent a document in its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A JSON object: a line of a file, or generated from a whole file.
@@ -90,8 +90,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form as two numbers: the kind of form, and the index of the header or file, 1 for archives of texts,
-    /// or 0.
+    /// Returns the form as two numbers: the number of the variant and its payload. The payload is the index of the
+    /// header or file, or 1 for archives of texts; without a payload, the second number is 0.
     #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {

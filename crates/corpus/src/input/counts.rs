@@ -72,7 +72,7 @@ pub struct Counts {
     /// The first file that was read as a single text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
-    /// Number of documents with a repeated key, to which a number was added.
+    /// Number of documents whose key was already used by another document, so that a number was added to the key.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
     /// Number of documents that were skipped because another document has the same key.
@@ -218,7 +218,7 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Checks that each field that `options` name occurs in a record of the counted inputs. For inputs that were read
+    /// Checks that each field that `options` name occurs in a record of the counted inputs. Used if inputs were read
     /// [in parts](InputOptions::is_part).
     ///
     /// # Errors
@@ -490,7 +490,8 @@ impl FieldsSeen {
         absent.extend(
             names.filter(|(number, _)| is_absent(*number)).map(|(_, name)| (name, fields.text_option())),
         );
-        // If only some documents are used, such as those of a shard, the fields of the others are not read.
+        // A shard, for example, does not read the attached fields of documents of other shards. Then they are not
+        // checked.
         if self.attached >= self.documents {
             let url = &fields.attached.deciding.url;
             absent.extend(

@@ -21,7 +21,7 @@ const TEXT_FIELD: &str = "text";
 /// Selects the format of the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// From the file name; see the module documentation.
+    /// The format that the file name indicates, as listed in the documentation of the module `input`.
     #[default]
     Auto,
     /// Each file is a single document, whatever its name. Standard input is a document with the key `-`.
@@ -34,8 +34,8 @@ pub enum InputFormat {
 #[derive(Clone, Debug)]
 pub struct InputOptions {
     /// The field that contains the text. Default: `text`. If no field has exactly this name, the name may be a path
-    /// into nested objects: `meta.text`, or the JSON pointer `/meta/text`. The values of several fields, given as names
-    /// separated by commas, are joined with line ends. A null text is empty.
+    /// into nested objects: `meta.text`, or the JSON pointer `/meta/text`. If several names are given, separated by
+    /// commas, the values are joined with a newline between them. A null text is empty.
     pub text_field: String,
     /// Whether the text field contains features instead of a text: an array of strings and integers, an array of pairs
     /// of a feature and its weight, or an object of weights.
@@ -47,7 +47,7 @@ pub struct InputOptions {
     pub id_field: String,
     /// The source of keys. Default: [`Ids::FieldOrLine`], which acts as [`Ids::Field`] if `id_field` is not `id`.
     pub ids: Ids,
-    /// The fields from which other values than key and text are read.
+    /// The fields that contain values other than key and text.
     pub attached: AttachedFields,
     /// Field names that no record may have, because fields with these names are added to the output.
     pub reserved: Vec<String>,
@@ -69,8 +69,8 @@ pub struct InputOptions {
     pub record_bytes_max: usize,
     /// Whether documents that were already read from a pipe are returned before the reader waits for more.
     pub streaming: bool,
-    /// Whether other inputs are read separately, so that a named field may occur only in other inputs. The caller calls
-    /// [`Counts::check_fields`](crate::input::counts::Counts::check_fields) after all inputs.
+    /// Whether these inputs are only a part of all inputs, so that a named field may occur only in other parts. The
+    /// caller calls [`Counts::check_fields`](crate::input::counts::Counts::check_fields) after it has read all parts.
     pub is_part: bool,
 }
 

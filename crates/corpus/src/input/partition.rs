@@ -85,7 +85,7 @@ pub(crate) struct Partitioned {
     values: PartitionValues,
 }
 
-/// The values in folder names of fields other than key and text.
+/// The values that folder names have for fields other than key and text.
 #[derive(Clone, Debug, Default)]
 struct PartitionValues {
     value: Option<Vec<u8>>,
@@ -143,8 +143,8 @@ impl Partitioned {
         )
     }
 
-    /// Returns the values of a record in addition to key and text: `own`, the values in the record, and the values in
-    /// folder names, which take precedence.
+    /// Returns the values of a record in addition to key and text. They are the values in folder names and `own`, the
+    /// values in the record. Folder names take precedence.
     ///
     /// # Errors
     ///
@@ -221,7 +221,8 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     Some(order)
 }
 
-/// Removes the other fields that are in folder names from the fields to read from records. Returns them with values.
+/// Removes the other fields that are in folder names from the fields to read from records. Returns them and their
+/// values.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.find(&FieldPath::of(name))) {

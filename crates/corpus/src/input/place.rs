@@ -51,8 +51,8 @@ impl Place {
         Self { path, number, unit }
     }
 
-    /// Replaces the position. If the path is the same, does not change its reference count, for which threads would
-    /// contend.
+    /// Replaces the position. If the path is the same, its reference count is not changed, because threads would
+    /// contend for the count.
     pub(crate) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
@@ -146,8 +146,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Formats a reason, which may quote the input or the message of a parser, as a single line without control characters,
-/// and shortens it. The end is kept because it has the advice.
+/// Formats a reason, which may quote the input or a parser's message, as a single line without control characters, and
+/// shortens it. The end of the reason is kept, because it has the advice to the user.
 pub(crate) fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
     // guard: a message has nothing that a terminal obeys

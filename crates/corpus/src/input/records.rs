@@ -93,7 +93,7 @@ impl Records {
 }
 
 impl Stream {
-    /// Like [`Records::open`].
+    /// Opens the stream of an input; see [`Records::open`].
     fn open(
         origin: Origin,
         kind: Kind,
@@ -141,8 +141,8 @@ impl Stream {
         })
     }
 
-    /// Passes the number of the next record, and the record or its error, to `take`, with the name of the stream.
-    /// Returns false at the end.
+    /// Passes the next record, or its error, to `take`, with the form, the path and the number of the record. Returns
+    /// false at the end.
     fn next(
         &mut self,
         mut take: impl FnMut(Form, Arc<Path>, u64, Result<FoundLine<'_>, String>),

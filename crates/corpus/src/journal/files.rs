@@ -16,9 +16,9 @@ pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const INPUTS: &str = "inputs";
 /// Name of the results folder inside the journal.
 pub(crate) const RESULTS: &str = "results";
-/// Name of the file that marks results as about to be renamed.
+/// Name of the file that is written before the results are renamed to OUT.
 pub(crate) const PUBLISHED: &str = "published";
-/// Prefixes of the part files: of the history and of the input documents.
+/// Name prefixes of the part files of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
 /// Name of the scratch file of sets.
 pub(crate) const SETS: &str = "sets";
@@ -54,7 +54,6 @@ pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
     fs::remove_dir_all(folder).with_context(|| format!("{}: cannot be removed", folder.display()))
 }
 
-/// Removes a file or a folder.
 pub(crate) fn remove_any(path: &Path) -> anyhow::Result<()> {
     let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -93,7 +92,6 @@ pub(crate) fn is_missing(path: &Path) -> anyhow::Error {
     refuse(&format!("{}: is missing, though later files are there", path.display()))
 }
 
-/// Returns the file name of a part.
 pub(crate) fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }

@@ -90,7 +90,6 @@ impl<'a> JobDescription<'a> {
         self.others.iter().try_for_each(|path| one(path))
     }
 
-    /// Writes the list of input files.
     pub(crate) fn write_inputs(&self, folder: &Path) -> anyhow::Result<()> {
         let file = unnamed_file(folder, INPUTS)?;
         let cannot = || format!("{}: cannot write", folder.join(INPUTS).display());

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A part has only the positions and hashes of most sets. The sets are in the scratch file `sets` of the journal, which
-//! is synced before the part gets its name.
+//! is synced before the part is given its final name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

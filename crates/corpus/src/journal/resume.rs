@@ -131,7 +131,7 @@ pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Bo
 }
 
 /// Decodes the words of a document, unless the words are in the scratch file. Returns the header of the set, if a set
-/// is stored. The outer `None` means damaged bytes. A count without words may be at most `most`, and appends zeros.
+/// is stored. The outer `None` means damaged bytes. If only a count is stored, at most `most`, appends that many zeros.
 #[allow(clippy::option_option, reason = "the inner one is the result")]
 fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Option<Option<SetHeader>> {
     match bytes.byte()? {

@@ -22,12 +22,12 @@ use crate::work::watch::{self, Stages, Stopwatch};
 
 impl Passages {
     /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails before all results
-    /// are written, it leaves none. It may fail afterwards, while it writes the HTML page or adds to the index.
+    /// are written, it leaves no results. It can also fail later, while it writes the HTML page or adds to the index.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
-    /// errors.
+    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors. It is also an error if inputs cannot be read,
+    /// or if they change between two passes.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
     }

@@ -66,8 +66,8 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
-    /// the system's temporary folder.
+    /// [`InvalidOptions`](crate::error::InvalidOptions), and I/O errors of scratch files, which are in the system's
+    /// temporary folder. It is also an error if a text has 4 GiB or more.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
     }
@@ -289,7 +289,7 @@ impl PassageSteps {
     ///
     /// # Errors
     ///
-    /// A text of 4 GiB or more.
+    /// The text has 4 GiB or more.
     pub fn for_each_selected(&mut self, text: &str, mut each: impl FnMut(u64)) -> twindex::Result<u32> {
         self.hash(text)?;
         self.work.for_each_selected(&self.hashed, |_, fingerprint| each(fingerprint));
@@ -301,7 +301,7 @@ impl PassageSteps {
     ///
     /// # Errors
     ///
-    /// A text of 4 GiB or more.
+    /// The text has 4 GiB or more.
     pub fn for_each_gram(
         &mut self,
         text: &str,

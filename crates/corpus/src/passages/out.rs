@@ -118,7 +118,7 @@ pub struct PassageReport {
     /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
-    /// Number of lines in spans.tsv: repeated passages.
+    /// Number of repeated passages. Each has a line in spans.tsv.
     pub spans: u64,
     /// Number of documents with a repeated passage.
     pub repeated_documents: u64,

@@ -85,7 +85,7 @@ fn clusters(
     let saved = load(&corpus.grouped, limits)?;
     let whole = match indexed.filter(|_| job.searches_index() && (saved.is_none() || is_result)) {
         None => None,
-        // An index without marks does not depend on the decision, so one index serves the search and is the result.
+        // An index without marks does not depend on the decision, so the index for the search is also the result.
         Some(indexed) if is_result => {
             Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
         }

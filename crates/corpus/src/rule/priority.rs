@@ -75,7 +75,7 @@ impl KeepOrder {
     }
 }
 
-/// The order of the groups, which is that of their first documents.
+/// The order of the groups: the order of their first documents.
 pub(crate) struct Priority {
     /// For each group, its first document in the order.
     pub firsts: Column<u32>,

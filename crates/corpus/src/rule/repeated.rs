@@ -214,8 +214,8 @@ impl SeenKeys {
         self.next_after(key, false, None)
     }
 
-    /// Like [`next`](Self::next), in a run with histories. `is_earlier` is whether a history has the key, and `earlier`
-    /// has the keys of the histories.
+    /// Decides as [`next`](Self::next) does, in a run with histories. `is_earlier` is whether a history has the key,
+    /// and `earlier` has the keys of the histories.
     pub(crate) fn next_after(
         &mut self,
         key: &mut Vec<u8>,

@@ -101,7 +101,7 @@ pub type Texts = Vec<(&'static str, Kind, Vec<String>)>;
 pub trait AnySettings {
     /// Returns the names, kinds and text forms of all settings, in the order of the table.
     fn texts(&self) -> Texts;
-    /// Like [`texts`](Self::texts), for values that are not the default.
+    /// Returns the settings whose values are not the defaults, in the form of [`texts`](Self::texts).
     fn changed(&self) -> Texts;
     /// Replaces a value; `None` if there is no setting with this name.
     ///

@@ -1,4 +1,4 @@
-//! The settings that the functions of Python and Spark do not accept, or not with all values.
+//! The settings that functions of Python and Spark do not accept, or accept only with some values.
 
 use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
 
@@ -34,7 +34,7 @@ pub struct Difference {
     pub why: &'static str,
 }
 
-/// All differences.
+/// All settings and forms of values that some functions do not accept.
 pub const DIFFERS: &[Difference] = &[
     Difference {
         doors: &[PythonDedup],

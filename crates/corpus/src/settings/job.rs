@@ -85,7 +85,7 @@ impl Dedup {
         [results, reading, rule, scope, text, fingerprints, resources]
     }
 
-    /// Like [`settings`](Self::settings), to change the settings.
+    /// Returns all settings for changes, in the order of help.
     pub fn settings_mut(&mut self) -> [&mut dyn AnySettings; 7] {
         let Self { reading, fingerprints, text, rule, scope, results, resources } = self;
         [results, reading, rule, scope, text, fingerprints, resources]
@@ -262,7 +262,7 @@ impl Dedup {
         }
     }
 
-    /// With [`Near::Equal`], reports if texts are compared for equality after normalization.
+    /// With [`Near::Equal`], reports to `observer` if texts are normalized before they are compared for equality.
     pub(crate) fn note_equality(&self, params: &Params, observer: &dyn Observer) {
         if self.near() == Near::Equal && params.shingling.normalises() {
             observer.note(
@@ -365,7 +365,7 @@ impl Dedup {
         Ok(builder.build()?)
     }
 
-    /// Returns whether the method compares sets of shingles.
+    /// Returns whether the run compares sets of shingles.
     pub(crate) fn holds_sets(&self) -> bool {
         self.near().threshold().is_some()
     }

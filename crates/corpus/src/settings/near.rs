@@ -26,16 +26,16 @@ const WITHIN_MAX: u8 = 10;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Near {
-    /// Their resemblance is at least this value, 0.05 to 1: the number of common shingles divided by the number of
-    /// distinct shingles in both together. It is computed exactly.
+    /// The resemblance of the documents is at least this value, 0.05 to 1: the number of common shingles divided by the
+    /// number of distinct shingles in both together. It is computed exactly.
     Resemblance(f64),
     /// At least this share of the smaller document, 0.05 to 1, is in the larger one: the number of common shingles
     /// divided by the number of shingles in the smaller document. It is computed exactly. Larger documents come before
     /// smaller ones.
     Containment(f64),
-    /// Their fingerprints differ in at most this number of bits, 0 to 10.
+    /// The fingerprints of the documents differ in at most this number of bits, 0 to 10.
     Within(u8),
-    /// Their texts are equal.
+    /// The texts of the documents are equal.
     Equal,
 }
 

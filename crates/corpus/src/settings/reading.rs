@@ -17,56 +17,57 @@ use crate::settings::value::{Value, choices};
 settings! {
     /// What is read, and how.
     Reading, "What is read" {
-        /// Files or folders: JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text, HTML; or -
+        /// Files or folders of JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text or HTML
         ///
-        /// Files but Parquet may be compressed, .gz or .zst. `-` is JSONL on standard input.
+        /// All formats except Parquet may be compressed (.gz or .zst). `-` reads JSONL from standard input.
         inputs: Vec<PathBuf> = Vec::new(), "INPUT";
-        /// Field of the text: a name, a path a.b, or several a,b
+        /// Field that contains the text, or several fields, as in `title,body`
         ///
-        /// A path is a.b or /a/b. In JSONL, a member of the object; in tables, a column. The texts of several fields are joined by newlines.
-        /// Null is an empty text. [default: text]
+        /// `a.b` and `/a/b` are paths. The texts of several fields are joined by newlines. A field is a member of a
+        /// JSON object or a column of a table. Null is an empty text. [default: text]
         text_field: Option<String> = None, "FIELD";
-        /// Field of the key, or `FILE:ROW` for its place
+        /// Field that contains the key, or `FILE:ROW`
         ///
-        /// Written as --text-field. A string, a number, a UUID or a time, used as it is written; in archives, a header field. The literal
-        /// `FILE:ROW` takes the file's name and the number of the record in it, also if there is a field `id`. [default: id if there is
-        /// one, else `FILE:ROW`; in archives, WARC-Target-URI]
+        /// Fields are named as in --text-field. A key is a string, a number, a UUID or a time, as written in the input;
+        /// in archives, a header field. With `FILE:ROW`, a key consists of the file name and the number of the record,
+        /// even if there is a field `id`. [default: `id`, or `FILE:ROW` if no field is named `id`; in archives,
+        /// `WARC-Target-URI`]
         id_field: Option<String> = None, "FIELD";
-        /// Format of all inputs, if names do not tell it
+        /// Format of all inputs; overrides file names
         ///
-        /// jsonl, csv, tsv, parquet, wet, warc, arc or text. In folders, only files with such names are read. `text` makes
-        /// each file a document. [default: auto, by file names]
+        /// One of jsonl, csv, tsv, parquet, wet, warc, arc and text. In folders, only files with names of this format
+        /// are read. `text` reads each file as one document. [default: auto, by file names]
         format: InputFormat = InputFormat::Auto, "FORMAT";
-        /// In folders, read only files that match, or skip !GLOB
+        /// Read only files in folders that match GLOB; `!GLOB` skips files
         ///
-        /// For example *.jsonl, a file name, or en/**, a path below the folder; may be repeated. Files of a !GLOB are skipped,
-        /// whatever other patterns say.
+        /// `*.jsonl` matches file names; `en/**` matches paths below the folder. The option may be repeated. A file
+        /// that matches a `!GLOB` is skipped even if it matches another pattern.
         glob: Vec<String> = Vec::new(), "GLOB";
         /// Skip and count up to N bad records
         skip_bad: u64 = 0, "N";
         /// Encoding of texts: a label such as gbk, or auto
         ///
-        /// Labels are those of the Encoding standard. `auto` takes a byte order mark, the page's own declaration, or else a
-        /// guess from the bytes. [default: UTF-8; for HTML, auto]
+        /// The Encoding standard defines the labels. `auto` uses the byte order mark, else the encoding that a page
+        /// declares, else an encoding guessed from the bytes. [default: UTF-8; for HTML, auto]
         encoding: Option<Charset> = None, "LABEL";
-        /// What to do with invalid bytes: error, replace or skip
+        /// Treatment of invalid bytes: error, replace or skip
         ///
-        /// `error`: refuse the text; files in folders are skipped. `replace`: by U+FFFD; `dedup` then compares the text
-        /// only for equality of its bytes. `skip`: skip and count it. Bytes of keys are never replaced. [default: error; in
-        /// HTML and archives, replace]
+        /// `error` refuses the text; files in folders are skipped. `replace` replaces invalid bytes by U+FFFD; `dedup`
+        /// then compares the text only for equality of its bytes. `skip` skips and counts the text. Bytes of keys are
+        /// never replaced. [default: error; in HTML and archives, replace]
         invalid_utf8: InvalidUtf8 = InvalidUtf8::Usual, "ACTION";
-        /// Field of features instead of a text: a set or vector
+        /// Field that contains features instead of a text: a set or vector
         ///
-        /// An array of strings and integers (a set), an array of [feature, weight] pairs, or an object of weights. The
-        /// simhash uses the weights. MinHash uses the set of features with a positive weight, which may be empty, unless
-        /// features are weighted for MinHash as well.
+        /// A set is an array of strings and integers. A vector is an array of [feature, weight] pairs, or an object of
+        /// weights. Simhash uses the weights. Unless MinHash is weighted too, it uses the set of features with a
+        /// positive weight; this set may be empty.
         features_field: Option<String> = None, "FIELD";
-        /// Dialect of CSV and TSV, such as delimiter=; or no-header
+        /// Dialect of CSV and TSV, such as `delimiter=space,no-header`
         ///
-        /// Parts are joined by commas. `delimiter=CHAR` [a comma in CSV, or that of a first line sep=; a tab in TSV];
-        /// `quote=CHAR`, or `quote=none`, so that each line is a row [the double quote in CSV, none in TSV];
-        /// `escape=CHAR`, for files that do not double quotes in quoted fields; `no-header`: columns are named 1, 2 and so
-        /// on. A character is itself, or tab, comma or space.
+        /// The parts are joined by commas. `delimiter=CHAR` is by default a comma in CSV and a tab in TSV, unless the
+        /// first line is `sep=CHAR`. `quote=CHAR` is by default the double quote in CSV; with `quote=none`, the default
+        /// in TSV, each line is a row. `escape=CHAR` is for files that do not double quotes in quoted fields. With
+        /// `no-header`, the columns are named 1, 2 and so on. CHAR is a character, or `tab`, `comma` or `space`.
         dialect: Dialect = Dialect::default(), "DIALECT";
     }
 }
@@ -74,12 +75,13 @@ settings! {
 settings! {
     /// Fingerprints that are read instead of texts.
     Fingerprints, "What is read" {
-        /// Field of a 64-bit fingerprint instead of a text
+        /// Field that contains a 64-bit fingerprint instead of a text
         ///
-        /// A string or an integer. Only fingerprints are kept, and compared by Hamming distance. FORM:FIELD says how they
-        /// are written: `hex`, 16 digits, or 0x and up to 16; `decimal`, without a sign; `signed`, as databases store 64-bit
-        /// integers; `bits`, 64 zeros and ones, the highest bit first; `auto`, any of these, but a string of 16 decimal
-        /// digits is refused because it could be hex or decimal. A number is decimal or signed. [default form: auto]
+        /// The value is a string or an integer. Only fingerprints are stored; they are compared by Hamming distance.
+        /// FORM:FIELD specifies the form of the values: `hex` (16 digits, or 0x and up to 16 digits), `decimal`
+        /// (unsigned), `signed` (a signed 64-bit integer, as in databases), `bits` (64 zeros and ones, the highest bit
+        /// first), or `auto` (any of these forms). `auto` refuses a string of 16 decimal digits, because it could be
+        /// hex or decimal. A number is read as decimal or signed. [default form: auto]
         fingerprint_field: Option<FingerprintField> = None, "FIELD";
     }
 }

@@ -17,7 +17,7 @@ settings! {
         ///
         /// 64K or more, for example 512M or 4G.
         memory: usize = MEMORY, "SIZE";
-        /// Number of threads; all cores if not given
+        /// Number of threads; by default, all cores
         threads: Option<u16> = None, "N", in 1..=65_535;
     }
 }

@@ -11,31 +11,30 @@ settings! {
     Results, "Results" {
         /// Folder to create for the results
         out: PathBuf = PathBuf::new(), "OUT", short 'o';
-        /// Replace OUT if an earlier run made all that lies in it
+        /// Replace OUT if `dedup` wrote all files in it
         ///
         /// Without --resume, also removes the journal of an interrupted run.
         force: bool = false, "";
         /// Keep a journal, so that the same command can continue a killed run
         ///
-        /// The journal is the folder `.OUT.twindex-resume`. Documents are not sketched again, and finished stages are not
-        /// repeated; results are the same, byte for byte. --memory, --threads and --skip-bad may differ.
-        /// Standard input is refused.
+        /// The journal is the folder `.OUT.twindex-resume`. A continued run skips sketched documents and finished
+        /// stages; its results are the same, byte for byte. It may have other values of --memory, --threads and
+        /// --skip-bad. Standard input is refused.
         resume: bool = false, "";
         /// Which documents OUT/index contains: kept, all or none
         ///
         /// `none` writes no index and no report.html, and saves their time and space.
         index: IndexOf = IndexOf::Kept, "WHICH";
-        /// What to write in addition: annotated, sizes or revisits; may be repeated
+        /// Additional files or fields: annotated, sizes or revisits; may be repeated
         ///
-        /// `annotated`: all documents with the decision about each, in annotated.* as they are in the inputs. The fields,
-        /// columns or header lines are `cluster_id`, `cluster_size`, `kept`, `score` and `near_key`, the key of the document
-        /// that is kept in its place. `sizes`: `cluster_size` in each kept document. `revisits`: revisits.warc, with a
-        /// record of WARC/1.1 for each page of a WARC file whose payload equals that of a kept page, byte for byte, by the
-        /// profile identical-payload-digest.
+        /// `annotated` writes all documents to annotated.*, in the input formats, with the fields `cluster_id`,
+        /// `cluster_size`, `kept`, `score` and `near_key`, the key of the near kept document. `sizes` adds
+        /// `cluster_size` to each kept document. `revisits` writes revisits.warc. It contains a revisit record for each
+        /// removed WARC page whose payload equals the payload of the kept page, byte for byte.
         also: Vec<Also> = Vec::new(), "WHAT";
-        /// Prefix of the names of added fields
+        /// Prefix of the names of the fields that --also adds
         annotation_prefix: Option<String> = None, "PREFIX", rare true;
-        /// Compress written JSON Lines, CSV and TSV: gzip or zstd
+        /// Compress JSON Lines, CSV and TSV of documents: gzip or zstd
         ///
         /// File names then end in .gz or .zst. [default: not compressed]
         compress: Option<Compression> = None, "HOW";

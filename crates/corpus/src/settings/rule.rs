@@ -15,42 +15,45 @@ use crate::settings::value::{Value, choices};
 settings! {
     /// The rule: what is near, and which of several near documents stays.
     Rule, "What is near, and which stays" {
-        /// What is near: J, containment:J, within:K or equal
+        /// Rule for near documents: J, containment:J, within:K or equal
         ///
-        /// `J`, 0.05 to 1: the number of shingles that both documents have, divided by the number that either has; counted.
-        /// `containment:J`: that number, divided by the number of shingles in the smaller document, which goes if enough of
-        /// it is in the larger one; larger documents are preferred, and --keep decides among equally large ones.
-        /// `within:K`, 0 to 10: the simhashes differ in at most K bits.
-        /// `equal`: the texts are equal, after --normal-form and --fold. [default: 0.8; within:3 with --fingerprint-field]
+        /// `J`, 0.05 to 1: the resemblance is J or more. Resemblance is the number of shingles in both documents,
+        /// divided by the number of shingles in at least one of them, counted exactly. `containment:J`: the larger
+        /// document contains at least the share J of the shingles of the smaller one, which is removed. Larger
+        /// documents are preferred; --keep decides among equally large ones. `within:K`, 0 to 10: the simhashes differ
+        /// in at most K bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
+        /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
-        /// What stays: first, longest, max:FIELD and others
+        /// Which near document is kept: first, longest, max:FIELD and others
         ///
-        /// `first`: in the order of the input. `longest`: with the most tokens, the first of several.
-        /// `smallest-key`: with the smallest key, by bytes. `key-hash`: whose key has the smallest hash; does not depend
-        /// on the order of the input. `max:FIELD`, `min:FIELD`: with the largest or smallest number or time in a field;
-        /// of equal ones, with the smallest key.
+        /// `first`: the first in input order. `longest`: the one with the most tokens, or the first of several.
+        /// `smallest-key`: the one with the smallest key, by bytes. `key-hash`: the one whose key has the smallest
+        /// hash; independent of the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number
+        /// or time in FIELD, or, of several, the one with the smallest key.
         keep: Keep = Keep::First, "WHICH";
         /// Weight of a shingle in the resemblance: distinct, tf or idf
         ///
-        /// `distinct`: all the same. `tf`: the number of its occurrences, or the weight in a vector of --features-field.
-        /// `idf`: that number, multiplied by the inverse document frequency of the table --idf. Resemblance is then the
-        /// sum of the smaller weights, divided by the sum of the larger weights.
+        /// `distinct`: all shingles have equal weight. `tf`: the number of occurrences of the shingle, or the weight in
+        /// a vector of --features-field. `idf`: the `tf` weight, multiplied by the inverse document frequency in the
+        /// table of --idf. Weighted resemblance is the sum of the smaller weights, divided by the sum of the larger
+        /// weights.
         weights: Weights = Weights::Distinct, "WEIGHTS";
-        /// Unit to which fractional weights are rounded, 1/256 to 2
+        /// Round fractional weights to multiples of U, 1/256 to 2
         ///
-        /// Weights of idf, and of vectors, are fractions. Rounding changes a resemblance by at most U / the mean weight.
-        /// A shingle costs memory and time in proportion to its number of units. [default: 1]
+        /// Weights with idf, and weights in vectors, may be fractions. Rounding changes a resemblance by at most U /
+        /// the mean weight. Memory and time for a shingle are proportional to its weight / U. [default: 1]
         weight_unit: Option<WeightUnit> = None, "U", rare true;
         /// Ignore spans of words that more than N documents share
         ///
-        /// `N:T` is for spans of T words, `@FILE` for a list. Such spans are menus, footers and licences. N should be larger than any group of copies; T is 10 if it is not
-        /// given, at most 65535. The list is written to OUT/boilerplate, which @FILE names. With --against OUT, the list
-        /// of OUT is used, and N and T, if given, must be those of the list. The inputs are read three times.
+        /// Such spans are menus, footers and licences. `N:T` is for spans of T words, 1 to 65535; T is 10 by default.
+        /// `@FILE` reads the spans from a list. N should be larger than any group of copies. The spans are written to
+        /// OUT/boilerplate, a list for @FILE. With --against OUT, the list of OUT is used; N and T, if given, must
+        /// equal those of the list. The inputs are read three times.
         without_boilerplate: Option<BoilerplateSpans> = None, "N";
         /// Stop with an error after N comparisons of documents
         ///
-        /// Documents that share their rarest shingles without being near are all compared with each other, so time may
-        /// grow with the square of their number. [default: no limit]
+        /// All documents that share their rarest shingles are compared with each other, even if none are near, so time
+        /// may grow with the square of their number. [default: no limit]
         max_work: Option<u64> = None, "N", rare true;
     }
 }

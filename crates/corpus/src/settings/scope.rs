@@ -22,22 +22,25 @@ settings! {
         texts: Vec<PathBuf> = Vec::new(), "INPUT", rare true;
         /// Compare only documents with the same value in this field
         ///
-        /// `host` and `domain` are those of the URL. Equal texts with different values are all kept. A document without the field is a bad record. `field:NAME` is
-        /// a field with any name, even `host`.
+        /// `host` and `domain` are the host and the registrable domain of the URL. Equal texts with different values
+        /// are all kept. A document without the field is a bad record. `field:NAME` is a field with any name, even
+        /// `host`.
         inside: Option<String> = None, "FIELD";
-        /// Field of the URL, from which hosts are taken
+        /// Field that contains the URL of the document, for hosts and domains
         ///
         /// [default: the key, if it is a URL]
         url_field: Option<String> = None, "FIELD";
-        /// For a repeated key: number, first, last or error
+        /// Treatment of repeated keys: number, first, last or error
         ///
         /// `number`: the second document with key K gets the key K#2, or the next free number. `first`: the first
-        /// document is used, later ones are skipped and counted. `last`: the last one is used; reads the inputs twice.
-        /// `error`: an error. Keys of --against count; those of removed documents only if it names a folder of results. `number` and `first` hold some 10 to 40 bytes for each document.
+        /// document is used; later ones are skipped and counted. `last`: the last document is used; the inputs are read
+        /// twice. `error`: a repeated key is an error. Keys of --against count as used; keys of removed documents count
+        /// only if --against names a folder of results. `number` and `first` hold some 10 to 40 bytes for each
+        /// document.
         repeated_keys: RepeatedKeys = RepeatedKeys::Number, "HOW";
         /// Table of document frequencies, for --weights idf
         ///
-        /// `twindex idf` makes it. It also weights the shingles of the simhash with --near within:K.
+        /// `twindex idf` writes this table. With --near within:K, the table weights the shingles of the simhash.
         idf: Option<PathBuf> = None, "FILE", rare true;
     }
 }

@@ -5,8 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The list of each language: the code of the language in the crate `stop-words`, and the words, separated by line
-/// ends.
+/// The list of each language: the code of the language in the crate `stop-words`, and the words, separated by newlines.
 const LISTS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/stop_words.rs"));
 
 /// A language with a list of stop words.

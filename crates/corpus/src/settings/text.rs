@@ -22,29 +22,29 @@ settings! {
     TextOptions, "How texts are cut" {
         /// Tokens of a shingle: words, characters and others
         ///
-        /// `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word; `characters` of words and of one space
-        /// between two words; `word-characters`, the same without spaces; `sentences`; `words-symbols`, words and every
-        /// other character except white space, so that C, C++ and C# differ; `raw`, every character with its case, with
-        /// one space for any white space. All but the last two ignore characters other than letters, marks, digits and _.
-        /// [default: words]
+        /// `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word; `characters`, the characters of
+        /// words, with one space between two words; `word-characters`, the same without spaces; `sentences`;
+        /// `words-symbols`, words and every other character except white space, so that C, C++ and C# differ; `raw`,
+        /// every character with its case, with one space for any white space. All but the last two ignore characters
+        /// other than letters, marks, digits and _. [default: words]
         tokens: Option<Tokens> = None, "KIND";
         /// Number of tokens in a shingle, 1 to 16
         ///
-        /// Several numbers joined by +, as in 1+2, give the union of their shingles. [default: 5 words, 9 characters, 1
+        /// `1+2` uses the shingles of one token and the shingles of two tokens. [default: 5 words, 9 characters, 1
         /// sentence]
         words: Option<Widths> = None, "W";
         /// Unicode normal form of the text: none or nfkc
         ///
-        /// With `nfkc`, composed and decomposed characters are equal, and fullwidth and plain ones.
+        /// `nfkc` makes composed characters equal to decomposed ones, and fullwidth characters equal to plain ones.
         normal_form: Option<TextForm> = None, "FORM";
         /// Characters to ignore: marks, invisible, or marks+invisible
         ///
-        /// `marks` are accents, harakat, vowel points and all other characters of the category Mn (`é` becomes `e`, `й`
-        /// becomes `и`, `が` becomes `か`); `invisible` are soft hyphens and zero-width characters.
+        /// `marks` are accents, harakat, vowel points and all other characters of the Unicode category Mn (`é` becomes
+        /// `e`, `й` becomes `и`, `が` becomes `か`). `invisible` are soft hyphens and zero-width characters.
         fold: Option<TextFold> = None, "WHAT";
         /// Words to ignore: of a language, such as english, or @FILE
         ///
-        /// A file has one word a line.
+        /// FILE has one word on each line.
         stop_words: Option<StopList> = None, "LIST";
         /// Language of the stemmer, such as english
         ///
@@ -66,16 +66,16 @@ settings! {
 pub enum TextForm {
     /// Texts are not converted.
     None,
-    /// NFKC: makes composed and decomposed characters equal, and fullwidth and plain characters.
+    /// NFKC: composed and decomposed characters become equal, and so do fullwidth and plain characters.
     Nfkc,
 }
 
 /// The characters that are removed from texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextFold {
-    /// Combining marks of the general category Mn: accents, vowel points, harakat.
+    /// Whether combining marks (category Mn) are removed: accents, vowel points, harakat.
     pub marks: bool,
-    /// Soft hyphens and zero-width characters.
+    /// Whether soft hyphens and zero-width characters are removed.
     pub invisible: bool,
 }
 
@@ -387,8 +387,8 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
-    /// Returns the list of a language, or that of a file, `@FILE`; the prefix avoids confusing a file with a language.
-    /// `None` if there is no such list.
+    /// Parses the name of a language, or the path of a file after the prefix `@`, which distinguishes files from
+    /// languages. Returns `None` if no language has this name.
     fn named(text: &str) -> Result<Option<Self>, String> {
         if let Some(path) = text.strip_prefix('@') {
             return Ok(Some(Self::File(path.into())));

@@ -54,7 +54,7 @@ pub(crate) fn utf8(text: &OsStr) -> Result<&str, String> {
     text.to_str().ok_or_else(|| format!("expected UTF-8, found {}", text.display()))
 }
 
-/// Implements [`Value`] for types whose text form is that of `FromStr` and `Display`.
+/// Implements [`Value`] for types whose text form is parsed by `FromStr` and written by `Display`.
 macro_rules! plain {
     ($($type:ty: $expected:literal),+) => {$(
         impl Value for $type {

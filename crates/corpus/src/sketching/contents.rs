@@ -14,7 +14,7 @@ use crate::settings::text::TextOptions;
 ///
 /// # Errors
 ///
-/// Options for tokenizing texts given together with features; a file of stop words that cannot be read.
+/// An option for tokenizing is set although documents are features, or a file of stop words cannot be read.
 pub fn shingling(text: &TextOptions, features: bool, table: Option<&IdfTable>) -> anyhow::Result<Shingling> {
     text.check_features(features)?;
     match table {

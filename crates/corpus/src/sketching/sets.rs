@@ -138,8 +138,8 @@ impl SetWork {
         self.tokens
     }
 
-    /// Returns the number of words of that document that were ignored because of [`SetMaker::without`], and whether all
-    /// were.
+    /// Returns the number of words that the list of [`SetMaker::without`] removed from the document processed last, and
+    /// whether it removed all words.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -152,7 +152,7 @@ impl SetMaker {
     /// # Errors
     ///
     /// [`InvalidOptions`] if the weights need a table and there is none, if the table is not used or has another
-    /// shingling, or if a unit is given for integer weights; a shingling that this build does not support.
+    /// shingling, or if a unit is given for integer weights. An error if this build does not support the shingling.
     pub fn new(
         shingling: &Shingling,
         weights: Weights,

@@ -93,7 +93,7 @@ fn check(path: &Path, snapshot: &Snapshot, key: &[u8], sketch: &Sketch) -> anyho
     let Some(record) = snapshot.get(key)? else { return Ok(()) };
     let mut packed = Vec::new();
     pack(sketch.signature(), bits, &mut packed);
-    // The signature of a document without words has no meaning.
+    // Documents without words are not compared, because their signatures have no meaning.
     if !sketch.is_empty() && packed != record.signature {
         bail!(
             "`{}` has another text in {}; give the texts that are in the index, or leave out --verify exact",

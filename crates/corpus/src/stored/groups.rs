@@ -234,7 +234,8 @@ impl Grouped {
     ///
     /// # Errors
     ///
-    /// More than 2^32 documents; the errors of `is_equal`; I/O errors of scratch files.
+    /// The errors of `is_equal` and I/O errors of scratch files. It is also an error if there are more than 2^32
+    /// documents.
     pub(crate) fn add<E>(
         &mut self,
         one: &NewDocument<'_>,

@@ -1,6 +1,6 @@
 //! Stores lines in compressed blocks of a scratch file. Lines of pipes and of compressed inputs are stored this way,
-//! because they cannot be read again from the input. Most lines are read once, in order; a few are also read at random
-//! before.
+//! because they cannot be read again from the input. Most lines are read only once, in order. Before that, a few lines
+//! are read in random order.
 //!
 //! Blocks are small, so that reading a single line is cheap, and each is compressed on its own. The first lines are the
 //! zstd dictionary of all blocks, so that strings common to most lines are not stored in each block.

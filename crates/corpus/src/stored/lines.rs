@@ -149,8 +149,8 @@ impl LineStore {
     pub(crate) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         if file == 0 {
-            // Takes the cached block out of the mutex, so that other threads do not wait. Meanwhile, they create their
-            // own.
+            // Takes the cached block out of the mutex, so that other threads do not wait. Meanwhile, other threads
+            // create their own blocks.
             let mut block =
                 self.block.try_lock().map(|mut block| std::mem::take(&mut *block)).unwrap_or_default();
             let line = self.blocks.read(&mut block, offset, length as usize)?.to_vec();

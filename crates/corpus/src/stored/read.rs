@@ -76,7 +76,7 @@ fn open_inputs(job: &Dedup) -> anyhow::Result<Documents> {
     Ok(documents)
 }
 
-/// The indexes of histories that are queried, and the keys of all histories, if there are any.
+/// The indexes in which new documents are looked up, and the keys of all histories; `None` without a history.
 type Histories<'h> = (&'h [ComparedIndex], Option<Arc<EarlierKeys>>);
 
 /// The folder, the journal and the observer of a job.

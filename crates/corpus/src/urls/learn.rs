@@ -82,7 +82,7 @@ impl Learner {
     }
 }
 
-/// Learns the rules of one unit.
+/// Learns the rules of one [unit](Learner::unit).
 fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut rules = aliases(unit, pages, options);
     let known = Rules::of(rules.clone());

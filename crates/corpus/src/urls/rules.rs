@@ -63,7 +63,7 @@ impl Rules {
         self.normalise_by(url, |_| {})
     }
 
-    /// Like [`normalise`](Self::normalise), but also calls `each` with the index of each rule that changed the URL.
+    /// Returns the [normal form](Self::normalise), and calls `each` with the index of each rule that changed the URL.
     pub(crate) fn normalise_by(&self, url: &str, mut each: impl FnMut(usize)) -> String {
         let Some(mut parts) = Parts::parse(url) else { return url.to_owned() };
         for &number in self.by_site.get(&unit(&parts)).into_iter().flatten() {

@@ -285,8 +285,8 @@ impl Why {
         }
     }
 
-    /// Returns the keys of the histories of the run; `None` if there are no histories. From texts and results, takes
-    /// only keys that differ from a sought key by nothing but an added number.
+    /// Returns the keys of the histories of the run; `None` if there are no histories. Of texts and results, includes
+    /// only keys that equal a sought key except for an added number.
     fn earlier_keys(known: &RunDescription, sought: &[KeysToFind]) -> anyhow::Result<Option<EarlierKeys>> {
         let histories = known.paths(|job| &job.scope.against)?;
         if histories.is_empty() {

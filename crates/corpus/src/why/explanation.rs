@@ -136,7 +136,7 @@ pub struct Sets {
     pub both: usize,
 }
 
-/// The options of the run that wrote the folder, as far as they are known.
+/// The options of the run that wrote the results folder, as far as they are known.
 pub(crate) struct RunDescription {
     pub(crate) run: Option<RunFile>,
     pub(crate) params: Params,

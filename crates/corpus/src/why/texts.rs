@@ -168,7 +168,7 @@ pub(crate) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // With `Last`, the last document with a key is returned; otherwise, without added numbers, the first.
+    // `Last` returns the last document with a key. Other treatments that add no numbers return the first document.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {

@@ -15,12 +15,12 @@ const DIFFERENCES_MAX: usize = 2000;
 /// is reported as different.
 const STEPS_MAX: u64 = 1 << 30;
 
-/// The differences of two texts.
+/// The differences between the kept document and the queried document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WordDiff {
     /// Number of words that occur only in the kept document.
     pub only_in_kept: usize,
-    /// Number of words that occur only in the other document.
+    /// Number of words that occur only in the queried document.
     pub only_in_key: usize,
     /// Whether the number of differing words is known to be minimal; false if a search reached its limit. The rest of
     /// long texts with little in common may then be reported as different.
@@ -36,7 +36,7 @@ pub struct WordDiff {
 pub struct Hunk {
     /// The number of the first word in the kept document, from 1.
     pub word_of_kept: usize,
-    /// The number of the first word in the other document, from 1.
+    /// The number of the first word in the queried document, from 1.
     pub word_of_key: usize,
     /// The runs of words in the hunk, in order.
     pub runs: Vec<Run>,
@@ -61,7 +61,7 @@ pub enum WordOrigin {
     InBoth,
     /// The words are only in the kept document.
     InKept,
-    /// The words are only in the other document.
+    /// The words are only in the queried document.
     InKey,
 }
 

@@ -120,7 +120,7 @@ pub struct WrittenFile {
     pub name: String,
     /// The digest of the file.
     pub digest: FileDigest,
-    /// The digest of its file of keys; `None` if there is none.
+    /// The digest of the file of keys that belongs to the file; `None` if there is none.
     pub keys: Option<FileDigest>,
 }
 

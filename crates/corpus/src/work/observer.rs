@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::path::Path;
 
-/// The progress of reading inputs. Drop ends it.
+/// The progress of reading inputs. Dropping the value ends the progress.
 pub trait Progress: Sync {
     /// Sets the number of input bytes that have been read. Called once for every few documents.
     fn set(&self, bytes: u64);

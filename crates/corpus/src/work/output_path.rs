@@ -87,8 +87,8 @@ fn check<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Returns the absolute path of a file or folder, with all parent links resolved. If the file itself is a link, also
-/// returns its target. The file need not exist.
+/// Returns the absolute path of a file or folder, with links in the parent folders resolved. If the file itself is a
+/// link, also returns its target. The file need not exist.
 fn places(path: &Path) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = fs::canonicalize(path).into_iter().collect();
     if let Some(name) = path.file_name() {

@@ -349,7 +349,7 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
     }
 }
 
-/// Pairs found in a piece that are processed further.
+/// The pairs of a piece that the calling thread processes further.
 #[derive(Default)]
 struct PieceResult {
     /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED` is true.
@@ -358,7 +358,7 @@ struct PieceResult {
     mixed: Vec<(u32, u32)>,
 }
 
-/// A piece of entries, each compared with all later entries of its bucket. Returns pairs only if `HANDED` is true.
+/// Compares each entry of a piece with all later entries of its bucket. Returns pairs only if `HANDED` is true.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a BucketPairs<'a>,
     band: usize,

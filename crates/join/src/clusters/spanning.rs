@@ -107,7 +107,7 @@ impl SpanningForest {
     /// Creates an empty forest. Uses about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
-        // Gives read errors of runs the text that `merge` uses for its scratch files.
+        // Errors of reading a run have the same text as the errors that `merge` reports for its scratch files.
         let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {

@@ -1,10 +1,10 @@
 //! Finds the documents of an index that contain given texts or are contained in them, by comparing with the sets of all
 //! documents.
 //!
-//! The features that an index stores for resemblance do not find all containing documents: a document is indexed by only a
-//! part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these.
-//! Instead, all elements of the texts are indexed, and the sets of all documents are read once for each batch of texts that
-//! fits in memory.
+//! The features that an index stores for resemblance do not find all containing documents. A document is indexed by
+//! only a part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of the
+//! indexed elements. Instead, all elements of the texts are indexed, and the sets of all documents are read once for
+//! each batch of texts that fits in memory.
 
 use std::ops::{ControlFlow, Range};
 
@@ -32,7 +32,7 @@ pub struct ContainmentHit {
 }
 
 impl ContainmentHit {
-    /// Returns the fraction of the smaller set's elements that are also in the other set.
+    /// Returns the fraction of the smaller set's elements that are also in the larger set.
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
@@ -88,7 +88,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// The documents of a text are truncated to the limit when their number reaches twice the limit plus this number.
+/// The list of documents of a text is truncated to the limit when its length reaches twice the limit plus this number.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.

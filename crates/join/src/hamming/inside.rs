@@ -4,9 +4,9 @@
 //! and the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits
 //! in which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
 //! to buckets by each group in turn. A near pair agrees in at least one group, and is reported for the first one.
-//! Real data often has many fingerprints with an equal block. Divided, they cost as much as the same number of shorter
-//! random fingerprints. A bucket is divided only if the sizes of the new buckets show that this at least halves the
-//! comparisons. Otherwise, most of its pairs are near or nearly near.
+//! Real data often has many fingerprints with an equal block. After their bucket is divided, they cost as much as the
+//! same number of shorter random fingerprints. A bucket is divided only if the sizes of the new buckets show that this
+//! at least halves the comparisons. In other large buckets, most pairs differ in few bits.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) const TOGETHER: usize = 1 << 12;
 pub struct NearPair {
     /// The smaller number if both fingerprints are from the same input, otherwise the number of the left fingerprint.
     pub a: u32,
-    /// The number of the other fingerprint.
+    /// The larger number if both fingerprints are from the same input, otherwise the number of the right fingerprint.
     pub b: u32,
     /// The number of bits in which the fingerprints differ.
     pub distance: u32,
@@ -118,7 +118,7 @@ const BUCKETS_BITS_MAX: u32 = 11;
 const FOUND: usize = 1 << 9;
 /// Minimum number of fingerprints for which bits are grouped by a sample (`informed_groups`).
 const SAMPLED: usize = 1 << 12;
-/// Number of fingerprints in this sample.
+/// Number of fingerprints in the sample that `informed_groups` uses.
 const SAMPLE: usize = 256;
 
 /// Number of bits of a bucket entry that store the position of a row, if a part has at most 65,536 rows. The upper 48

@@ -173,7 +173,7 @@ pub(crate) fn join<S: Send>(
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
-    // Releasing this much memory takes a noticeable time, so each thread releases its own.
+    // Releasing the memory of a join takes a noticeable time, so each thread releases its own buffers.
     on_threads(&mut workers, |worker| {
         (worker.parts, worker.gather_buffers) = Default::default();
         Ok(())

@@ -1,4 +1,4 @@
-//! All pairs of sets with a resemblance, found by prefixes or by comparing bitmaps, and counted.
+//! Finds all pairs of sets that resemble each other: candidates by prefixes or bitmaps, verified by exact counts.
 
 pub mod bitmaps;
 pub(crate) mod odd_sketches;

@@ -25,7 +25,7 @@ pub(crate) struct OddSketches {
     words: Column<u64>,
     /// The start of each sketch in `words`.
     starts: Column<u64>,
-    /// Maximum total number of words, unless there are more sets.
+    /// Maximum total number of words. It is exceeded only if there are more sets, which then take one word each.
     max: usize,
     /// Number of times that all sketches were halved.
     halved: u32,

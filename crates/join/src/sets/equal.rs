@@ -42,7 +42,7 @@ impl EqualGroups {
         Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
-    /// Returns whether a group may have this hash. If false, no group has it.
+    /// Returns whether a group may have this hash. If false, no group has this hash.
     #[must_use]
     pub fn may_have(&self, hash: u128) -> bool {
         self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).is_ok_and(|found| found.is_some())
@@ -59,7 +59,7 @@ impl EqualGroups {
         is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
     ) -> std::result::Result<u32, E> {
         let hash = self.seeded.of(hash);
-        // Equal hashes almost always mean equal contents; `is_same` verifies it.
+        // Equal hashes almost always mean equal contents; `is_same` verifies that the contents are equal.
         if let Some(group) = self.numbers.find(hash, is_same)? {
             return Ok(group);
         }
@@ -110,8 +110,8 @@ pub fn for_each_pair_between<E>(
     Ok(())
 }
 
-/// Passes each pair of a member of `members` and a member of `others` to `each`. If `inside` is true, both are the same
-/// members, and each pair of two different members is passed once.
+/// Passes each pair of a member of `members` and a member of `others` to `each`. If `inside` is true, both slices must
+/// have the same members, and each pair of two different members is passed once.
 ///
 /// # Errors
 /// The error of `each`.

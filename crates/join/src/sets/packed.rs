@@ -8,7 +8,7 @@
 /// Number of bits of an element that are stored as they are.
 const LOW: u32 = 56;
 const LOW_MASK: u64 = (1 << LOW) - 1;
-/// Number of elements that are packed together, in one word less.
+/// Number of elements in a group. A group takes one word less than this number.
 const TOGETHER: usize = 8;
 
 /// Returns the number of words of the high bytes of `size` elements.

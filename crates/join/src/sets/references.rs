@@ -71,8 +71,8 @@ pub struct DeltaHeader {
 }
 
 impl DeltaHeader {
-    /// Returns the header as numbers, from which [`from_numbers`](Self::from_numbers) restores it. Stored with the words,
-    /// they allow adding the set to another collection to which the same sets were added in the same order.
+    /// Returns the header as numbers, from which [`from_numbers`](Self::from_numbers) restores it. With these numbers
+    /// and its words, the set can be added to another collection to which the same sets were added in the same order.
     #[must_use]
     pub fn numbers(self) -> [u64; 3] {
         [self.reference.into(), self.size as u64, self.references.into()]

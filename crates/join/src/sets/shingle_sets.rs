@@ -112,8 +112,8 @@ impl ShingleSets {
         Some(LastSet::InMemory(self.header(number), words))
     }
 
-    /// Returns the header for adding a set to another collection with the same earlier sets. No further reference is
-    /// tried.
+    /// Returns the header for adding a set to another collection with the same earlier sets. This header makes the
+    /// other collection try no further references.
     fn header(&self, number: u32) -> DeltaHeader {
         let size = self.sizes[number as usize] as usize;
         match self.reference_of[number as usize] {
@@ -179,9 +179,9 @@ impl ShingleSets {
         Arc::clone(&self.references)
     }
 
-    /// Adds a set that [`encode`](ReferenceSets::encode) encoded with the same anchors, and returns its number; the second
-    /// half of [`push_like`](Self::push_like). If `encode` found no reference, also tries the references that were added
-    /// since.
+    /// Adds a set that [`encode`](ReferenceSets::encode) encoded with the same anchors, and returns its number. This is
+    /// the second half of [`push_like`](Self::push_like). If `encode` found no reference, also tries the references
+    /// that were added after `encode` was called.
     ///
     /// # Errors
     /// Same as [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
@@ -234,7 +234,7 @@ impl ShingleSets {
         pushed
     }
 
-    /// Returns whether the last set was written to the scratch file, and not only found there.
+    /// Returns whether the last set was appended to the scratch file. False if the file already contained the set.
     #[cfg(test)]
     pub(crate) fn is_appending(&mut self) -> bool {
         self.spill.as_mut().is_some_and(|spill| !spill.pass_over(0))

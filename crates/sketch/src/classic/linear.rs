@@ -32,7 +32,7 @@ const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Number of bits in the low half of x.
+/// Number of low bits of a hash x that are multiplied by `a`; the upper bits are multiplied by `raised`.
 const LOW_BITS: u32 = 31;
 
 /// Number of components computed together. At 32 bytes each, they fit in the first-level cache.

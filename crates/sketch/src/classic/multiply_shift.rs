@@ -70,8 +70,8 @@ impl MultiplyShift {
 
 /// Updates `minima` with the values of `hashes`; the inner loop runs over the components.
 ///
-/// Only the upper half of `a x + b` is needed. Of the four partial products of 32-bit halves, the lowest is needed in full,
-/// only the low halves of the two middle ones, and nothing of the highest.
+/// Only the upper half of `a x + b` is needed. Of the four partial products of 32-bit halves, the lowest is computed in
+/// full, the two middle ones without their high halves, and the highest not at all.
 #[inline(always)]
 fn lower(minima: &mut [u32], hashes: &[u64], a_low: &[u32], a_high: &[u32], b: &[u64]) {
     for &hash in hashes {

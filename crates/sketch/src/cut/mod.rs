@@ -119,9 +119,9 @@ impl Cutter {
     /// Creates a cutter for `shingling`, whose widths, hash and seed are not used here.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the field that this build cannot support, because its tables are for another version of
-    /// Unicode, its stemmer gives other stems, or it was built without the required feature `languages`. Also returned for
-    /// meaningless combinations, such as stop words with characters.
+    /// [`Error::Invalid`] names the field that this build does not support: the build has tables of another version of
+    /// Unicode, has a stemmer that gives other stems, or lacks the feature `languages`. Also returned for meaningless
+    /// combinations, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
         let tokens = shingling.tokens;
@@ -282,7 +282,7 @@ impl Cutter {
         }
     }
 
-    /// Returns `token`, or `None` if it is a stop word. For symbols, which are not stemmed.
+    /// Returns `token`, or `None` if it is a stop word. Used for symbols, which are not stemmed.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);
@@ -306,7 +306,7 @@ impl Cutter {
     }
 }
 
-/// Returns an error for a version of Unicode other than this build's, because it would give other units.
+/// Returns an error for a version of Unicode other than this build's. Another version would give other units.
 fn check_version(
     field: &str,
     name: &str,

@@ -7,7 +7,7 @@ pub(super) use with_languages::{probe, probe_of};
 #[cfg(not(feature = "languages"))]
 pub(super) use without::{Stemmer, Stems};
 
-/// The advice in the errors of a build without the feature `languages`.
+/// Advice that a build without the feature `languages` adds to its error messages.
 pub(super) const WITHOUT_LANGUAGES: &str =
     "for which this build of twindex was not made: build it with the feature `languages`";
 

@@ -62,7 +62,7 @@ impl Units {
     /// its last.
     ///
     /// # Panics
-    /// Panics if there are no such units, or if `width` is 0.
+    /// Panics if the document has fewer than `first + width` units, or if `width` is 0.
     #[must_use]
     pub fn shingle(&self, first: usize, width: usize) -> &[u8] {
         &self.bytes[self.start(first)..self.ends[first + width - 1]]

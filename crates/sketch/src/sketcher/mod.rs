@@ -50,7 +50,7 @@ pub struct Sketcher {
     minhash_weights: MinhashWeights,
     /// The unit to which `minhash_weights` are rounded; `None` if they are not rounded.
     unit: Option<WeightUnit>,
-    /// Maximum number of units in a document.
+    /// Maximum number of [units](crate::params::MinhashParams::unit) of weight in a document.
     elements_max: u64,
     /// The IDF table; `None` if neither `weights` nor `minhash_weights` uses one.
     idf: Option<Arc<IdfTable>>,
@@ -118,7 +118,7 @@ impl Scratch {
     }
 }
 
-/// Returns an error if the parameters name a list of spans. For constructors that take no list.
+/// Returns an error if the parameters name a list of spans. Used by constructors that take no list.
 fn check_no_list(params: &SketchParams) -> Result<()> {
     match params.shingling.boilerplate {
         None => Ok(()),
@@ -573,8 +573,8 @@ impl Sketcher {
         self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
     }
 
-    /// Multiplies a weight in units of 2^-16 by the inverse document frequency of the shingle, if minima are weighted by it.
-    /// Clamps the result to the range of weights.
+    /// Multiplies a weight in units of 2^-16 by the shingle's inverse document frequency if the minima are weighted by
+    /// an IDF table. Clamps the result to the range of weights.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
         // Cannot overflow: weights of the table are below 2^14, and `units` is below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
@@ -653,8 +653,8 @@ impl Sketcher {
         sketch.set.clear();
     }
 
-    /// Completes the sketch from `fingerprint` and `scratch`. Minima of weighted darts are computed from `weighted`,
-    /// and all else from `elements` if `has_elements`, otherwise from `shingles`.
+    /// Completes the sketch from `fingerprint` and `scratch`. Weighted minima of the family `darts` are computed from
+    /// `weighted`. The other sketches are computed from `elements` if `has_elements`, otherwise from `shingles`.
     fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
         let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
         self.clear(sketch);

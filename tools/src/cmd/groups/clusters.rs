@@ -187,7 +187,7 @@ impl GroupsArgs {
             ("verify", self.verify.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            // The options are for an index, so a single input that is no file must be one: opening it gives the error.
+            // These options need an index. Opening a single input that is not a file as an index returns the error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
                 Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
             }

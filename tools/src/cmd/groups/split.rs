@@ -77,8 +77,8 @@ pub(super) fn split(
         )?;
         let mut taken = RankSet::new(stars.keys());
         let (mut first, mut size) = (None, 0);
-        // Pairs are sorted by their first document. So before a document begins a cluster, all earlier documents had
-        // the chance to take it.
+        // Pairs are sorted by their first document. So before a document begins a cluster, all earlier documents could
+        // add it to their clusters.
         pairs.for_each(|pair| {
             let (a, b) = ((pair >> 32) as u32, pair as u32);
             if first.replace(a) != Some(a) {

@@ -103,7 +103,7 @@ pub(crate) struct PairsArgs {
     pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
-    /// The resemblance of the pairs: that of --near, or that of the index.
+    /// The smallest resemblance of a pair, from --near or from the index.
     #[arg(skip)]
     pub(super) resembling: Option<f64>,
     /// Whether another verb runs this one as a step; that verb reports the file itself.

@@ -27,7 +27,7 @@ const QUERY_BYTES: usize = 64;
 /// If hits must be sorted by key, probes answer queries together only up to this number of documents per query, because
 /// answering together may read all keys.
 const KEYS_A_QUERY: u64 = 8;
-/// Minimum number of queries in a batch, if there are that many.
+/// Minimum number of queries in a batch, unless there are fewer queries.
 const LEAST: usize = 1 << 12;
 
 /// Counts hits and limits their number for each query. The hits of a query are consecutive.

@@ -62,7 +62,7 @@ struct StudyReport {
     documents: u64,
     threshold: f64,
     /// Lowest score of the table. For each block or band, `bands` has the number of pairs for each score, starting at
-    /// this one.
+    /// this score.
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,

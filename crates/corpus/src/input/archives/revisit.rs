@@ -43,8 +43,8 @@ impl<'r> Capture<'r> {
         Some(uri.strip_prefix(b"<").and_then(|uri| uri.strip_suffix(b">")).unwrap_or(uri))
     }
 
-    /// Returns the digest of the payload: the digest that both records state, if it is the same, otherwise the SHA-1 of
-    /// the payload.
+    /// Returns the payload digest that `self` and `other` both declare. If they declare different digests or none,
+    /// returns the SHA-1 of the payload.
     fn digest(&self, other: &Self) -> Vec<u8> {
         let stated = [self, other].map(|capture| capture.field("WARC-Payload-Digest"));
         match stated {

@@ -41,7 +41,8 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // Fewer bytes than a version are a truncated record only after other records or in a truncated stream.
+                // A rest shorter than a version is a truncated record only after other records or in a truncated
+                // stream.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -66,7 +67,7 @@ impl ArchiveFormat for Warc {
             let found = length.escape_ascii();
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
-        // A complete record may follow a truncated one, so the search for it continues at the end of the header.
+        // A complete record may follow a truncated one, so the search continues at the end of this header.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
             let upper = stream.record_bytes_max;

@@ -1,6 +1,7 @@
 //! The value and the stamp that an index stores with a document, and the fields from which they are read.
 //!
-//! They are fields of a JSON object, columns of a table, or header fields of an archive record. A text file has none.
+//! Both are fields of a JSON object, columns of a table, or header fields of an archive record. A text file has
+//! neither.
 
 use std::borrow::Cow;
 

@@ -193,7 +193,7 @@ const PRIORITY: &str = "which --priority-field says is the priority";
 /// The purpose of the `--inside` field, in the message that the field is missing.
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
-/// Returns the expected format of the number field for a message. If it is a number, a time is valid, too.
+/// Returns the expected format of the number field for a message. If a number is expected, a time is also valid.
 fn number_or_time(expected: &str) -> String {
     if expected == NUMBER_TYPE { format!("{NUMBER_TYPE} or {TIME}") } else { expected.to_owned() }
 }
@@ -208,7 +208,7 @@ fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
     anyhow!("field {name:?}: expected {expected}, found {shown}{dots}")
 }
 
-/// Returns an error if a value is empty, since all documents without a value would share it, or too long to be stored.
+/// Returns an error if a value is too long to be stored, or empty, because documents without a value would share it.
 fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
     let bytes = value.len();

@@ -41,7 +41,7 @@ impl Features {
         !self.weights.is_empty()
     }
 
-    /// Returns the names, in the order of the line.
+    /// Returns the names in the order in which the line has them.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.names[start..end])

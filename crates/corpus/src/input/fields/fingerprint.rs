@@ -26,7 +26,8 @@ pub enum FingerprintForm {
     Hex,
     /// An unsigned decimal number.
     Decimal,
-    /// A signed decimal number with the same bits. Databases without unsigned types store such numbers.
+    /// A signed decimal number, whose two's complement has the bits. Databases without unsigned types store such
+    /// numbers.
     Signed,
     /// 64 zeros and ones, the highest bit first.
     Bits,
@@ -169,7 +170,6 @@ impl fmt::Debug for ValueExcerpt<'_> {
     }
 }
 
-/// Number of hexadecimal digits of 64 bits.
 const HEX_DIGITS: usize = 16;
 
 fn hex(written: &str) -> Option<u64> {

@@ -61,9 +61,9 @@ impl FieldNumber {
         }
     }
 
-    /// Returns the greatest float that is not above the number, mapped to 64 bits of the same order. It is the priority
-    /// of a document, where the smallest comes first. Integers from 2^53 on that map to the same float have the same
-    /// priority.
+    /// Returns the greatest float that is not above the number, mapped to 64 bits of the same order. The result is the
+    /// priority of a document; the smallest priority comes first. Integers from 2^53 on that map to the same float have
+    /// the same priority.
     #[must_use]
     pub fn priority(self) -> u64 {
         (self.0 >> 64) as u64
@@ -161,8 +161,8 @@ impl Time {
         u64::try_from(self.seconds).ok()
     }
 
-    /// Returns the number of seconds since 1970: exactly if it is an integer, and to less than a microsecond in the
-    /// years 1900 to 2100 if it is not.
+    /// Returns the number of seconds since 1970. Whole seconds are exact. Fractions are accurate to less than a
+    /// microsecond in the years 1900 to 2100.
     pub(crate) fn number(self) -> FieldNumber {
         let number = match self.nanoseconds {
             0 => FieldNumber::integer(self.seconds.into()),
@@ -185,7 +185,7 @@ impl fmt::Display for Time {
 struct Cursor<'t>(&'t [u8]);
 
 impl Cursor<'_> {
-    /// Takes a number of exactly this many digits.
+    /// Consumes a number of exactly this many digits.
     fn number(&mut self, digits: usize) -> Option<u32> {
         let (own, rest) = self.0.split_at_checked(digits)?;
         let number = own.iter().try_fold(0, |number, digit| {
@@ -195,13 +195,13 @@ impl Cursor<'_> {
         Some(number)
     }
 
-    /// Takes one of these characters.
+    /// Consumes the next byte if it is one of `marks`.
     fn mark(&mut self, marks: &[u8]) -> Option<()> {
         let (first, rest) = self.0.split_first()?;
         marks.contains(first).then(|| self.0 = rest)
     }
 
-    /// Takes the digits of a fraction of a second, and returns nanoseconds. Further digits are ignored.
+    /// Consumes the digits of a fraction of a second, and returns nanoseconds. Further digits are ignored.
     fn fraction(&mut self) -> Option<u32> {
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (own, rest) = self.0.split_at(digits);
@@ -210,7 +210,7 @@ impl Cursor<'_> {
         (digits > 0).then(|| (0..9).fold(0, |number, at| number * 10 + of(at)))
     }
 
-    /// Takes an offset from UTC, up to the end of the text, and returns it in seconds.
+    /// Consumes an offset from UTC, up to the end of the text, and returns it in seconds.
     fn offset(&mut self) -> Option<i64> {
         // PostgreSQL, Ruby and BigQuery write a space before the offset.
         let is_apart = self.mark(b" ").is_some();
@@ -283,7 +283,7 @@ impl<'v> FieldValue<'v> {
     ///
     /// # Errors
     ///
-    /// It is neither; the error is the description of the expected format.
+    /// The value is neither a number nor a time. The error describes the expected format.
     pub(crate) fn number(&self) -> Result<(FieldNumber, bool), String> {
         match self {
             Self::Text(text) => match Time::parse(text) {

@@ -261,7 +261,7 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     }
 }
 
-/// Like [`parse_slowly`], if the key or the text is in nested or in several fields.
+/// Parses the key and the text of a line, if one of them is in a nested field or in several fields.
 fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, LineError> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
@@ -540,8 +540,8 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Reads a value of any type. A value of the wrong type is read to its end before the error, so that invalid JSON after
-/// it is reported first.
+/// Reads a value of any type. A value of the wrong type is read to its end before it is refused, so that invalid JSON
+/// after it is reported first.
 #[derive(Clone, Copy)]
 struct Value;
 

@@ -103,7 +103,7 @@ fn json_without(
     let (mut out, mut left, mut at, mut start) = (Vec::with_capacity(line.len()), Vec::new(), 0, 0);
     let mut parts = Vec::new();
     for (number, value) in values.iter().enumerate() {
-        start += usize::from(number > 0); // the line end between two parts
+        start += usize::from(number > 0); // the newline between two parts
         let part: Option<String> = value.map_or(Ok(None), |value| serde_json::from_str(value.get()))?;
         let part = part.unwrap_or_default();
         let place = start..start + part.len();

@@ -27,7 +27,7 @@ pub struct KeptBlock {
     bytes: Vec<u8>,
     /// Runs of documents that have the same form. Each row of a Parquet file is a run of its own.
     runs: Vec<Run>,
-    /// The keys of documents whose key is not the one in their line.
+    /// The keys of documents whose lines have another key or none.
     keys: Vec<OtherKey>,
 }
 
@@ -43,10 +43,10 @@ struct Run {
     is_open: bool,
 }
 
-/// The key of a document whose line has another key.
+/// The key of a document whose line has another key or none.
 struct OtherKey {
     run: usize,
-    /// Number of documents of the run before this one, and the start of its line in the bytes of the block.
+    /// Number of documents in the run before this document, and the offset of its line in the bytes of the block.
     before: u64,
     start: usize,
     key: Vec<u8>,

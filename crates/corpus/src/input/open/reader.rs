@@ -136,7 +136,7 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
 }
 
-/// Like [`zstd_within`], with a dictionary if it is not empty.
+/// Creates the decoder of [`zstd_within`], with a dictionary unless `dictionary` is empty.
 fn zstd_by<'d, R: BufRead>(
     stream: R,
     window_log_max: u32,
@@ -468,8 +468,8 @@ impl Window {
         self.start += bytes;
     }
 
-    /// Reads until the window has at least this number of bytes, or the stream ends. Returns whether the window has
-    /// them.
+    /// Reads until the window has at least `bytes` bytes, or the stream ends. Returns whether the window has `bytes`
+    /// bytes.
     ///
     /// # Errors
     ///

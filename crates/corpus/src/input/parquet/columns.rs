@@ -375,10 +375,9 @@ fn begin(file: fs::File, fields: &record::Fields, row_bytes_max: usize) -> Resul
     Ok(OpenFile { batches, columns, rows, places, text })
 }
 
-/// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
-/// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, whether
-/// it is a time, the length of the `--inside` value and that value, the length of the URL and the URL. The text is
-/// last.
+/// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If other values are
+/// requested, these follow: the stamp, the length of the value, the value, the number in the `--keep` field, whether it
+/// is a time, the length of the `--inside` value, that value, the length of the URL, and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;

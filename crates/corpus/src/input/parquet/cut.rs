@@ -146,7 +146,7 @@ impl<'c> TextCuts<'c> {
                     let is_there = defined.get(level).is_none_or(|&level| level == column.defined);
                     let length = if is_there { lengths.next().unwrap_or(0) } else { 0 };
                     let start = self.starts.get_mut(row).ok_or("more rows than documents")?;
-                    *start += length + 1; // the line end between two parts
+                    *start += length + 1; // the newline between two parts
                     row += 1;
                 }
                 left -= records;

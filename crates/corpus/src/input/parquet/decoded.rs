@@ -274,7 +274,8 @@ pub(crate) struct DecodedColumn {
     defined: i16,
     /// The reader of the rest of the current row group; `None` before the first row group.
     reader: Option<ColumnReader>,
-    /// Byte arrays are not copied: they refer to the page or to the dictionary, where all rows can share one long text.
+    /// The values that are not null. Byte arrays refer to the page or the dictionary, so that rows can share a long
+    /// text.
     values: Values,
     /// The index in `values` of the value of each row, `None` for null; empty if the column cannot have null values.
     value_of: Vec<Option<usize>>,

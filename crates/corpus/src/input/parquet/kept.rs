@@ -98,12 +98,10 @@ impl<'n> Writers<'n> {
         Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
     }
 
-    /// Sets the spans to remove from texts.
     pub(crate) fn set_cuts(&mut self, cuts: Cuts<'n>) {
         self.cuts = Some(cuts);
     }
 
-    /// Returns the name of the output file with this index.
     fn name(&self, at: usize) -> String {
         files::name(self.stem, PARQUET, at, None)
     }
@@ -427,7 +425,7 @@ fn copy_column(
     }
 }
 
-/// Leaves values unchanged. See `change` of [`copy_values`].
+/// Leaves values unchanged. Used as the `change` function of [`copy_values`].
 #[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
 fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())

@@ -279,8 +279,8 @@ impl RowFields {
         // A parsed field is not longer than its bytes in the row. One more byte keeps the buffer from being full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
-        // Passes a line end before the row: the reader removes a byte order mark from the first bytes it receives, but
-        // here it would be part of the row.
+        // Passes a line end before the row, because the reader removes a byte order mark from the first bytes it
+        // receives. Here, such a mark would be part of the row.
         // guard: a byte order mark is dropped before the first row alone
         reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);

@@ -37,7 +37,7 @@ pub(crate) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>
     without(part, &inside(cut, place))
 }
 
-/// Like [`part_without`]; `None` if a range is not on character boundaries of the part.
+/// Does the work of [`part_without`]; returns `None` if a range is not on character boundaries of the part.
 pub(crate) fn checked_part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> Option<String> {
     let is_sound =
         |range: &Range<usize>| part.is_char_boundary(range.start) && part.is_char_boundary(range.end);

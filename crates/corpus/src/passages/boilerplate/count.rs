@@ -158,7 +158,7 @@ impl SpanWords {
     ///
     /// # Errors
     ///
-    /// A number of words outside 1 to 65,535; a tokenizer that this build does not support.
+    /// `words` is not between 1 and 65,535, or this build does not support the tokenizer.
     pub fn new(shingling: &Shingling, words: u32) -> anyhow::Result<Self> {
         if !(1..=WIDTH_MAX).contains(&(words as usize)) {
             let why = format!("boilerplate_words: expected 1 to {WIDTH_MAX}, found {words}");
@@ -254,7 +254,7 @@ impl SpanCounting<'_> {
     ///
     /// # Errors
     ///
-    /// A text of 4 GiB or more.
+    /// The text has 4 GiB or more.
     pub fn for_each_fingerprint(&mut self, text: &str, each: impl FnMut(u64)) -> twindex::Result<()> {
         self.hash(text)?;
         self.work.for_each_distinct_selected(&self.hashed, each);
@@ -265,7 +265,7 @@ impl SpanCounting<'_> {
     ///
     /// # Errors
     ///
-    /// A text of 4 GiB or more.
+    /// The text has 4 GiB or more.
     pub fn append_runs(
         &mut self,
         text: &str,
@@ -313,7 +313,7 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
 ///
 /// # Errors
 ///
-/// Inputs that can be read only once, cannot be read, or change between the two passes; I/O errors.
+/// I/O errors. It is also an error if inputs can be read only once, cannot be read, or change between the two passes.
 pub(crate) fn count(
     documents: &Documents,
     shingling: &Shingling,
@@ -415,7 +415,7 @@ fn text_of<'t>(text: &&'t [u8]) -> &'t str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// Like [`count`], for texts in memory.
+/// Builds the list as [`count`] does, from texts in memory.
 pub(crate) fn count_texts(
     texts: &[&[u8]],
     spans: &SpanWords,

@@ -128,12 +128,10 @@ pub(crate) fn digest_of(pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     state.digest128()
 }
 
-/// Encodes a span.
 pub(crate) fn span_to_bytes(hash: [u64; 2]) -> [u8; SPAN_BYTES] {
     (u128::from(hash[0]) << 64 | u128::from(hash[1])).to_le_bytes()
 }
 
-/// Decodes a span.
 pub(crate) fn span_from_bytes(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }

@@ -73,7 +73,7 @@ impl Boilerplate {
     ///
     /// # Errors
     ///
-    /// Same as [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         Self::of(Path::new("bytes of a list of spans"), Bytes::Heap(bytes))
     }

@@ -29,7 +29,8 @@ impl Shape {
         Self { t, k: t.div_ceil(2), min_words: 0 }
     }
 
-    /// Like [`words`](Self::words), with fingerprints of `k` words, 1 to `t`.
+    /// Returns the shape for runs of `t` words, as [`words`](Self::words) does, but with fingerprints of `k` words, 1
+    /// to `t`.
     #[must_use]
     pub fn words_by(t: usize, k: usize) -> Self {
         let words = Self::words(t);

@@ -87,7 +87,8 @@ impl Hasher {
 /// if runs are compared by bytes. The memory is reused for the next document.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {
-    /// The hashes of all prefixes of the document, beginning with the empty prefix. With bytes, gaps count as units.
+    /// The hashes of all prefixes of the document, beginning with the empty prefix. If runs are compared by bytes, the
+    /// gaps between units are hashed like units.
     before: Vec<[u64; 2]>,
     places: Vec<(u32, u32)>,
     /// Number of words in each unit. Empty if units are single words.

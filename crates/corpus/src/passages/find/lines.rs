@@ -76,7 +76,7 @@ impl Grams {
         Self::of(folder, memory, WordCounting::Run(width as u32))
     }
 
-    /// Like [`of_words`](Self::of_words), for units of several words.
+    /// Creates an empty collection as [`of_words`](Self::of_words) does, but for units of several words.
     #[must_use]
     pub fn of_units(folder: &Path, memory: usize) -> Self {
         Self::of(folder, memory, WordCounting::Units)

@@ -14,7 +14,7 @@ use crate::passages::index::format::{
     put, zigzag,
 };
 
-/// The data that an index stores of a document. Extracts can be computed on any thread.
+/// The data that an index stores about a document. Extracts can be computed on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
     hashes: Vec<u8>,

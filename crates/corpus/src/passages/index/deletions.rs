@@ -75,7 +75,7 @@ impl DeletedDocuments {
     ///
     /// # Errors
     ///
-    /// The offset, the expected value, and the value found.
+    /// The file is damaged. The error has the offset, the expected value, and the value found.
     pub(crate) fn from_bytes(bytes: &[u8], part: u64, documents: u32) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         let number_at = |at: usize, size: usize| {

@@ -59,7 +59,8 @@ pub struct Answer {
 pub struct Limits {
     /// Maximum number of documents in an answer.
     pub documents: usize,
-    /// Maximum number of postings that are followed for each fingerprint. [`Answer::capped`] counts those with more.
+    /// Maximum number of postings that are followed for each fingerprint. [`Answer::capped`] counts fingerprints with
+    /// more.
     pub places: usize,
 }
 
@@ -295,7 +296,8 @@ impl PassageIndex {
     ) -> Result<()> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
         let width = self.shape.width();
-        // Groups the windows that select the same position, which are adjacent: windows, position, fingerprint.
+        // Groups the windows that select the same position, which are adjacent. A group has the windows, the position
+        // and the fingerprint.
         let mut groups: Vec<(Range<usize>, usize, u64)> = Vec::new();
         work.for_each_window(hashed, |position, at, fingerprint| match groups.last_mut() {
             Some((windows, last, _)) if *last == at => windows.end = position + 1,

@@ -63,7 +63,6 @@ pub(crate) enum IndexSection {
     Checksums,
 }
 
-/// Number of sections.
 pub(crate) const SECTIONS: usize = 10;
 
 impl IndexSection {
@@ -127,7 +126,7 @@ impl PartHeader {
     ///
     /// # Errors
     ///
-    /// The offset, the expected value, and the value found.
+    /// The header is damaged. The error has the offset, the expected value, and the value found.
     pub(crate) fn from_bytes(bytes: &[u8], file_bytes: u64) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.len() < HEADER_BYTES {
@@ -205,7 +204,6 @@ impl PartHeader {
     }
 }
 
-/// Returns the checksum of `bytes`.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
@@ -271,7 +269,6 @@ impl PartEntry {
     }
 }
 
-/// Encodes a list of parts.
 pub(crate) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
     let mut bytes = LIST_MAGIC.to_vec();
     let width = PartEntry::bytes_of(entries);
@@ -294,7 +291,7 @@ pub(crate) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// The offset, the expected value, and the value found.
+/// The list is damaged. The error has the offset, the expected value, and the value found.
 pub(crate) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<PartEntry>, (u64, String, String)> {
     let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
     let u64_at = |at: usize| -> u64 {

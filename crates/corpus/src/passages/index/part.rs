@@ -14,7 +14,6 @@ use crate::passages::index::format::{
     checksum, get, unzigzag,
 };
 
-/// An open part.
 #[derive(Debug)]
 pub(crate) struct Part {
     path: PathBuf,
@@ -388,7 +387,6 @@ impl Postings<'_> {
         self.read.get(self.at).copied()
     }
 
-    /// Advances to the next posting.
     pub(crate) fn step(&mut self) -> Result<()> {
         self.at += 1;
         if self.at >= self.read.len() { self.fill() } else { Ok(()) }
