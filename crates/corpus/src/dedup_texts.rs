@@ -424,7 +424,7 @@ impl DedupTexts {
                     None => (NewSet::Late(&late), 0),
                 };
                 let new = NewDocument { hash, tokens, inside, sketch: &sketch, set };
-                grouped.add(&new, is_equal)?;
+                grouped.add(new, is_equal)?;
                 if grouped.len() == beside.history {
                     history_groups = grouped.groups.len() as u32;
                 }

@@ -79,7 +79,7 @@ pub use samples::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use sets::distinct::SortScratch;
 pub use sets::equal::{EqualGroups, for_each_pair_between, for_each_pair_inside};
 pub use sets::families::{Difference, Families};
-pub use sets::references::{DeltaHeader, DeltaScratch, ReferenceSets};
+pub use sets::references::{DeltaHeader, DeltaScratch, EncodedSet, ReferenceSets};
 pub use sets::shingle_sets::{SetReader, ShingleSets};
 pub use sets::stored::{LastSet, StoredSet, StoredSets};
 pub use work::numbers::HashNumbers;

@@ -123,7 +123,7 @@ pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Bo
     Ok(Box::new(move |bytes, (_, header), words| {
         let Some(taken) = take_words(bytes, most, words) else { return Ok(None) };
         *header = taken;
-        let Some(SetHeader::Stored(set)) = taken else { return Ok(Some(())) };
+        let Some(SetHeader::Stored(set)) = *header else { return Ok(Some(())) };
         let Some(stored) = &stored else { return Err(is_missing(&path)) };
         ensure!(stored.read(set, words)?, damaged(&path.display().to_string()));
         Ok(Some(()))
@@ -141,7 +141,7 @@ fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Op
             let count = usize::try_from(bytes.small()?).ok()?;
             let taken = bytes.take(count.checked_mul(size_of::<u64>())?)?;
             words.extend(taken.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
-            return Some(Some(SetHeader::New(header)));
+            return Some(Some(SetHeader::New(header.into())));
         }
         kind if kind == WordsKind::Stored as u8 => {
             let numbers = [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?];
@@ -258,7 +258,10 @@ mod tests {
             let header = take_words(&mut reader, 144, &mut words).unwrap();
             assert!(reader.0.is_empty() && words.len() == 1 + count);
             match (bytes[0], header) {
-                (1, Some(SetHeader::New(header))) => assert_eq!(header.numbers(), [7, 2, 200]),
+                (1, header) => {
+                    let held = DeltaHeader::from_numbers([7, 2, 200]).unwrap();
+                    assert_eq!(header, Some(SetHeader::New(held.into())));
+                }
                 (2, header) => assert!(header.is_some_and(|header| header == SetHeader::Stored(set))),
                 (_, header) => assert!(header.is_none(), "{bytes:?}"),
             }

@@ -118,12 +118,14 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     };
     let mut waiting: VecDeque<Option<ChunkResult<T>>> = VecDeque::new(); // results in input order
     let mut next = 0;
+    let helps = rayon::current_num_threads() < THREADS_MANY;
     rayon::in_place_scope_fifo(|scope| {
         scope.spawn_fifo(move |scope| ahead.read(reading, scope));
         let mut pause = PAUSE_MIN;
         loop {
-            // This thread first takes results, which frees memory to read more. Then it reads and processes chunks like
-            // the other threads. It waits only if there are none.
+            // This thread first takes results, which frees memory to read more. Among few threads, it then reads and
+            // processes chunks like the others, and waits only if there are none. Many threads wait for the results that
+            // it takes, so it does nothing else.
             if let Some(result) = waiting.front_mut().and_then(Option::take) {
                 waiting.pop_front();
                 next += 1;
@@ -148,8 +150,9 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 continue;
             }
             let found = match finished.try_recv() {
-                Err(TryRecvError::Empty) if rayon::yield_now() == Some(Yield::Executed) => continue,
-                Err(TryRecvError::Empty) => finished.recv_timeout(pause),
+                Err(TryRecvError::Empty) if helps && rayon::yield_now() == Some(Yield::Executed) => continue,
+                Err(TryRecvError::Empty) if helps => finished.recv_timeout(pause),
+                Err(TryRecvError::Empty) => finished.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 found => found.map_err(|_| RecvTimeoutError::Disconnected),
             };
             match found {
@@ -169,6 +172,8 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     })
 }
 
+/// Number of threads from which on the one that takes results processes no chunks.
+const THREADS_MANY: usize = 8;
 /// The shortest and the longest time for which the thread that takes results waits before it looks for work again.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(5);

@@ -271,7 +271,7 @@ impl Corpus {
             parser(document).identity_of_line(lines.form(document as usize), &line)
         };
         let groups = grouped.groups.len();
-        grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
+        grouped.add(new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
         Ok(grouped.groups.len() > groups)
     }
 

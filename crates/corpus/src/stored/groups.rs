@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use anyhow::{Context, anyhow, ensure};
 use twindex::Sketch;
 use twindex::sys::{Column, MemoryBudget};
-use twindex_join::{DeltaHeader, EqualGroups, ShingleSets, StoredSet};
+use twindex_join::{EncodedSet, EqualGroups, ShingleSets, StoredSet};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -162,7 +162,6 @@ impl Anchors {
 }
 
 /// The shingle set of a new document, in the form that the caller has.
-#[derive(Clone, Copy)]
 pub(crate) enum NewSet<'s> {
     /// A delta-encoded set to store.
     Encoded(SetHeader, &'s [u64]),
@@ -175,10 +174,10 @@ pub(crate) enum NewSet<'s> {
 }
 
 /// The header of a delta-encoded set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SetHeader {
     /// The set is new.
-    New(DeltaHeader),
+    New(EncodedSet),
     /// A stopped run already wrote the set to the scratch file.
     Stored(StoredSet),
 }
@@ -238,7 +237,7 @@ impl Grouped {
     /// documents.
     pub(crate) fn add<E>(
         &mut self,
-        one: &NewDocument<'_>,
+        one: NewDocument<'_>,
         mut is_equal: impl FnMut(u32) -> Result<bool, E>,
     ) -> anyhow::Result<()>
     where
@@ -259,13 +258,13 @@ impl Grouped {
         Ok(self.group_of.push(found)?)
     }
 
-    fn begin_group(&mut self, one: &NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {
+    fn begin_group(&mut self, one: NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {
         let mut tokens = one.tokens;
         let shingles = match one.set {
             NewSet::Encoded(header, words) => {
                 let anchors = Anchors::of(one.sketch, one.inside);
                 let set = match header {
-                    SetHeader::New(header) => self.sets.push_encoded(header, words, anchors.as_slice())?,
+                    SetHeader::New(encoded) => self.sets.push_encoded(encoded, words, anchors.as_slice())?,
                     SetHeader::Stored(set) => self.sets.push_stored(set, words, anchors.as_slice())?,
                 };
                 debug_assert_eq!(set as usize, self.groups.len());

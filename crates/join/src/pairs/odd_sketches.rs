@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::sets::references::SetDelta;
+use crate::sets::delta::SetDelta;
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::vectorized;

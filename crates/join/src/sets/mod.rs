@@ -1,5 +1,6 @@
 //! Sets of shingle hashes: how they are stored, delta-encoded and grouped.
 
+pub(crate) mod delta;
 pub mod distinct;
 pub mod equal;
 pub mod families;

@@ -18,10 +18,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use zerocopy::IntoBytes;
 
+use crate::pairs::odd_sketches::make_sketch;
+use crate::sets::delta::ones;
 use crate::sets::distinct::SortScratch;
 use crate::work::append_only_vec::{AppendOnlyVec, CachePadded};
 use twindex_kernel::{Kernel, Level, Simd, SortedSet, look_up, prefetch_all};
-use twindex_sketch::intersection_from;
 
 /// Minimum size of a reference set. Encoding against smaller sets saves nothing.
 const ELEMENTS_MIN: usize = 16;
@@ -86,82 +87,36 @@ impl DeltaHeader {
     }
 }
 
+/// A set that [`ReferenceSets::encode`] has encoded, to be added to the collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedSet {
+    pub(crate) header: DeltaHeader,
+    /// The set, if it has no reference. It is `None` if its elements are passed as words.
+    pub(crate) plain: Option<Box<PlainSet>>,
+}
+
+impl From<DeltaHeader> for EncodedSet {
+    fn from(header: DeltaHeader) -> Self {
+        Self { header, plain: None }
+    }
+}
+
+/// A set without a reference, and what the collection stores about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlainSet {
+    /// The elements, ascending.
+    pub(crate) elements: Box<[u64]>,
+    pub(crate) odd_sketch: Box<[u64]>,
+    /// The directory, if the set can become a reference.
+    pub(crate) directory: Option<Box<[u16]>>,
+}
+
 /// Working memory of [`ReferenceSets::encode`] for one thread.
 #[derive(Debug, Default)]
 pub struct DeltaScratch {
     sorting: SortScratch,
     buffers: DeltaBuffers,
     guesses: Vec<u32>,
-}
-
-/// A delta-encoded set: one bit per element of its reference, and new elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SetDelta<'a> {
-    /// One bit for each element of the reference, in ascending order of elements: whether the set has the element.
-    pub(crate) bits: &'a [u64],
-    /// Elements that the reference does not have, ascending.
-    pub(crate) new: &'a [u64],
-}
-
-impl<'a> SetDelta<'a> {
-    /// Splits the words of a set that is encoded against this reference.
-    pub(crate) fn of(reference: &ReferenceSet, words: &'a [u64]) -> Self {
-        let bits = reference.elements.len().div_ceil(u64::BITS as usize);
-        let (bits, new) = words.split_at(bits.min(words.len()));
-        Self { bits, new }
-    }
-
-    /// Returns whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new
-    /// elements ascend.
-    pub(crate) fn fit(self, reference: &ReferenceSet) -> bool {
-        let (elements, word) = (reference.elements.len(), u64::BITS as usize);
-        let padding =
-            self.bits.last().map_or(0, |last| last.unbounded_shr(((elements - 1) % word + 1) as u32));
-        self.bits.len() == elements.div_ceil(word) && padding == 0 && self.new.is_sorted()
-    }
-}
-
-impl SetDelta<'_> {
-    /// Passes the elements of the set to `each`, ascending.
-    pub(crate) fn for_each(self, reference: &[u64], mut each: impl FnMut(u64)) {
-        let mut new = self.new.iter().copied().peekable();
-        for (elements, &bits) in reference.chunks(u64::BITS as usize).zip(self.bits) {
-            let mut bits = bits;
-            while bits != 0 {
-                let element = elements[bits.trailing_zeros() as usize];
-                bits &= bits - 1;
-                while let Some(new) = new.next_if(|&new| new < element) {
-                    each(new);
-                }
-                each(element);
-            }
-        }
-        new.for_each(each);
-    }
-
-    /// Passes the elements of the reference that are not in the set to `each`, ascending.
-    pub(crate) fn for_each_lacking(self, reference: &[u64], mut each: impl FnMut(u64)) {
-        for (elements, &bits) in reference.chunks(u64::BITS as usize).zip(self.bits) {
-            let mut lacking = !bits & (u64::MAX >> (u64::BITS as usize - elements.len()));
-            while lacking != 0 {
-                each(elements[lacking.trailing_zeros() as usize]);
-                lacking &= lacking - 1;
-            }
-        }
-    }
-
-    /// Returns the size of the intersection of two sets with the same reference, or `None` if it is below `min`.
-    pub(crate) fn shared(self, other: Self, min: usize) -> Option<usize> {
-        let bits = twindex_kernel::vectorized(
-            #[inline(always)]
-            || self.bits.iter().zip(other.bits).map(|(a, b)| (a & b).count_ones() as usize).sum::<usize>(),
-        );
-        let least_new = min.saturating_sub(bits);
-        if least_new > self.new.len().min(other.new.len()) {
-            return None;
-        }
-        Some(bits + intersection_from(self.new, other.new, least_new)?)
-    }
 }
 
 /// Buffers for comparing a set with a reference.
@@ -185,8 +140,8 @@ impl ReferenceSets {
     /// let mut sets = twindex_join::ShingleSets::new(dir.path(), 1 << 20);
     /// let references = sets.references(); // for each thread
     /// let (mut delta_scratch, mut words) = (twindex_join::DeltaScratch::default(), Vec::new());
-    /// let header = references.encode(&[8, 7, 8], &[7], &mut delta_scratch, &mut words);
-    /// let set = sets.push_encoded(header, &words, &[7])?;
+    /// let encoded = references.encode(&[8, 7, 8], &[7], &mut delta_scratch, &mut words);
+    /// let set = sets.push_encoded(encoded, &words, &[7])?;
     /// assert_eq!(sets.set(set, &mut Vec::new())?, [7, 8]);
     /// # Ok::<(), twindex::Error>(())
     /// ```
@@ -196,13 +151,19 @@ impl ReferenceSets {
         anchors: &[u64],
         delta_scratch: &mut DeltaScratch,
         words: &mut Vec<u64>,
-    ) -> DeltaHeader {
+    ) -> EncodedSet {
         let references = self.all.len();
-        self.encode_from(0, hashes, anchors, delta_scratch, words).unwrap_or_else(|| {
-            let start = words.len();
-            delta_scratch.sorting.append_distinct(hashes, words);
-            DeltaHeader { reference: NO_REFERENCE, size: words.len() - start, references }
-        })
+        if let Some(header) = self.encode_from(0, hashes, anchors, delta_scratch, words) {
+            return header.into();
+        }
+        let DeltaScratch { sorting, buffers, .. } = delta_scratch;
+        let mut elements = Vec::with_capacity(hashes.len());
+        sorting.append_distinct(hashes, &mut elements);
+        make_sketch(&elements, &mut buffers.bits);
+        let header = DeltaHeader { reference: NO_REFERENCE, size: elements.len(), references };
+        let (odd_sketch, directory) = (buffers.bits.as_slice().into(), directory(&elements));
+        let plain = PlainSet { elements: elements.into_boxed_slice(), odd_sketch, directory };
+        EncodedSet { header, plain: Some(Box::new(plain)) }
     }
 
     /// Encodes a set against a similar reference with the number `first` or higher; `None` if no such reference is found.
@@ -220,7 +181,8 @@ impl ReferenceSets {
             if self.get(number).is_some_and(|reference| reference.compare(hashes, sorting, buffers)) {
                 words.extend_from_slice(&buffers.bits);
                 words.extend_from_slice(&buffers.distinct);
-                return Some(DeltaHeader { reference: number, size: buffers.size, references: number });
+                let size = buffers.size;
+                return Some(DeltaHeader { reference: number, size, references: number });
             }
         }
         None
@@ -265,30 +227,33 @@ impl ReferenceSets {
         }
     }
 
-    /// Adds a set as a reference and returns the number of the reference. Returns `None` if the set is too small or too
-    /// large, or its elements are not uniform.
-    pub(crate) fn make_reference(&self, set: u32, elements: &[u64]) -> Option<u32> {
-        if !(ELEMENTS_MIN..ELEMENTS_MAX).contains(&elements.len()) {
-            return None;
-        }
-        let bits = directory_bits(elements.len());
-        let mut directory = vec![0_u16; (1 << bits) + 1].into_boxed_slice();
-        for (below, element) in (1_u32..).zip(elements) {
-            directory[(element >> (u64::BITS - bits)) as usize + 1] = below as u16;
-        }
-        let (mut below, mut max) = (0, 0);
-        for end in &mut directory {
-            max = max.max(end.saturating_sub(below));
-            *end = below.max(*end);
-            below = *end;
-        }
-        // A set with more elements in a bucket does not consist of uniform hashes, so it is unsuitable as a reference.
-        (max <= BUCKET_MAX).then(|| {
-            let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<ReferenceSet>();
-            self.bytes.0.fetch_add(held, Relaxed);
-            self.all.push(ReferenceSet { number: set, elements: elements.into(), directory })
-        })
+    /// Adds a set as a reference, and returns the number of the reference.
+    pub(crate) fn add(&self, set: u32, elements: Box<[u64]>, directory: Box<[u16]>) -> u32 {
+        let held = size_of_val(&*elements) + size_of_val(&*directory) + size_of::<ReferenceSet>();
+        self.bytes.0.fetch_add(held, Relaxed);
+        self.all.push(ReferenceSet { number: set, elements, directory })
     }
+}
+
+/// Returns the directory of a set, if the set can become a reference: it is neither too small nor too large, and its
+/// elements are uniform.
+pub(crate) fn directory(elements: &[u64]) -> Option<Box<[u16]>> {
+    if !(ELEMENTS_MIN..ELEMENTS_MAX).contains(&elements.len()) {
+        return None;
+    }
+    let bits = directory_bits(elements.len());
+    let mut directory = vec![0_u16; (1 << bits) + 1].into_boxed_slice();
+    for (below, element) in (1_u32..).zip(elements) {
+        directory[(element >> (u64::BITS - bits)) as usize + 1] = below as u16;
+    }
+    let (mut below, mut max) = (0, 0);
+    for end in &mut directory {
+        max = max.max(end.saturating_sub(below));
+        *end = below.max(*end);
+        below = *end;
+    }
+    // A set with more elements in a bucket does not consist of uniform hashes.
+    (max <= BUCKET_MAX).then_some(directory)
 }
 
 impl ReferenceSet {
@@ -327,11 +292,6 @@ impl ReferenceSet {
 /// elements on average.
 fn directory_bits(elements: usize) -> u32 {
     (elements.next_power_of_two() / 2).ilog2()
-}
-
-/// Returns the number of one bits in `words`.
-pub(crate) fn ones(words: &[u64]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
 /// Looks up hashes in a reference set.
@@ -440,7 +400,7 @@ mod tests {
         let references = ReferenceSets::default();
         let elements: Vec<u64> = (0..100_u64).map(|i| i << 57 | i).collect();
         for set in 0..3 {
-            assert_eq!(references.make_reference(set, &elements), Some(set));
+            assert_eq!(references.add(set, elements.as_slice().into(), directory(&elements).unwrap()), set);
         }
         let guess = |anchors: &[u64]| {
             let mut guesses = vec![9];
@@ -453,8 +413,8 @@ mod tests {
         assert_eq!(guess(&[1, 4]), [0, 1]);
         assert_eq!(guess(&[3]), [1]);
         assert_eq!(guess(&[3, 1, 4, 10, 11, 12, 13, 14]), [1]);
-        assert_eq!(references.make_reference(3, &[7; ELEMENTS_MIN - 1]), None);
-        assert_eq!(references.make_reference(3, &vec![7; 100]), None, "no hashes");
+        assert_eq!(directory(&[7; ELEMENTS_MIN - 1]), None);
+        assert_eq!(directory(&[7; 100]), None, "no hashes");
         // Inserts more anchors, so that all three tables are used.
         for anchor in 100..200_000 {
             references.hint(&[anchor], 2);

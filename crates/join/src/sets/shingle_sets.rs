@@ -9,9 +9,10 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 use crate::pairs::odd_sketches::OddSketches;
+use crate::sets::delta::{SetDelta, ones};
 use crate::sets::packed::{pack, packed_words, unpack};
 use crate::sets::references::{
-    DeltaHeader, DeltaScratch, NO_REFERENCE, ReferenceSet, ReferenceSets, SetDelta, ones,
+    DeltaHeader, DeltaScratch, EncodedSet, NO_REFERENCE, ReferenceSet, ReferenceSets, directory,
 };
 use crate::sets::stored::{LastSet, StoredSet};
 use twindex::error::{Error, Result};
@@ -117,9 +118,9 @@ impl ShingleSets {
     fn header(&self, number: u32) -> DeltaHeader {
         let size = self.sizes[number as usize] as usize;
         match self.reference_of[number as usize] {
-            NO_REFERENCE => DeltaHeader { reference: NO_REFERENCE, size, references: self.references.len() },
+            NO_REFERENCE => Self::plain_header(size, self.references.len()),
             reference if self.references.get(reference).is_some_and(|one| one.number == number) => {
-                DeltaHeader { reference: NO_REFERENCE, size, references: reference }
+                Self::plain_header(size, reference)
             }
             reference => DeltaHeader { reference, size, references: reference },
         }
@@ -167,8 +168,8 @@ impl ShingleSets {
     pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
         let (mut delta_scratch, mut words) = std::mem::take(&mut self.scratch);
         words.clear();
-        let header = self.references.encode(hashes, anchors, &mut delta_scratch, &mut words);
-        let pushed = self.push_encoded(header, &words, anchors);
+        let encoded = self.references.encode(hashes, anchors, &mut delta_scratch, &mut words);
+        let pushed = self.push_encoded(encoded, &words, anchors);
         self.scratch = (delta_scratch, words);
         pushed
     }
@@ -185,12 +186,19 @@ impl ShingleSets {
     ///
     /// # Errors
     /// Same as [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
-    pub fn push_encoded(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
+    pub fn push_encoded(
+        &mut self,
+        encoded: impl Into<EncodedSet>,
+        words: &[u64],
+        anchors: &[u64],
+    ) -> Result<u32> {
+        let EncodedSet { header, plain } = encoded.into();
         let number = self.next_number(header.size)?;
         if header.reference != NO_REFERENCE {
             return self.push_delta(header, words, anchors);
         }
-        if words.len() != header.size {
+        let elements = plain.as_ref().map_or(words, |plain| &plain.elements);
+        if elements.len() != header.size || plain.is_some() && !words.is_empty() {
             return Err(Error::Invalid("these are not the words of the set".into()));
         }
         if header.references < self.references.len() {
@@ -198,7 +206,7 @@ impl ShingleSets {
             again.clear();
             let late = self.references.encode_from(
                 header.references,
-                words,
+                elements,
                 anchors,
                 &mut delta_scratch,
                 &mut again,
@@ -209,16 +217,26 @@ impl ShingleSets {
                 return pushed;
             }
         }
-        let fits = self.fits(2 * size_of_val(words));
+        match &plain {
+            Some(plain) => self.odd.push_made(&plain.odd_sketch, header.size)?,
+            None => self.odd.push(elements)?,
+        }
         // A reference must be in memory: from the scratch file it would be read again for each set that is compared with
         // it.
-        let reference = if fits { self.references.make_reference(number, words) } else { None };
-        self.append_set(if reference.is_some() { &[] } else { words })?;
-        self.odd.push(words)?;
-        self.account(header.size, reference.unwrap_or(NO_REFERENCE))?;
-        if let Some(reference) = reference {
-            self.references.hint(anchors, reference);
-        }
+        let is_in_memory = self.fits(2 * size_of_val(elements));
+        let (elements, directory) = match plain {
+            Some(plain) => (plain.elements, plain.directory.filter(|_| is_in_memory)),
+            None => (words.into(), if is_in_memory { directory(words) } else { None }),
+        };
+        let Some(directory) = directory else {
+            self.append_set(&elements)?;
+            self.account(header.size, NO_REFERENCE)?;
+            return Ok(number);
+        };
+        let reference = self.references.add(number, elements, directory);
+        self.append_set(&[])?;
+        self.account(header.size, reference)?;
+        self.references.hint(anchors, reference);
         Ok(number)
     }
 
@@ -245,8 +263,8 @@ impl ShingleSets {
         let invalid = || Error::Invalid("these are not the words of the set".into());
         let references = Arc::clone(&self.references);
         let reference = references.get(header.reference).ok_or_else(invalid)?;
-        let delta = SetDelta::of(reference, words);
-        if !delta.fit(reference) || ones(delta.bits) + delta.new.len() != header.size {
+        let delta = SetDelta::of(reference.elements.len(), words);
+        if !delta.fit(reference.elements.len()) || ones(delta.bits) + delta.new.len() != header.size {
             return Err(invalid());
         }
         self.append(header, words)?;
@@ -254,6 +272,11 @@ impl ShingleSets {
         self.account(header.size, header.reference)?;
         references.hint(anchors, header.reference);
         Ok(self.ends.len() as u32 - 1)
+    }
+
+    /// Returns the header of a set without a reference.
+    fn plain_header(size: usize, references: u32) -> DeltaHeader {
+        DeltaHeader { reference: NO_REFERENCE, size, references }
     }
 
     fn next_number(&self, elements: usize) -> Result<u32> {
@@ -278,8 +301,7 @@ impl ShingleSets {
 
     /// Appends the elements of a new set, in memory, or to the scratch file, packed if that makes them smaller.
     fn append_set(&mut self, set: &[u64]) -> Result<()> {
-        let header =
-            DeltaHeader { reference: NO_REFERENCE, size: set.len(), references: self.references.len() };
+        let header = Self::plain_header(set.len(), self.references.len());
         if packed_words(set.len()).is_none() || self.fits(size_of_val(set)) {
             return self.append(header, set);
         }
@@ -556,7 +578,8 @@ impl ShingleSets {
     /// Decodes the set `number` from its delta `words` against `reference`, and appends its elements to `read`.
     fn decode(&self, number: u32, reference: &ReferenceSet, words: &[u64], read: &mut Vec<u64>) {
         read.reserve(self.sizes[number as usize] as usize);
-        SetDelta::of(reference, words).for_each(&reference.elements, |element| read.push(element));
+        SetDelta::of(reference.elements.len(), words)
+            .for_each(&reference.elements, |element| read.push(element));
     }
 
     /// Returns whether two sets have the same reference, or one is the reference of the other. If so,
@@ -580,11 +603,12 @@ impl ShingleSets {
         of_b.clear();
         let shared = match (a == reference.number, b == reference.number) {
             (true, true) => reference.elements.len(),
-            (true, false) => ones(SetDelta::of(reference, self.words(b, of_b)?).bits),
-            (false, true) => ones(SetDelta::of(reference, self.words(a, of_a)?).bits),
+            (true, false) => ones(SetDelta::of(reference.elements.len(), self.words(b, of_b)?).bits),
+            (false, true) => ones(SetDelta::of(reference.elements.len(), self.words(a, of_a)?).bits),
             (false, false) => {
                 let (a, b) = (self.words(a, of_a)?, self.words(b, of_b)?);
-                return Ok(SetDelta::of(reference, a).shared(SetDelta::of(reference, b), min));
+                return Ok(SetDelta::of(reference.elements.len(), a)
+                    .shared(SetDelta::of(reference.elements.len(), b), min));
             }
         };
         Ok((shared >= min).then_some(shared))
@@ -900,7 +924,7 @@ mod tests {
         let mut sets = ShingleSets::new(dir.path(), 1 << 20);
         sets.push_like(&text, &[1]).unwrap();
         let (mut delta_scratch, mut words) = (DeltaScratch::default(), Vec::new());
-        let header = sets.references().encode(&text[..90], &[1], &mut delta_scratch, &mut words);
+        let header = sets.references().encode(&text[..90], &[1], &mut delta_scratch, &mut words).header;
         assert!(header.reference == 0 && words.len() == 2 && header.size == 90);
         let mut others = ShingleSets::new(dir.path(), 1 << 20);
         let mut moved = words.clone();
