@@ -187,12 +187,20 @@ impl<'a> TilePlan<'a> {
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
 
-    /// Adds pairs of the set at `place` and the sets of a group that precede it and may resemble it.
+    /// Adds pairs of the set at `place` and the sets of a group that precede it and may resemble it. Sets that resemble it
+    /// have at most `limit` differences.
     #[cold]
-    fn take(&self, place: usize, group: Range<usize>, differences: &LaneRow, found: &mut Vec<(u32, u32)>) {
+    fn take(
+        &self,
+        place: usize,
+        group: Range<usize>,
+        (differences, limit): (&LaneRow, u64),
+        found: &mut Vec<(u32, u32)>,
+    ) {
         for (other, &differences) in group.zip(differences) {
             let may_be_near = |max| differences <= max as u64;
-            if (self.firsts[place] as usize..place).contains(&other)
+            if differences <= limit
+                && (self.firsts[place] as usize..place).contains(&other)
                 && most_differences(self.size(place) + self.size(other), self.threshold)
                     .is_some_and(may_be_near)
             {
@@ -256,7 +264,7 @@ impl TileComparison<'_> {
             for ((place, &size), words) in places.clone().zip(&plan.sizes[places]).zip(sketches) {
                 let limit = (u64::from(size) + u64::from(largest)) * share / (1 << 32) + 2;
                 if let Some(differences) = sums_below(words, rows, limit) {
-                    plan.take(place, start..end, &differences, found);
+                    plan.take(place, start..end, (&differences, limit), found);
                 }
             }
         }
