@@ -70,7 +70,7 @@ pub use hamming::pairs::{
 pub use hamming::raw::{Positions, RawValues, raw_near_fingerprints_within};
 pub use hamming::{JoinResources, Piece};
 pub use keep::{CoverPairs, CoverResult, Priority, cover_sets};
-pub use pairs::bitmaps::bitmap_candidates;
+pub use pairs::bitmaps::{BitmapLimits, bitmap_candidates};
 pub use pairs::prefix::{Prefixes, prefix_candidates};
 pub use pairs::verified::{
     counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,

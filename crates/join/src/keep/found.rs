@@ -121,7 +121,9 @@ impl<'a> UndecidedFinder<'a> {
         let Self { reader, head, sketch } = self;
         let mut found = UndecidedPiece::default();
         let end = range_of(ranks.clone().map(|rank| covering.at(rank))).end;
+        let last = ranks.end - 1;
         for rank in ranks {
+            reader.prefetch(covering.at(last.min(rank + 1)));
             let set = reader.next_set_before(covering.at(rank), end)?;
             let wanted = rule.prefix(set.len());
             if wanted == 0 || !rarity.head(set, wanted, head) {

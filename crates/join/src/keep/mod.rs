@@ -9,8 +9,8 @@
 //! block. Then the remaining sets of the block are decided one by one, by comparing them with the sets kept within the
 //! block. The pairs to compare come from one of two modules:
 //!
-//! - `listed`: all pairs whose odd sketches differ in few enough bits ([`bitmaps`](crate::pairs::bitmaps)), if there are few such
-//!   pairs;
+//! - `listed`: all pairs whose odd sketches differ in few enough bits ([`bitmaps`](crate::pairs::bitmaps)), if there are few
+//!   sets and few such pairs;
 //! - `found`: an index of the kept sets, by the rarest of the elements that they may share with other sets (`rarity`).
 //!   These elements of all sets are stored first (`undecided`), and elements that only one set has stored are dropped. If
 //!   the index exceeds the memory, all later sets are compared with the indexed sets, and the sets that remain undecided
@@ -30,12 +30,13 @@ mod rarity;
 mod undecided;
 
 use crate::hamming::JoinResources;
-use crate::pairs::bitmaps::bitmap_candidates;
+use crate::pairs::bitmaps::{BitmapLimits, bitmap_candidates};
 use crate::sets::shingle_sets::ShingleSets;
 use crate::work::runs::Sorter;
 use crate::work::watched::SharedProgress;
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
+use twindex_kernel::Level;
 use twindex_sketch::Nearness;
 
 pub use covering::Priority;
@@ -58,8 +59,21 @@ pub struct CoverResult {
     pub passes: u32,
 }
 
-/// Maximum number of candidate partners of a set. If a set has more, module `found` is used.
-const PARTNERS: usize = 10_000;
+/// Number of elements of all sets per candidate pair. If there are more pairs, module `found` is used, which stops at the
+/// first near set.
+const ELEMENTS_PER_PAIR: u64 = 2;
+/// Number of candidate pairs that is always allowed.
+const PAIRS_LEAST: u64 = 1 << 16;
+
+/// Returns the maximum number of rows of sketches compared, per element of all sets. At this level, more rows take longer
+/// than module `found`. The kept sets do not depend on it.
+fn max_rows(level: Level) -> u64 {
+    match level {
+        Level::Scalar => 5,
+        Level::Avx2 => 14,
+        Level::Avx512 => 32,
+    }
+}
 
 /// Decides which sets are kept, and finds a near kept set for each removed set. Empty sets are near no set, so they are
 /// kept.
@@ -99,6 +113,19 @@ pub fn cover_sets(
     priority: Priority<'_>,
     resources: JoinResources<'_>,
 ) -> Result<CoverResult> {
+    let pairs = (sets.elements() / ELEMENTS_PER_PAIR).max(PAIRS_LEAST);
+    let limits = BitmapLimits { rows: max_rows(Level::chosen()), pairs, partners: usize::MAX };
+    cover_within(sets, near, priority, resources, limits)
+}
+
+/// Makes the decision of [`cover_sets`] with module `listed`, or with module `found` if `limits` would be exceeded.
+fn cover_within(
+    sets: &ShingleSets,
+    near: Nearness,
+    priority: Priority<'_>,
+    resources: JoinResources<'_>,
+    limits: BitmapLimits,
+) -> Result<CoverResult> {
     if let Nearness::Resemblance(threshold) = near {
         let rank = priority.order.map(|order| ranks(order, sets.column_budget())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
@@ -111,9 +138,8 @@ pub fn cover_sets(
                 listed.push(u64::from(a.max(b)) << 32 | u64::from(a.min(b)))
             })
         };
-        if bitmap_candidates(sets, threshold, PARTNERS, resources.memory / 2, resources.threads, take)?
-            .is_some()
-        {
+        let (memory, threads) = (resources.memory / 2, resources.threads);
+        if bitmap_candidates(sets, threshold, limits, memory, threads, take)?.is_some() {
             let mut covering = Covering::new(sets, priority)?;
             listed::cover(&mut covering, near, &listed.finish()?, resources.threads)?;
             return Ok(covering.into());
@@ -151,5 +177,7 @@ impl From<Covering<'_>> for CoverResult {
     }
 }
 
+#[cfg(test)]
+mod costs;
 #[cfg(test)]
 mod tests;

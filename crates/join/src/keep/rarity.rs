@@ -72,6 +72,7 @@ impl Rarity {
         on_threads(&mut counters, &pieces, |(reader, adder), piece| {
             reader.ahead(piece.start as u32..piece.end as u32)?;
             for set in piece.clone() {
+                reader.prefetch(set as u32 + 1);
                 let set = reader.set(set as u32)?;
                 rarity.counted(set).iter().for_each(|&element| adder.add(element));
             }

@@ -71,6 +71,10 @@ fn shuffled(count: usize, seed: u64) -> Vec<u32> {
     order
 }
 
+/// The limits with which module `listed` makes every decision that it can make.
+pub(super) const UNLIMITED: BitmapLimits =
+    BitmapLimits { rows: u64::MAX, pairs: u64::MAX, partners: usize::MAX };
+
 /// Returns the results of both modules, `listed` (if it is suitable) and `found`.
 fn covered(
     sets: &ShingleSets,
@@ -80,7 +84,10 @@ fn covered(
     resources: JoinResources<'_>,
 ) -> Vec<CoverResult> {
     let priority = Priority { order, fixed, ..Priority::default() };
-    [cover_sets, cover_found].map(|cover| cover(sets, near, priority, resources).unwrap()).into()
+    vec![
+        cover_within(sets, near, priority, resources, UNLIMITED).unwrap(),
+        cover_found(sets, near, priority, resources).unwrap(),
+    ]
 }
 
 #[test]

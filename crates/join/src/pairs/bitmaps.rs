@@ -7,17 +7,15 @@
 //! Teodoro and Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*, Information Systems
 //! 88, 2020). It misses no pair, because sketches never differ in more bits than the sets differ in elements.
 //!
-//! The time is quadratic, but up to some hundred thousand sets this is far faster than a [prefix join](crate::pairs::prefix). A
-//! comparison takes between a fraction of a nanosecond and two nanoseconds, as eight sets are compared at once, and a part
-//! of the bits is enough to rule out unrelated sets. The choice between the two joins depends only on the sizes of sets and
-//! the threshold.
+//! The time is quadratic, but up to some ten thousand sets this is faster than a linear join, as eight sets are compared at
+//! once, and a part of the bits is enough to rule out unrelated sets. The caller bounds the estimated work by the cost of
+//! its linear join.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use zerocopy::IntoBytes;
 
-use crate::bands::candidates::{PAIRS, PAIRS_LEAST};
 use crate::pairs::odd_sketches::{self, words_for};
 use crate::pairs::prefix::Prefixes;
 use crate::sets::shingle_sets::ShingleSets;
@@ -34,18 +32,28 @@ type LaneRow = [u64; LANES];
 
 /// Minimum threshold. With a lower threshold, small sketches do not distinguish near pairs from others.
 const THRESHOLD: f64 = 0.7;
-/// Maximum estimated number of rows compared, per element of all sets. A prefix join took 10 to 25 nanoseconds per element
-/// on the measured corpora; comparing a row takes less than one.
-const ROWS: u64 = 128;
 /// Total number of compared rows that is always allowed. It is small, because sketches of tiny sets are often equal by
 /// chance.
 const ROWS_LEAST: u64 = 1 << 20;
+/// Number of rows that could be compared in the time that a group of [`LANES`] sketches takes in addition to its rows.
+const ROWS_PER_GROUP: usize = 2;
 /// Number of sets in a tile. Each row of the other sets is read once for all sets of a tile.
 const TILE: usize = 64;
 /// Number of tiles per thread that may be processed while the results of an earlier tile wait to be collected.
 const PIECES: usize = 8;
 /// Maximum number of pairs passed to the callback at once.
 const BATCH: usize = 1 << 14;
+
+/// The work beyond which a caller uses another join.
+#[derive(Clone, Copy, Debug)]
+pub struct BitmapLimits {
+    /// Maximum estimated number of compared rows, per element of all sets. A row is one word of each of eight sketches.
+    pub rows: u64,
+    /// Maximum number of candidate pairs.
+    pub pairs: u64,
+    /// Maximum number of candidate pairs of a set.
+    pub partners: usize,
+}
 
 /// The sets to compare, sorted by size.
 struct TilePlan<'a> {
@@ -69,10 +77,9 @@ struct SizeClass {
 }
 
 impl<'a> TilePlan<'a> {
-    /// Returns the plan, or `None` if the threshold is too low or a prefix join would be faster. The choice and the result
-    /// depend only on the sets and the threshold.
-    fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
-        if threshold < THRESHOLD || !Self::is_little(sets, threshold) {
+    /// Returns the plan, or `None` if the threshold is too low or more than `max_rows` rows per element would be compared.
+    fn of(sets: &'a ShingleSets, threshold: f64, max_rows: u64) -> Option<Self> {
+        if threshold < THRESHOLD || !Self::is_little(sets, threshold, max_rows) {
             return None;
         }
         let list = sets.by_size();
@@ -94,13 +101,13 @@ impl<'a> TilePlan<'a> {
 
     /// Returns whether the estimated work is small enough for this join. Allocates nothing per set, as there may be too many
     /// sets.
-    fn is_little(sets: &ShingleSets, threshold: f64) -> bool {
+    fn is_little(sets: &ShingleSets, threshold: f64, max_rows: u64) -> bool {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         for set in 0..sets.len() as u32 {
             *counts.entry(sets.size(set)).or_default() += 1;
         }
         counts.remove(&0);
-        let max = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
+        let max = sets.elements().saturating_mul(max_rows).max(ROWS_LEAST);
         let (mut before, mut rows, mut words) = (0, 0_u64, 0);
         // `reached` and `first` track the number of sets that are too small to resemble sets of the current size.
         let mut reached = counts.iter().peekable();
@@ -113,7 +120,7 @@ impl<'a> TilePlan<'a> {
             }
             // On average one bit in three differs, and a comparison ends once too many bits differ.
             let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
-            let each = until_far.min(words_for(size));
+            let each = until_far.min(words_for(size)) + ROWS_PER_GROUP;
             for place in before..before + count {
                 rows = rows.saturating_add((each * (place - first)).div_ceil(LANES) as u64);
             }
@@ -187,12 +194,20 @@ impl<'a> TilePlan<'a> {
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
 
-    /// Adds pairs of the set at `place` and the sets of a group that precede it and may resemble it.
+    /// Adds pairs of the set at `place` and the sets of a group that precede it and may resemble it. Sets that resemble it
+    /// have at most `limit` differences.
     #[cold]
-    fn take(&self, place: usize, group: Range<usize>, differences: &LaneRow, found: &mut Vec<(u32, u32)>) {
+    fn take(
+        &self,
+        place: usize,
+        group: Range<usize>,
+        (differences, limit): (&LaneRow, u64),
+        found: &mut Vec<(u32, u32)>,
+    ) {
         for (other, &differences) in group.zip(differences) {
             let may_be_near = |max| differences <= max as u64;
-            if (self.firsts[place] as usize..place).contains(&other)
+            if differences <= limit
+                && (self.firsts[place] as usize..place).contains(&other)
                 && most_differences(self.size(place) + self.size(other), self.threshold)
                     .is_some_and(may_be_near)
             {
@@ -256,7 +271,7 @@ impl TileComparison<'_> {
             for ((place, &size), words) in places.clone().zip(&plan.sizes[places]).zip(sketches) {
                 let limit = (u64::from(size) + u64::from(largest)) * share / (1 << 32) + 2;
                 if let Some(differences) = sums_below(words, rows, limit) {
-                    plan.take(place, start..end, &differences, found);
+                    plan.take(place, start..end, (&differences, limit), found);
                 }
             }
         }
@@ -327,9 +342,7 @@ impl PendingPairs<'_> {
 }
 
 /// Like [`prefix_candidates`](crate::prefix_candidates), by comparing the sketches of the sets. Returns `None`, without
-/// passing any pair, if this join is unsuitable: if the threshold is below 0.7, if the estimated number of comparisons is
-/// too large, or if there are too many pairs (more than `max_bucket` for a set, or more than both [`PAIRS`] per set and 20
-/// million in total).
+/// passing any pair, if this join is unsuitable: if the threshold is below 0.7, or if a limit is exceeded.
 ///
 /// Memory: up to 32 MiB for the sketches, `memory` bytes for pairs, and 8 bytes per set.
 ///
@@ -340,14 +353,13 @@ impl PendingPairs<'_> {
 pub fn bitmap_candidates<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,
-    max_bucket: usize,
+    limits: BitmapLimits,
     memory: usize,
     threads: usize,
     mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
 ) -> std::result::Result<Option<Prefixes>, E> {
-    let Some(plan) = TilePlan::of(sets, threshold) else { return Ok(None) };
+    let Some(plan) = TilePlan::of(sets, threshold, limits.rows) else { return Ok(None) };
     let classes = plan.classes();
-    let allowed = (PAIRS * plan.list.len() as u64).max(PAIRS_LEAST);
     let tiles: Vec<Range<usize>> =
         (0..plan.list.len()).step_by(TILE).map(|at| at..(at + TILE).min(plan.list.len())).collect();
     let mut partners = vec![0_u32; sets.len()];
@@ -361,12 +373,12 @@ pub fn bitmap_candidates<E: From<Error>>(
         for &(a, b) in &pairs {
             for set in [a, b] {
                 partners[set as usize] += 1;
-                if partners[set as usize] as usize > max_bucket {
+                if partners[set as usize] as usize > limits.partners {
                     return Ok(ControlFlow::Break(()));
                 }
             }
         }
-        if candidates > allowed {
+        if candidates > limits.pairs {
             return Ok(ControlFlow::Break(()));
         }
         waiting.push(&pairs)?;
@@ -378,7 +390,7 @@ pub fn bitmap_candidates<E: From<Error>>(
     drop(classes);
     let largest = partners.iter().copied().max().map_or(0, u64::from);
     waiting.hand_out(&mut each)?;
-    Ok(Some(Prefixes { candidates, largest, cap: max_bucket as u64, ..Prefixes::default() }))
+    Ok(Some(Prefixes { candidates, largest, cap: limits.partners as u64, ..Prefixes::default() }))
 }
 
 #[cfg(test)]
@@ -420,7 +432,7 @@ mod tests {
     fn found(
         sets: &ShingleSets,
         threshold: f64,
-        max_bucket: usize,
+        partners: usize,
         (memory, threads): (usize, usize),
     ) -> Option<(Vec<(u32, u32)>, Prefixes)> {
         let mut pairs = Vec::new();
@@ -428,7 +440,8 @@ mod tests {
             pairs.extend_from_slice(batch);
             Ok::<_, Error>(())
         };
-        let found = bitmap_candidates(sets, threshold, max_bucket, memory, threads, each).unwrap();
+        let limits = BitmapLimits { rows: 0, pairs: u64::MAX, partners };
+        let found = bitmap_candidates(sets, threshold, limits, memory, threads, each).unwrap();
         assert!(found.is_some() || pairs.is_empty(), "a search that stops early has handed out nothing");
         found.map(|found| (pairs, found))
     }
@@ -511,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn bitmaps_are_not_used_if_prefixes_are_faster() {
+    fn bitmaps_are_not_used_if_too_many_rows_would_be_compared() {
         let dir = tempfile::tempdir().unwrap();
         let many = |count: u64| {
             let mut sets = ShingleSets::new(dir.path(), 0);
@@ -521,9 +534,9 @@ mod tests {
             }
             sets
         };
-        // n sets of two elements form n^2 / 2 pairs, compared eight at a time. The limit is 2^20 rows, or 256 rows per set
-        // if that is more.
-        assert!(TilePlan::of(&many(4000), 0.8).is_some());
-        assert!(TilePlan::of(&many(5000), 0.8).is_none());
+        // n sets of two elements form n^2 / 2 pairs, compared eight at a time, and each group counts as three rows.
+        let is_used = |count, max_rows| TilePlan::of(&many(count), 0.8, max_rows).is_some();
+        assert!(is_used(2000, 0) && !is_used(2500, 0));
+        assert!(is_used(4000, 400) && !is_used(5000, 400));
     }
 }

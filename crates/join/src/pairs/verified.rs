@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use crate::bands::candidates::{Candidates, candidates, candidates_across};
+use crate::bands::candidates::{Candidates, PAIRS, PAIRS_LEAST, candidates, candidates_across};
 use crate::hamming::JoinResources;
-use crate::pairs::bitmaps::bitmap_candidates;
+use crate::pairs::bitmaps::{BitmapLimits, bitmap_candidates};
 use crate::pairs::prefix::{Prefixes, prefix_candidates};
 use crate::sets::families::Families;
 use crate::sets::shingle_sets::ShingleSets;
@@ -20,6 +20,8 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex_sketch::{Resemblance, matches};
 
+/// Maximum number of rows of sketches compared, per element of all sets. With AVX2, more rows take longer than a prefix join.
+const ROWS: u64 = 32;
 /// Minimum number of items per thread.
 const WORTH_A_THREAD: usize = 512;
 
@@ -36,7 +38,8 @@ fn on_parts<T: Sync, R: Send>(
 
 /// Passes candidate pairs of sets to `each`, as [`prefix_candidates`] does: all pairs whose resemblance is at least
 /// `threshold`, and some others. Compares [all sketches](bitmap_candidates) if this is possible and faster; otherwise uses
-/// prefixes. The choice depends only on the sets, the threshold and `max_bucket`.
+/// prefixes. The choice depends only on the sets, the threshold and `max_bucket`, because it changes which pairs are missing
+/// if elements are [capped](Prefixes::capped).
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file, or the error of `each`.
@@ -48,7 +51,9 @@ pub fn set_candidates<E: From<Error>>(
     threads: usize,
     mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
-    match bitmap_candidates(sets, threshold, max_bucket, memory, threads, &mut each)? {
+    let pairs = (PAIRS * sets.len() as u64).max(PAIRS_LEAST);
+    let limits = BitmapLimits { rows: ROWS, pairs, partners: max_bucket };
+    match bitmap_candidates(sets, threshold, limits, memory, threads, &mut each)? {
         Some(found) => Ok(found),
         None => prefix_candidates(sets, threshold, max_bucket, memory, threads, each),
     }

@@ -17,6 +17,7 @@ use crate::sets::references::{
 use crate::sets::stored::{LastSet, StoredSet};
 use twindex::error::{Error, Result};
 use twindex::sys::{Column, MemoryBudget, Spill};
+use twindex_kernel::prefetch_all;
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
@@ -617,6 +618,8 @@ impl ShingleSets {
 
 /// Maximum number of words read from the scratch file at once: 1 MiB.
 const TOGETHER: u64 = 1 << 17;
+/// Maximum number of elements that are prefetched: the hardware prefetches the rest of a larger set.
+const PREFETCHED: usize = 512;
 
 /// Reads sets one after the other. Keeps the last set, so that reading it again is free. Consecutive sets in the scratch
 /// file can be read [together](Self::ahead).
@@ -664,6 +667,15 @@ impl<'a> SetReader<'a> {
             self.last = Some(number);
         }
         Ok(&self.read)
+    }
+
+    /// Prefetches the first elements of a set that is in memory. Does nothing for other sets, and after the last set.
+    pub(crate) fn prefetch(&self, number: u32) {
+        if (number as usize) < self.sets.len()
+            && let Some(set) = self.sets.held(number)
+        {
+            prefetch_all(set[..set.len().min(PREFETCHED)].as_bytes());
+        }
     }
 
     /// Like [`set`](Self::set), for sets that are requested in ascending order. Reads the following sets in the same read.
