@@ -21,7 +21,7 @@ use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
 use twindex_corpus::settings::Rule;
 use twindex_corpus::sharing;
-use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
+use twindex_corpus::sketching::{DocumentScratch, for_each_looked_up};
 use twindex_corpus::texts::Texts;
 use twindex_corpus::tsv;
 use twindex_join::Agreement;
@@ -639,15 +639,18 @@ impl QueryArgs {
             anyhow::Ok(texts)
         });
         let texts = texts.transpose()?;
-        let wanted = SketchOptions { shingles: exact, ..self.repeated.wanted(self.work.memory / 4) };
-        for_each_shingled(&mut documents, &sketcher, &wanted, &progress, |one, shingles| {
+        let wanted = self.repeated.wanted(self.work.memory / 4);
+        let answers = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
             let mut answers = if let Some(texts) = &texts {
-                self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
+                self.counted(snapshot, sketch, agreement, rest.distinct(), texts)?
             } else {
-                let query = self.ask(snapshot, &one.sketch, (agreement, verify));
+                let query = self.ask(snapshot, sketch, (agreement, verify));
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
             answers.hits.retain(|hit| self.shard.has(&hit.key));
+            Ok(answers)
+        };
+        for_each_looked_up(&mut documents, &sketcher, &wanted, &progress, answers, |one, answers, _| {
             totals.queries += 1;
             totals.left_out += answers.left_out;
             totals.unvisited += answers.unvisited;
