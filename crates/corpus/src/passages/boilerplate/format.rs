@@ -17,7 +17,7 @@ pub(crate) const SPAN_BYTES: usize = 16;
 /// Maximum size of the settings in bytes.
 pub(crate) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
-/// The options with which a list was built, and the number of documents.
+/// The options with which a list was built, and the number of documents in which its spans were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTotals {
     /// Number of words in a span.
@@ -54,7 +54,7 @@ impl ListHeader {
         bytes
     }
 
-    /// Returns the byte ranges of the settings and of the spans.
+    /// Returns the byte ranges of the settings and of the spans in the file.
     pub(crate) fn places(&self) -> (Range<usize>, Range<usize>) {
         let settings = HEADER_BYTES..HEADER_BYTES + self.settings_bytes as usize;
         let end = settings.end + self.spans as usize * SPAN_BYTES;
