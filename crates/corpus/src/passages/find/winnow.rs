@@ -1,4 +1,4 @@
-//! Winnowing: selects the fingerprints that represent a text.
+//! Winnowing: selects a subset of fingerprints such that equal runs in two texts select equal fingerprints.
 
 /// Selects one fingerprint in each window of `w` consecutive fingerprints: the minimum, or the rightmost one of several
 /// equal minima.
@@ -6,7 +6,7 @@
 /// - Equal windows select equal fingerprints. If two texts share a run of `t = w + k - 1` tokens, they therefore share a
 ///   selected fingerprint of `k` tokens.
 /// - Shared runs shorter than `k` tokens are not found.
-/// - In a random text, a fraction of 2 / (w + 1) of the fingerprints is selected (the *density*).
+/// - In a random text, the *density* is 2 / (w + 1): the fraction of fingerprints that are selected.
 ///
 /// *Robust* winnowing, which is not used here, keeps the selection of the previous window if it is still minimal. It
 /// selects fewer fingerprints in repetitive texts. But its selection depends on the preceding text, so equal windows may
@@ -29,7 +29,7 @@ pub struct Winnowing {
 }
 
 impl Winnowing {
-    /// Creates a selection with windows of `width` fingerprints; a width of 0 means 1.
+    /// Creates a selector with windows of `width` fingerprints; a width of 0 means 1.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width: width.max(1), waiting: Vec::new(), gone: 0 }
