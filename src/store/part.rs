@@ -1,4 +1,4 @@
-//! A common interface for the queries of segments and memtables, the parts of an index.
+//! A common interface for queries on segments and memtables, the two kinds of parts of an index.
 
 use std::ops::ControlFlow;
 
@@ -48,7 +48,7 @@ impl IndexPart<'_> {
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                // Refuses a radius that the tables of this design cannot search, even if no segment exists yet.
+                // Refuses a radius that the table design cannot search, even if no segment exists yet.
                 if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
@@ -91,12 +91,12 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches the data that queries for these features read. `features` has one feature per band. Only the first `bits`
-    /// bits of the features are compared.
+    /// Prefetches the data that queries for these features will read. `features` has one feature per band, of which
+    /// only the first `bits` bits are compared.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),
-            // If fewer bits are compared than are stored, the query scans all rows, so there is nothing to prefetch.
+            // If a query compares fewer bits than are stored, it scans all rows, so there is nothing to prefetch.
             Self::Memory(memory) if bits == bands::bits_of(memory.params) => {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
@@ -226,8 +226,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces the contents of `out` with the stored bits of the features of a memtable row. Returns false for a row
-    /// without a sketch, and for a segment, which does not store features per document.
+    /// Replaces the contents of `out` with the stored bits of the features of a memtable row. Returns false if the row
+    /// has no sketch, and for a segment, which stores no features per document.
     pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         match self {
