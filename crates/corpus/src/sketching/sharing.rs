@@ -11,8 +11,8 @@ const BYTE: u32 = 8;
 /// The condition under which two documents are candidates: how many features must agree, and in how many bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// The smallest number of features, or bands, that must agree; 2 of 6 in Broder's rule, the preset `broder-84`.
-    /// Default: 1. With 8 features of one byte each, the default is 3 for fewer than 50,000 documents, otherwise 7.
+    /// The smallest number of features, or bands, that must agree: 2 of 6 in Broder's rule, the preset `broder-84`.
+    /// Default: 1. With 8 features of one byte each, it is 3 for fewer than 50,000 documents and 7 for more.
     pub features: Option<u16>,
     /// The number of bits of each feature that are compared, at most the number stored. Default: all stored bits.
     pub bits: Option<u32>,

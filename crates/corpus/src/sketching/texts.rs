@@ -68,7 +68,8 @@ impl Texts {
         Ok(())
     }
 
-    /// Removes the keys but not the sets. Documents of another index with the same keys can be read afterwards.
+    /// Removes the keys and retains the sets. Documents of another index that have the same keys can be read
+    /// afterwards.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }
