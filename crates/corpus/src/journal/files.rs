@@ -16,7 +16,7 @@ pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const INPUTS: &str = "inputs";
 /// Name of the results folder inside the journal.
 pub(crate) const RESULTS: &str = "results";
-/// Name of the file that is written before the results are renamed to OUT.
+/// Name of the sealed file that is written just before the results folder is renamed to OUT.
 pub(crate) const PUBLISHED: &str = "published";
 /// Name prefixes of the part files of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];

@@ -6,8 +6,8 @@
 //! end:   2^64 - 1: 8  chunks of the part: 8  1 if the input ends with it: 8  hash: 8
 //! ```
 //!
-//! A part has only the positions and hashes of most sets. The sets are in the scratch file `sets` of the journal, which
-//! is synced before the part is given its final name.
+//! A part contains only the positions and hashes of most sets. The sets themselves are in the journal's scratch file
+//! `sets`, which is synced before the part is given its final name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -60,7 +60,7 @@ struct OpenPart {
 /// A part that is being written.
 struct SealedWriter {
     out: BufWriter<File>,
-    /// Number of bytes of the part, and of the sets in the scratch file to which it refers.
+    /// Number of bytes of the part so far, plus the number of bytes of its sets in the scratch file.
     bytes: u64,
     chunks: u64,
 }
@@ -86,7 +86,7 @@ impl<'j> ChunkParts<'j> {
     ///
     /// # Errors
     ///
-    /// The stopped run stored results of further chunks; I/O errors.
+    /// The stopped run stored results of further chunks, or an I/O operation fails.
     pub(crate) fn finish(
         mut self,
         flush: impl FnOnce() -> twindex::Result<Option<File>>,
@@ -279,7 +279,8 @@ impl ChunkParts<'_> {
         }
     }
 
-    /// Stores the results of a chunk. Its sets have `set_bytes` bytes in the scratch file that `flush` returns.
+    /// Stores the results of a chunk. The sets of the chunk take `set_bytes` bytes of the scratch file that `flush`
+    /// returns.
     pub(crate) fn keep(
         &mut self,
         digest: u64,
