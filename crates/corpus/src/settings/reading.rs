@@ -86,15 +86,15 @@ settings! {
     }
 }
 
-/// The value of `id_field` with which keys consist of the file name and the number of the record.
+/// The value of `id_field` that requests keys made of the file name and the number of the record.
 const FILE_AND_ROW: &str = "FILE:ROW";
 
 impl Reading {
-    /// Returns the options of the readers.
+    /// Returns the options for reading inputs.
     ///
     /// # Errors
     ///
-    /// Several settings name the field that is compared.
+    /// Several settings name a field to compare; only one is allowed.
     pub fn options(&self, fingerprints: &Fingerprints) -> Result<InputOptions, InvalidOptions> {
         let usual = InputOptions::default();
         let fingerprint = fingerprints.fingerprint_field.as_ref();

@@ -68,14 +68,14 @@ choices! {
     }
 }
 
-/// The documents that the index of the results contains.
+/// Selects the documents that the index in the results folder contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All documents that were read, except documents near a document of a history.
+    /// All documents that were read, except those near a document of a history.
     All,
-    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
+    /// No documents: neither an index nor its HTML report is written. The other results do not change.
     None,
 }
 

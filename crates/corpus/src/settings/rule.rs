@@ -58,7 +58,7 @@ settings! {
     }
 }
 
-/// The weights of a document's shingles if resemblance is computed exactly.
+/// The weights of shingles when resemblance is computed exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
     /// All distinct shingles have equal weight.
@@ -71,27 +71,27 @@ pub enum Weights {
     Idf,
 }
 
-/// Selects the near document that is kept: the first one in this order.
+/// The order in which near documents are preferred: the first document in this order is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// The first document of the input.
     #[default]
     First,
-    /// The document with the most tokens; of equal numbers, the first document.
+    /// The document with the most tokens; among equals, the first in the input.
     Longest,
     /// The document with the smallest key in byte order.
     SmallestKey,
-    /// The document whose key has the smallest xxh3-64 hash; of equal hashes, the smallest key. Does not depend on the
-    /// input order or on the meaning of keys.
+    /// The document whose key has the smallest xxh3-64 hash; among equals, the one with the smallest key. The choice
+    /// depends neither on the input order nor on the meaning of keys.
     KeyHash,
-    /// The document with the largest number in this field; of equal numbers, the smallest key.
+    /// The document with the largest number in this field; among equals, the one with the smallest key.
     Max(String),
-    /// The document with the smallest number in this field; of equal numbers, the smallest key.
+    /// The document with the smallest number in this field; among equals, the one with the smallest key.
     Min(String),
 }
 
 impl Keep {
-    /// Returns the field whose number determines the order; `None` if the order does not depend on a field.
+    /// Returns the field that determines the order; `None` if the order depends on no field.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
@@ -134,7 +134,7 @@ impl fmt::Display for Keep {
     }
 }
 
-/// The spans of words that are ignored.
+/// The boilerplate, as spans of words, that is ignored in texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoilerplateSpans {
     /// Spans that occur in more than `more_than` documents.
@@ -144,12 +144,12 @@ pub enum BoilerplateSpans {
         /// The number of words in a span, 1 to 65,535; [`BOILERPLATE_WORDS`] if it is not given.
         words: Option<u32>,
     },
-    /// The spans in a list, the file `OUT/boilerplate` of an earlier run.
+    /// The spans in this list, which an earlier run wrote as `OUT/boilerplate`.
     List(PathBuf),
 }
 
 impl BoilerplateSpans {
-    /// Returns the number of documents and the number of words in a span; `None` for a list.
+    /// Returns `more_than` and the number of words in a span; `None` if the spans are from a list.
     #[must_use]
     pub fn shared(&self) -> Option<(u32, u32)> {
         match self {
