@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
-//! parameters of an index contain the digest of the index's table. [`decode`] compares the digest of the bytes with the
-//! digest in the header.
+//! parameters of an index contain the digest of the table that the index uses. [`decode`] checks the digest in the
+//! header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
