@@ -53,8 +53,7 @@ impl Examples {
         self.best.is_some()
     }
 
-    /// Adds a repeated passage if it is among the longest. `document` is the number of the input document that contains
-    /// it.
+    /// Adds a repeated passage if it is among the longest. `document` is the number of the document that repeats it.
     pub(crate) fn offer(
         &mut self,
         line: &Line,

@@ -189,8 +189,7 @@ impl PassagesOfTexts {
         self.job().how()
     }
 
-    /// Sorts the texts by [`keep`](Self::keep). `words` has the number of words of each text. Returns `None` for the
-    /// input order.
+    /// Sorts texts, given their word counts, by [`keep`](Self::keep). Returns `None` for the input order.
     fn order(
         &self,
         words: &[u32],

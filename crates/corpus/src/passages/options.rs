@@ -101,8 +101,7 @@ pub struct Passages {
     pub compression: Option<Compression>,
     /// The path of an HTML page with examples of long repeated passages, each next to the passage that it repeats.
     pub html: Option<PathBuf>,
-    /// A passage index of earlier documents, which come before all documents of the inputs. Passages that they contain
-    /// count as repeated.
+    /// A passage index of earlier documents. All of them precede the documents of the inputs.
     pub against: Option<PathBuf>,
     /// A passage index to which the unchanged input texts are added after the results are written. It is created if it
     /// does not exist. It may be the same as [`against`](Self::against).

@@ -124,8 +124,7 @@ pub struct PassageReport {
     pub repeated_documents: u64,
     /// Number of bytes of texts that are inside at least one repeated passage.
     pub repeated_bytes: u64,
-    /// Number of documents that consist of repeated passages only: overlapping or adjacent passages cover all their
-    /// tokens.
+    /// Number of documents whose tokens are all covered by overlapping or adjacent repeated passages.
     pub repeated_whole: u64,
     /// Names of the files of documents without repeated passages; empty if they were not written.
     pub kept_files: Vec<String>,

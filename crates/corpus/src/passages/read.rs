@@ -111,8 +111,8 @@ pub(crate) struct PassageCorpus<'h> {
     records: Column<u64>,
     /// The start of each document's first unit (upper 32 bits) and the end of its last unit (lower 32 bits).
     extents: Column<u64>,
-    /// The repeated byte ranges, sorted. Each entry is a document and a range: its start in the upper 32 bits, its end
-    /// in the lower.
+    /// The repeated byte ranges, sorted: a document, and the start (upper 32 bits) and end (lower 32 bits) of the
+    /// range.
     covered: Column<[u64; 2]>,
     budget: MemoryBudget,
     /// The index of `--against`. Its documents precede those of the inputs and have the lowest ids.
@@ -389,8 +389,7 @@ impl<'h> PassageCorpus<'h> {
         own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
     }
 
-    /// Returns whether the first pass accepted a record as a document. `record` is its number, `hash` the hash of its
-    /// text in this pass.
+    /// Returns whether the first pass accepted record number `record` as a document. `hash` is its text's hash now.
     ///
     /// # Errors
     ///

@@ -188,8 +188,7 @@ impl Builder {
         self.sorter.push(GramCount { hash, documents })
     }
 
-    /// Sets the total number of documents. Needed only after [`push_counted`](Self::push_counted), which does not count
-    /// documents.
+    /// Sets the total number of documents, which [`push_counted`](Self::push_counted) does not count.
     pub fn of_documents(&mut self, documents: u64) {
         self.documents = documents;
     }

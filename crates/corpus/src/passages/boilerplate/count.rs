@@ -1,5 +1,4 @@
-//! Builds and opens boilerplate lists: runs of words that many documents share and that are removed before texts are
-//! compared.
+//! Builds and opens boilerplate lists: runs of words that many documents share and that comparisons ignore.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,8 +50,7 @@ pub(crate) fn of_results(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(BOILERPLATE)).filter(|path| path.is_file())
 }
 
-/// Returns the path of the boilerplate list of an index: in the index folder or, in results of `dedup`, in its parent
-/// folder.
+/// Returns the path of the boilerplate list of an index: in its folder or, in results of `dedup`, in the parent folder.
 pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
     of_results(folder).or_else(|| of_results(&folder.join("..")))
 }
@@ -89,8 +87,7 @@ pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher>
         .with_context(|| format!("{}: not the list of {shown}", path.display()))
 }
 
-/// Creates a sketcher from `params`, the boilerplate list and, for weighted sketches, the IDF table that `params` name
-/// by digest.
+/// Creates a sketcher from `params` and the boilerplate list and IDF table whose digests `params` contain.
 ///
 /// # Errors
 ///

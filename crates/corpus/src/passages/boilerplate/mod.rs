@@ -1,8 +1,7 @@
 //! Finds spans that many documents share, such as menus, footers and licences, and removes them from texts.
 //!
-//! A *span* is a run of `t` words that occurs in more than `N` documents; a document counts once, however often it
-//! contains the run. All words inside spans are removed from a text. The spans are the same as those computed with a
-//! suffix array.
+//! A *span* is a run of `t` words that occurs in more than `N` documents; repeats inside one document do not count. All
+//! words inside spans are removed from a text. The spans are the same as those computed with a suffix array.
 //!
 //! Spans are found in two passes. The first pass selects fingerprints of each document by winnowing and counts them in
 //! [`SharedGrams`], a filter of fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N`

@@ -48,8 +48,7 @@ enum WordCounting {
 }
 
 impl WordCounting {
-    /// Returns the number of words that a t-gram adds to the line that it extends. `hash` is the second half of its
-    /// hash.
+    /// Returns the number of words that a t-gram adds to the line that it extends.
     #[inline]
     fn of_hash(self, hash: u64) -> u32 {
         match self {

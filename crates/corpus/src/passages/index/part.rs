@@ -139,8 +139,8 @@ impl Part {
         self.header.documents as u32 // `PartHeader::from_bytes` refuses larger numbers
     }
 
-    /// Returns the range of a document's data: from the end of the previous document to its own end, both stored in
-    /// `section`. `limit` is the largest valid end.
+    /// Returns the range of a document's data, given by two adjacent ends in `section`. `limit` is the largest valid
+    /// end.
     fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
