@@ -1,6 +1,6 @@
 //! Builds an index from existing segments without copying them, and opens single segments for queries.
 //!
-//! A segment depends only on its records and parameters, so any machine can build it, and a repeated build does no harm.
+//! A segment depends only on its records and parameters. So any machine can build it, even several times.
 //! Only one process has to check the segments and to write the manifest that names them.
 
 use std::path::Path;

@@ -33,8 +33,8 @@ pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than the
-    /// segments.
+    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than
+    /// any segment with the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
