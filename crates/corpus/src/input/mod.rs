@@ -22,7 +22,7 @@
 //! There are two kinds of errors. A *bad record* affects a single document, for example a missing field, invalid JSON,
 //! or a file in a folder that cannot be opened. Up to [`InputOptions::skip_bad`] bad records are skipped. Any other
 //! error, for example truncated gzip data or a failing disk, ends the reading. Files in folders that are not text are
-//! not errors:
+//! not errors: they are skipped and counted.
 //!
 //! Reading and parsing are separate. [`Documents`] reads [`Batch`]es in order. Any thread can parse the lines in a
 //! chunk of a batch. [`Documents::account`] takes the counts of the chunks in the order of the input.
