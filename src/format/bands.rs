@@ -185,8 +185,8 @@ impl Band {
     }
 }
 
-/// Returns `bits` bits, at most 63, starting at bit `bit`. Bits past the end of `bytes` are read as zero. Entries do
-/// not extend past the end, because the bytes at [`Band::entries`] contain all bits of their rows.
+/// Returns the `bits` bits (at most 63) that start at bit `bit`. Bits past the end of `bytes` are read as zero. No
+/// entry extends past the end, because the bytes at [`Band::entries`] contain all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
@@ -206,13 +206,13 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// The bits of the incomplete last byte. `filled` is their number, 0 to 7.
+    /// The bits that do not fill a byte yet. `filled` is their number, 0 to 7.
     pending: u128,
     filled: u32,
 }
 
 impl EntryWriter {
-    /// Adds an [encoded](Band::encode) entry, and appends the bytes that become complete to `out`.
+    /// Adds an [encoded](Band::encode) entry, and appends the bytes that it completes to `out`.
     #[inline]
     pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
         self.pending |= u128::from(entry) << self.filled;
