@@ -18,8 +18,8 @@ pub struct AdmitOptions {
     /// Whether to compare only documents with the same [`Admitted::value`], for example the same language. The index
     /// must store the values.
     pub inside: bool,
-    /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
-    /// replaces the earlier version, even if it is a duplicate.
+    /// Whether duplicates are discarded instead of added. A document whose key is already in the index is always added
+    /// and replaces the earlier version, even if it is a duplicate.
     pub drop_duplicates: bool,
     /// Memory budget in bytes for the inverted lists of shingle hashes. Unused without `containment`.
     pub memory: usize,

@@ -88,8 +88,8 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not have one
-    /// entry for each text, or if `beside` has a history or values of `inside`.
+    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not
+    /// have one entry per text, or if `beside` has a history or `inside` values.
     pub fn run_with_attributes(
         &self,
         texts: &[&str],

@@ -125,7 +125,7 @@ impl LineStore {
         unpacked(self.at[number].form).1
     }
 
-    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. These lines must not be read afterwards.
+    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. They must not be read afterwards.
     pub(crate) fn release_before(&self, number: usize) {
         let LinePosition { offset, file, .. } = self.at[number];
         if file == 0 {

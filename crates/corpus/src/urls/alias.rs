@@ -95,8 +95,8 @@ impl Alias {
     }
 }
 
-/// Returns the *unit* of a URL: its host without `www.`, and its port if it has one. All aliases of a host have the
-/// same unit.
+/// Returns the *unit* of a URL: the host without `www.`, and the port unless it is the default. All aliases of a URL
+/// have the same unit.
 pub(crate) fn unit(parts: &Parts<'_>) -> String {
     let mut parts = parts.clone();
     Alias::Www.apply(&mut parts);

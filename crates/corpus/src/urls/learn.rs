@@ -51,16 +51,16 @@ impl Learner {
     /// Adds a page, given as its URL and its group. Pages of the same group are near each other; a page that is near no
     /// other page must have a group of its own. Returns false and ignores the page if `url` is not a URL with a host.
     ///
-    /// Add all pages, including unique ones: a rule is learned only if it never gives two added pages of different groups
-    /// the same normal form.
+    /// Add all pages, including unique ones: a rule is learned only if it never maps two added pages of different
+    /// groups to one normal form.
     pub fn add(&mut self, url: &str, group: u64) -> bool {
         let Some(parts) = Parts::parse(url) else { return false };
         self.units.entry(unit(&parts)).or_default().push((parts.to_string(), group));
         true
     }
 
-    /// Returns the unit of a URL: its host without `www.`, and its port. Rules of one unit never depend on pages of another,
-    /// so units may be processed one after the other. `None` if `url` is not a URL with a host.
+    /// Returns the unit of a URL: its host without `www.`, and its port. The rules of a unit depend only on its own
+    /// pages, so units may be processed one after the other. `None` if `url` is not a URL with a host.
     #[must_use]
     pub fn unit(url: &str) -> Option<String> {
         Parts::parse(url).map(|parts| unit(&parts))
@@ -100,7 +100,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// Returns the aliases that have enough evidence, alone or in pairs, and never merge pages that are not near each other.
+/// Returns the aliases that, alone or in pairs, have enough evidence and merge only pages that are near each other.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;

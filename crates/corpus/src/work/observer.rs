@@ -33,8 +33,8 @@ pub trait Observer: Sync {
         let _ = what;
     }
 
-    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable, so that a resumed run will
-    /// not repeat it. `part` is the name of the part.
+    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable. A
+    /// resumed run does not repeat this part, whose name is `part`.
     fn sealed(&self, part: &str) {
         let _ = part;
     }

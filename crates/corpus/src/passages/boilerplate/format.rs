@@ -37,7 +37,7 @@ pub(crate) struct ListHeader {
     pub(crate) settings_bytes: u64,
 }
 
-/// A fault in a file: its offset, the expected value, and the value found.
+/// A fault in a file: the offset, the expected value, and the value found.
 pub(crate) type ListFault = (u64, String, String);
 
 impl ListHeader {
@@ -121,7 +121,7 @@ impl ListHeader {
     }
 }
 
-/// Returns the XXH3-128 digest of the concatenated pieces.
+/// Returns the XXH3-128 digest of all byte strings that `pieces` passes to its argument, concatenated.
 pub(crate) fn digest_of(pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     let mut state = Xxh3::new();
     pieces(&mut |piece| state.update(piece));

@@ -9,8 +9,8 @@
 /// - In a random text, the *density* is 2 / (w + 1): the fraction of fingerprints that are selected.
 ///
 /// *Robust* winnowing, which is not used here, keeps the selection of the previous window if it is still minimal. It
-/// selects fewer fingerprints in repetitive texts. But its selection depends on the preceding text, so equal windows may
-/// select different fingerprints.
+/// selects fewer fingerprints in repetitive texts. But the selection then depends on the preceding text, so equal
+/// windows may select different fingerprints.
 ///
 /// ```
 /// use twindex_corpus::passages::Winnowing;
@@ -24,7 +24,7 @@ pub struct Winnowing {
     width: usize,
     /// Positions of fingerprints that may be the minimum of this or a later window, ascending in position and in value.
     waiting: Vec<u32>,
-    /// Number of leading entries of `waiting` that are before the current window.
+    /// Number of leading entries of `waiting` whose positions are before the current window.
     gone: usize,
 }
 

@@ -142,7 +142,7 @@ fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
 }
 
 impl PassageIndex {
-    /// Adds a built part to an index, durably. Creates the index and its folder if they do not exist. `settings` are the
+    /// Durably adds a built part to an index. Creates the index and its folder if they do not exist. `settings` are the
     /// text options, which must be the same for all parts.
     ///
     /// # Errors
@@ -220,9 +220,10 @@ impl PassageIndex {
         Ok(deleted)
     }
 
-    /// Merges all parts into one, without the deleted documents. The resulting part has the same bytes as if the remaining
-    /// documents had been added at once. Returns `None` if there is only one part and no deleted document. Sorts in up to
-    /// `memory` bytes, then in scratch files in the folder. Readers that have the index open continue to use the old parts.
+    /// Merges all parts into one, without the deleted documents. The part has the same bytes as if the other documents
+    /// had been added at once. Returns `None` if there is only one part and no deleted document. Sorts in up to
+    /// `memory` bytes, then in scratch files in the folder. Readers that have the index open continue to use the old
+    /// parts.
     ///
     /// # Errors
     ///

@@ -150,8 +150,8 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents of the
-    /// index.
+    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents
+    /// were.
     ///
     /// Merges the postings of all fingerprints by document, so all runs of one document are found together. Only the
     /// `limits.documents` best documents are held in memory.
