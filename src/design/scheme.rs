@@ -85,7 +85,7 @@ pub enum DesignChoice {
     Small,
     /// For each segment, the smallest design that takes at most 5 % more query time than the fastest design.
     Fast,
-    /// The given design.
+    /// The named design, for all segments.
     Named(DesignName),
 }
 
@@ -119,7 +119,7 @@ pub enum CodecChoice {
     /// For each segment, the codecs that are chosen together with its design.
     #[default]
     Auto,
-    /// The given codecs.
+    /// The given codecs, for all segments.
     Named(Codecs),
 }
 

@@ -279,7 +279,8 @@ impl Design {
             DesignName::Nested { outer, inner } => {
                 let mut tables = Vec::new();
                 for first in blocks(0..width, outer.into()) {
-                    // The other bits are not contiguous, so the list of their positions is split into blocks.
+                    // The bits outside the outer block are not contiguous, so split the list of their positions into
+                    // blocks.
                     let rest: Vec<u32> = (0..width).filter(|bit| !first.contains(bit)).collect();
                     for second in blocks(0..rest.len() as u32, inner.into()) {
                         let bits: Vec<Range<u32>> =
@@ -433,7 +434,7 @@ mod tests {
 
     #[test]
     fn every_difference_within_radius_is_found_by_some_table() {
-        // Fingerprints of 14 bits allow to try all differences. The proof does not depend on the width.
+        // With fingerprints of 14 bits, all differences can be tried. The proof does not depend on the width.
         const WIDTH: u32 = 14;
         for name in EXACT {
             let design = Design::of_width(name, WIDTH);

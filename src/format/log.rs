@@ -8,9 +8,9 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! The checksum of a record covers all bytes of the record after the checksum, including the padding. It is computed
-//! with the UUID plus the number of the log as salt, and with the offset of the record, so a record of another log or
-//! offset does not match. A batch is one record, so it is either complete or absent:
+//! The checksum of a record covers all bytes of the record after the checksum, including the padding. Its salt is the
+//! UUID plus the number of the log, and its offset is that of the record. So a record that was copied from another log
+//! or offset does not match. A batch is one record, so it is either complete or absent:
 //!
 //! ```text
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations

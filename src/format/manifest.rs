@@ -65,7 +65,7 @@ pub struct Manifest {
     pub now: Option<u64>,
 }
 
-/// The logs, and the newest payload of a commit, as of this generation.
+/// The logs, and the newest payload of a commit, at the generation of the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The number of the next log; numbers are never reused.

@@ -15,7 +15,7 @@ impl FeatureScheme {
     fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
         let by_chance = (-f64::from(self.feature_bits)).exp2();
         let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
-        // Computes 1 - J^s without cancellation for J close to 1.
+        // Compute 1 - J^s without cancellation for J close to 1.
         let unequal = if self.group_size == 0 {
             0.0
         } else {

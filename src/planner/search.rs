@@ -84,7 +84,7 @@ pub enum Infeasible {
         required: f64,
         /// The rate of false positives of `best`.
         reached: f64,
-        /// The features with the fewest false positives among those with the required recall.
+        /// Of the features with the required recall, the ones with the fewest false positives.
         best: FeatureScheme,
     },
 }

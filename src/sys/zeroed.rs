@@ -190,7 +190,7 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
 struct HugePageBackoff {
     /// The number of bytes from here on for which small pages are used.
     left: usize,
-    /// The number of bytes that small pages will be used for if the next huge page is slow.
+    /// The number of bytes for which small pages will be used if the next huge page is slow.
     next: usize,
 }
 

@@ -119,7 +119,7 @@ pub struct Modulus {
 }
 
 impl Modulus {
-    /// Creates the modulus x^64 + `low`, where `low` has the coefficients below x^64.
+    /// Creates the modulus x^64 + `low`, where `low` contains the coefficients below x^64.
     #[must_use]
     pub fn new(low: u64) -> Self {
         // Long division of x^128 by P. The first term of the quotient is x^64, which leaves the remainder low * x^64.

@@ -253,7 +253,7 @@ pub(super) mod x86 {
         let query = _mm256_set1_epi32(query.cast_signed());
         let (mut mask, mut at) = (0, 0);
         while at < n {
-            // Processes two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
+            // Process two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
             for at in [at.min(n - EIGHT), (at + EIGHT).min(n - EIGHT)] {
                 let differing = _mm256_xor_si256(eight_of_32(lanes, at), query);
                 mask |= sums_below(limit, ones_of_bytes(differing)) << at;
@@ -286,7 +286,8 @@ pub(super) mod x86 {
         mask
     }
 
-    /// Returns the mask of those lanes of a register that are below `n`, if its first lane is lane `at`.
+    /// Returns a mask of the lanes of a register that exist, if lane `at` is its first lane and `n` is the number of
+    /// lanes.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(n: usize, at: usize) -> u32 {
@@ -366,7 +367,7 @@ pub(super) mod x86 {
             let ones = _mm512_popcnt_epi32(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu32_mask(there, ones, radius)) << at
         };
-        // Always processes two registers: for buckets of about 16 elements, a branch at 16 would be unpredictable.
+        // Always process two registers: for buckets of about 16 elements, a branch at 16 would be unpredictable.
         let half = |at| quarter(at) | quarter(at + 16);
         if n <= 32 { half(0) } else { half(0) | half(32) }
     }

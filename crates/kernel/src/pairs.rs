@@ -237,7 +237,7 @@ pub(super) mod x86 {
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
-            // Loads the last eight lanes, and shifts out the bits of the lanes that were already compared.
+            // Load the last eight lanes, and shift out the bits of the lanes that were already compared.
             let last = n - EIGHT;
             add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {

@@ -131,7 +131,7 @@ impl Compact {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until `each` breaks. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
+    /// ascending order, until it returns `Break`. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
@@ -582,7 +582,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins the columns of a low part. `rest` contains the bits of this row, followed by higher bits, which are ignored.
+/// Assembles a low part from its three columns. `rest` begins with the bits of this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;

@@ -220,7 +220,7 @@ impl Planes {
     }
 
     /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
-    /// ascending order, until `each` breaks.
+    /// ascending order, until it returns `Break`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -348,8 +348,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the next buckets, as many as have at most `max` keys in total, or the first `max` keys of
-    /// the next bucket if it is larger. Returns `false` if the table is damaged.
+    /// Appends the keys of whole buckets up to a total of `max` keys. If the next bucket is larger than that, appends
+    /// its first `max` keys. Returns `false` if the table is damaged.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
