@@ -131,7 +131,7 @@ impl Compact {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until it returns `Break`. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
+    /// ascending order, until `each` returns `Break`. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before

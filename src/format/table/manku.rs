@@ -147,7 +147,7 @@ impl Manku {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until it returns `Break`. Decodes the blocks of these rows.
+    /// ascending order, until `each` returns `Break`. Decodes the blocks of these rows.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before

@@ -267,7 +267,7 @@ impl Layout {
     }
 
     /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
-    /// ascending order, until it returns `Break`. Only for complete tables.
+    /// ascending order, until `each` returns `Break`. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.

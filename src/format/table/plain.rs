@@ -104,7 +104,7 @@ impl Plain {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until it returns `Break`.
+    /// ascending order, until `each` returns `Break`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before

@@ -220,7 +220,7 @@ impl Planes {
     }
 
     /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
-    /// ascending order, until it returns `Break`.
+    /// ascending order, until `each` returns `Break`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
