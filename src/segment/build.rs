@@ -154,7 +154,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     Ok(())
 }
 
-/// Creates the file and writes its first section, the parameters.
+/// Creates the file and writes the parameters, which are its first section.
 pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
     let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
     let params = params.encode();
@@ -412,7 +412,7 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // All tables use this buffer, one after the other.
+    // Each table uses this buffer, one table after the other.
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
@@ -494,7 +494,7 @@ pub(super) fn write_band(
     write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), budget, entries)
 }
 
-/// Encodes `values` and writes them in chunks.
+/// Encodes `values` and writes the encoded bytes chunk by chunk.
 pub(super) fn put_all<T: Copy>(
     out: &mut SegmentOutput,
     values: &[T],

@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 
 use crate::sys::column::Column;
 
-/// The band keys of all documents of a segment: 4 bytes for each band of a document.
+/// The band keys of all documents of a segment. Takes 4 bytes per document and band.
 #[derive(Debug)]
 pub struct FeatureColumn {
     pub(super) bands: usize,

@@ -36,14 +36,14 @@ impl FilteredBucket {
 pub(super) struct Survivors {
     /// The position of the bucket in the buckets passed to [`filter_buckets`].
     pub(super) bucket: u32,
-    /// The row to which bit 0 of `near` refers.
+    /// The row of bit 0 of `near`.
     pub(super) base: u32,
     /// Bit i is set if row `base + i` may be near.
     pub(super) near: u64,
 }
 
-/// Filters buckets, each with the raw layout of its table. Writes the results to the first elements of `survivors`, in the
-/// order of buckets and rows, and returns the number of results.
+/// Filters the rows of buckets. Each bucket comes with the raw layout of its table. Writes the results to the first
+/// elements of `survivors`, in the order of buckets and rows, and returns the number of results.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt).

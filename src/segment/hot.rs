@@ -109,8 +109,8 @@ impl NestedSearch<'_, '_> {
 /// The hot buckets of a table: the prefix of each bucket, and the (key, rank) pairs of the fingerprints in it.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
-/// Returns the hot buckets of a table. `fingerprints` must be in the order of their ranks, and is iterated twice. Uses 4
-/// bytes of memory for each bucket of the table, and 16 bytes for each fingerprint in a hot bucket.
+/// Returns the hot buckets of a table. `fingerprints` must return them in the order of their ranks, and is called
+/// twice. Takes 4 bytes of memory per bucket of the table, and 16 bytes per fingerprint in a hot bucket.
 pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,

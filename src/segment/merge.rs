@@ -226,7 +226,7 @@ struct MergedInputs<'a, 'r> {
 struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The new ordinal of each document, or [`LEFT_OUT`] for a dropped document.
+    /// The new ordinal of each document of this input; [`LEFT_OUT`] for a dropped document.
     map: SpillColumn<'r, u32>,
     left_out: RoaringBitmap,
 }
@@ -460,8 +460,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns runs that read the keys of table 1 lazily, one run for each input. Fails if an input drops documents or
-    /// has a table 1 that is not in planes.
+    /// Returns runs that read the keys of table 1 lazily, one run for each input. Returns an error if an input drops
+    /// documents, or if its table 1 is not in planes.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -484,7 +484,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
             let mut run = SpillColumn::new(self.budget, share);
-            // For each document of the stripe, the rank whose posting list contains it.
+            // For each document of the stripe, the rank of the posting list that has it; `NO_RANK` if none has.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
             let mut postings = input.segment.postings_in_order();
@@ -524,8 +524,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(runs)
     }
 
-    /// Returns the number of entries of a band, and the entries in ascending order. An entry has its band key in the high 32
-    /// bits and the new ordinal in the low 32 bits.
+    /// Returns the number of entries of a band, and the entries in ascending order. An entry has the band key in the
+    /// high 32 bits and the new ordinal in the low 32 bits.
     fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
@@ -876,8 +876,8 @@ impl SortedRun<u64> for KeysOfFirst<'_> {
     }
 }
 
-/// The live numeric keys of a segment, in ascending order. An item has the key in its high bits and the index of the input
-/// in its low 32 bits.
+/// The live numeric keys of a segment, in ascending order. An item has the key in the high bits and the index of the
+/// input in the low 32 bits.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,

@@ -58,7 +58,7 @@ pub struct Segment {
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
     pub(super) signatures: Option<(Section, u64)>,
-    /// The sections of the bottom and the modular samples; `None` if they are not stored.
+    /// The sections of the bottom samples and of the modular samples; `None` if the index stores none.
     pub(super) samples: [Option<(Section, Samples)>; 2],
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
@@ -67,9 +67,9 @@ pub struct Segment {
     pub(super) sets: Option<[(Section, Band); 2]>,
     /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment is empty.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
-    /// The band keys by document; read at their first use.
+    /// The band keys, indexed by document; read at the first use.
     pub(super) features: OnceLock<FeatureColumn>,
-    /// The priority of each document; computed at its first use.
+    /// The priority of each document; computed at the first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
     /// The number of reads that were announced to [`prepare_priorities`](Self::prepare_priorities) so far.
     pub(super) priority_reads: AtomicU64,
@@ -77,7 +77,7 @@ pub struct Segment {
     pub(super) ordered: Mutex<HeldOrders>,
 }
 
-/// The section of the keys and their encoding.
+/// The section of the keys, in one of two encodings.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys {
     Frame(Section, Frame),
@@ -270,7 +270,7 @@ impl Segment {
     }
 }
 
-/// Step 6: takes the entries of the table of contents one by one, and checks that they are in the required order.
+/// Step 6: takes the entries of the table of contents one by one, and checks that they are the required ones.
 struct Entries<'a> {
     parsed: &'a ParsedSegment,
     /// The index of the next entry.

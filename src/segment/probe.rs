@@ -73,7 +73,7 @@ pub struct SearchScratch {
 }
 
 thread_local! {
-    /// The scratch memory of the last single query on this thread, for reuse by the next one.
+    /// The scratch memory of the last single query on this thread, which the next one reuses.
     static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
@@ -247,7 +247,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 has not compared.
+/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 left uncompared.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -723,7 +723,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table
+    /// Runs stage 3: compares the bits of the candidates that stage 2 left uncompared. A near row of a complete table
     /// is a hit. For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
@@ -780,7 +780,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Runs stage 4: looks up the rows of the buckets to which the pointers refer.
+    /// Runs stage 4: looks up the row ranges of the buckets to which the pointers refer.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -1054,7 +1054,7 @@ struct FilteredQueues<'a, 'b> {
 }
 
 impl<'a> FilteredQueues<'a, '_> {
-    /// Adds a row to the queue of its next stage. `query` has the bits of the query with which the row was compared.
+    /// Adds a row to the queue of the next stage. `query` has the bits of the query with which the row was compared.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;

@@ -24,7 +24,7 @@ pub struct Records {
     pub(super) bands: Vec<u32>,
     /// The packed signatures of all records, `signature_bytes` bytes each.
     pub(super) signatures: Vec<u8>,
-    /// The bottom and the modular samples; `None` if they are not stored.
+    /// The bottom and the modular samples; `None` if the index stores none.
     pub(super) samples: [Option<SampleColumn>; 2],
     /// The value of each record, empty for a delete; `None` if the index stores no values.
     pub(super) values: Option<ValueColumn>,
@@ -45,7 +45,7 @@ pub(super) enum RowKind {
     Deleted,
 }
 
-/// The samples of all records, encoded as in the file.
+/// The samples of all records, in the encoding of the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
     pub(super) choice: SampleChoice,
@@ -455,7 +455,7 @@ pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],
     pub(super) signature: &'a [u8],
-    /// The encoded bottom and modular samples; `None` if they are not stored.
+    /// The encoded bottom and modular samples; `None` if the index stores none.
     pub(super) samples: [Option<&'a [u8]>; 2],
 }
 

@@ -20,9 +20,9 @@ const REASONS: usize = 8;
 pub struct Salvaged {
     /// The number of live documents that were passed to the caller.
     pub saved: u64,
-    /// The number of live documents that were lost because a part of their record is unreadable.
+    /// The number of live documents that were lost because a part of the record cannot be read.
     pub lost: u64,
-    /// The keys of the first thousand lost documents whose key is readable.
+    /// The keys of lost documents, as far as they can be read; at most a thousand.
     pub lost_keys: Vec<KeyBuf>,
     /// The first errors, at most eight.
     pub reasons: Vec<Error>,

@@ -7,7 +7,7 @@ use crate::format::table::Probe;
 pub struct SearchOptions {
     /// The search radius in bits, from 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
     pub within: u32,
-    /// The strategy for finding the bucket of a prefix. `None` selects the fastest one of the codec.
+    /// The strategy for finding the bucket of a prefix; `None` selects the fastest strategy of the codec.
     pub probe: Option<Probe>,
     /// Maximum number of table rows that a query may check in a segment; `None` means no limit. A bucket of more than
     /// 4,096 rows counts as 4,096 rows. A bucket that would exceed the limit is skipped, and

@@ -32,7 +32,7 @@ use crate::params::Params;
 const COMMON: u64 = 32;
 /// Maximum number of common tags.
 const COMMON_MAX: usize = 1 << 17;
-/// Factor by which tags are multiplied for the second table of counters.
+/// For the index into the second table of counters, a tag is multiplied by this factor.
 const SPREAD: u32 = 0x9E37_79B1;
 
 /// Maximum number of bits of an index into a table of counters.
@@ -48,7 +48,7 @@ pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
 /// A function that calls a visitor with each document, in the order of ordinals. It can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
 
-/// The common tags and their classes.
+/// The common tags, each with its class.
 struct CommonTags {
     classes: BTreeMap<u32, u8>,
     /// For each value of the first `FIRST_BITS` bits, whether a common tag begins with them.

@@ -49,7 +49,7 @@ impl<'a> SpillBudget<'a> {
     }
 }
 
-/// An item of a column. It has a 64-bit key, and items are ordered by key first.
+/// An item of a column. It has a 64-bit key, and the order of items is first the order of their keys.
 pub trait Item: Copy + Ord + Default + 'static {
     /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;

@@ -284,7 +284,7 @@ pub(super) struct OpenTables {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// The maximum number of bits in which probed prefixes differ from the prefix of the query.
+    /// The maximum number of bits in which a probed prefix differs from the prefix of the query.
     pub(super) radius: u32,
     /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,

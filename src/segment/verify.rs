@@ -397,8 +397,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks that the signature of a document without a sketch is all zeros, because the hash of such a document does not
-    /// cover its signature.
+    /// Checks that the signature of a document without a sketch is all zeros: the document's hash does not cover it.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)

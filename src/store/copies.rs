@@ -1,4 +1,4 @@
-//! Copies indexes by linking their files, and merges several indexes (shards) into one.
+//! Copies indexes by linking their files, and merges several indexes (called shards) into one.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub(super) fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
     }
 }
 
-/// Links an immutable file. Copies it if it cannot be linked, for example across file systems.
+/// Links an immutable file, or copies it if it cannot be linked, for example to another file system.
 pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
     match vfs.hard_link(from, to) {
         Ok(()) => return Ok(()),
@@ -97,7 +97,7 @@ impl Index {
             self.refresh()?;
             let snapshot = self.snapshot();
             match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
-                // A writer has merged and removed a segment before it was linked, so the copy starts again.
+                // A writer removed a segment after a merge, before the segment was linked. So the copy starts again.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
                 done => return done.map(|()| snapshot.generation()),

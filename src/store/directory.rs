@@ -94,7 +94,7 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| generation::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| generation::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // If another process created an empty directory at `path`, the rename replaces it on some systems. No data
+            // On some systems, the rename replaces an empty directory that another process created at `path`. No data
             // is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
                 // Another process created the directory first.
@@ -125,7 +125,7 @@ pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     let _ = vfs.remove_dir(temporary);
 }
 
-/// Like [`make`], but fills an existing empty directory. It may be a mount point, which a rename cannot replace.
+/// Like [`make`], but fills an existing empty directory, which a rename may be unable to replace (a mount point).
 fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
     // The process that holds the lock fills the directory; the others wait until `CURRENT` exists.

@@ -41,7 +41,7 @@ pub struct Document<'a> {
     priority: Option<u64>,
 }
 
-/// The set of a document, in one of the forms that the caller can pass.
+/// The set of a document, in the form in which the caller passed it.
 #[derive(Clone, Copy, Debug)]
 enum GivenSet<'a> {
     Nothing,

@@ -37,8 +37,8 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // After a crash between steps 2 and 4, a manifest with this number may exist. It is replaced, because `CURRENT`
-    // does not name it.
+    // A crash between steps 2 and 4 may have left a manifest with this number. It is replaced, because `CURRENT` does
+    // not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
@@ -134,7 +134,7 @@ pub(super) fn garbage(
             _ => None,
         })
     };
-    // The manifest of the previous generation is kept for readers that are opening it at this moment.
+    // Keeps the manifest of the previous generation for readers that are opening that generation now.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
     let mut found = Vec::new();

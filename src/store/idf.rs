@@ -77,7 +77,7 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }
 
-/// Returns the digest of the IDF table that the parameters name; `None` if they name none.
+/// Returns the digest of the IDF table that the parameters name; `None` if they name no table.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
     // Cannot fail: parameters that name two tables are rejected when they are read.
     params.sketch().idf_table().ok().flatten()

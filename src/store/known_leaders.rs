@@ -14,7 +14,7 @@ pub(super) struct DocRef {
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that are needed to compute it without this cache.
+/// The leader of a document, and the number of queries that compute it if nothing is cached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,

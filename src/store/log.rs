@@ -81,7 +81,7 @@ impl LogReader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
-    /// Returns the payload of the record at `offset`. `head` is the head that [`sound`](Self::sound) returned for it.
+    /// Returns the payload of the record at `offset`, whose head [`sound`](Self::sound) has returned as `head`.
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
         let (path, end) = (self.path, self.end);
         let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
@@ -204,7 +204,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // Computes the last durable commit, and drops the ends of records that are now known to be synced.
+            // Updates the last durable commit, and drops the ends of records that are now known to be synced.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -345,7 +345,7 @@ impl OpenLog {
     pub(super) fn write(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             if let Err(error) = self.file.append(&self.buffer) {
-                // Removes a partly written batch: if the disk is full, the next writer needs its space.
+                // Removes a partly written batch. If the disk is full, the next writer needs the space that it takes.
                 let _ = self.file.cut(self.offset);
                 return Err(Error::io("write", &self.path, error));
             }

@@ -16,7 +16,7 @@ use crate::sync::RwLockReadGuard;
 /// Number of steps after which the lock is released. A step reads or compares one row, which takes at most about 100
 /// ns. In tests with random thread schedules (`.ci/run races`) the lock is released after each step.
 const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
-/// Number of set elements that can be compared or looked up in the time of one step.
+/// Comparing or looking up this number of set elements takes as long as one step.
 const ELEMENTS: usize = 16;
 /// Number of hashes that are prefetched together.
 const TOGETHER: usize = 256;
@@ -74,8 +74,7 @@ impl<'a> MemtablePart<'a> {
         read(&self.rows())
     }
 
-    /// Like [`read`](Self::read), but also counts one step for every [`ELEMENTS`] of the set elements that `read`
-    /// processes.
+    /// Like [`read`](Self::read), but counts one more step per [`ELEMENTS`] of the set elements that `read` processes.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
@@ -126,7 +125,7 @@ impl<'a> MemtablePart<'a> {
         });
     }
 
-    /// Calls `each` with each live row that can be near a set; see
+    /// Calls `each` with each live row whose set can be near the given set, like
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
     pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marked);

@@ -104,9 +104,10 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with the ordinal of each document that can be near a set, and the position, in the prefix of `set`,
-    /// of the tag that they share; see [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment
-    /// also passes documents that are no longer live. A memtable always passes position 0.
+    /// Calls `each` with the ordinal of each document that can be near `set`, because it shares a tag with the prefix
+    /// of `set`, and with the position of this tag; see
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes deleted documents. A
+    /// memtable always passes position 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -163,8 +164,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the number of hashes that a document's set shares with `set`; `None` if it is below `min`. `scratch` is
-    /// a reusable buffer.
+    /// Returns the number of hashes that a document's set shares with `set`; `None` if there are fewer than `min`.
+    /// `scratch` is a reusable buffer.
     pub(super) fn shared_from(
         &self,
         ordinal: u32,

@@ -28,7 +28,7 @@ use twindex_sketch::{
 pub struct Hit {
     /// The key of the document.
     pub key: KeyBuf,
-    /// Number of bits in which the fingerprints of the query and the document differ; `None` if one has no fingerprint.
+    /// Number of bits in which the fingerprints of the query and the document differ; `None` if either has none.
     pub distance: Option<u32>,
     /// The resemblance to the query's document: exact if the index stores sets, otherwise estimated from the stored
     /// signatures. `None` if the index stores neither, or if the query was made without a sketch and without a set.
@@ -710,7 +710,7 @@ impl Query {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
-        // A document occurs once for each band that it shares with the query.
+        // The list has a document once for each band that it shares with the query.
         let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
         Ok(enough.map(|same| (same[0], 0)).collect())
     }
@@ -750,7 +750,7 @@ fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Co
     known.max_by_key(|known| (known.is_exact(), known.sampled))
 }
 
-/// Returns the exact resemblance of `set` and the set of a document, which is read into `other`.
+/// Returns the exact resemblance of `set` and the set of a document. Reads the document's set into `other`.
 fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);

@@ -56,7 +56,7 @@ impl<'a> ProgressReport<'a> {
             if !entry.grows {
                 return entry.length;
             }
-            // The length is only used for the progress report. If a log cannot be read, the replay reports why.
+            // The length serves only to report progress. If a log cannot be read, the replay reports the reason.
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
@@ -94,8 +94,8 @@ impl State {
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// Like [`load`](Self::load), but returns `None` if the index has nothing newer than `known`. Reuses the open
-    /// segments of `known`.
+    /// Like [`load`](Self::load), but returns `None` if the index has not changed since `known` was read. Reuses the
+    /// open segments of `known`.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -376,7 +376,7 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Creates the log with number `number` (step 5 above). It begins with copies of the batches of the last log, up to
+/// Creates the log with number `number` (step 5 above). It begins with copies of those batches of the last log, up to
 /// `position`, that are not known to be durable. `commit` is the number of the next commit. Returns the log, and the
 /// number of the first commit in it.
 ///

@@ -68,7 +68,7 @@ impl Salvage {
     }
 }
 
-/// Returns the manifest to use: the one that `CURRENT` names, or else the newest one that can be read; `None` if there is
+/// Returns the manifest that `CURRENT` names; if it cannot be read, the newest manifest that can; `None` if there is
 /// none.
 fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {

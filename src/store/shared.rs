@@ -48,7 +48,7 @@ impl SharedIndex {
         self.refresh_alone()
     }
 
-    /// Like [`refresh`](Self::refresh), for a caller that has locked `refreshing`.
+    /// Like [`refresh`](Self::refresh); the caller must have locked `refreshing`.
     pub(super) fn refresh_alone(&self) -> Result<bool> {
         // guard: the process of a writer does not read what it writes
         // without it: self.writing.load(Ordering::Acquire) -> false

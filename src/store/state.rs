@@ -57,7 +57,7 @@ pub(super) struct FrozenMemtable {
     pub(super) live: u64,
     /// The rows of documents that were deleted after the memtable was frozen.
     pub(super) deleted: Arc<RoaringBitmap>,
-    /// The numbers of the logs that contain its rows.
+    /// The numbers of the logs that contain the rows of this memtable.
     pub(super) logs: Arc<[u64]>,
 }
 
@@ -85,7 +85,7 @@ impl FrozenMemtable {
 /// so that readers need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
-    /// The age at which documents expire; `None` if they do not.
+    /// The age at which documents expire; `None` if documents do not expire.
     expire_after: Option<u64>,
     /// The highest committed stamp.
     now: Option<u64>,
@@ -187,7 +187,7 @@ impl LiveView {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// Returns the highest stamp if no document in the files or the batch has it, because `admit` dropped the document;
+    /// Returns the highest stamp if it is in neither the files nor the batch, because `admit` dropped its document;
     /// otherwise `None`.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
@@ -364,7 +364,7 @@ impl LiveView {
             }
         }
         self.commit = commit;
-        // The manifest contains the payloads of commits up to its generation.
+        // The manifest already contains the payloads of commits up to this generation.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
             self.payload = Some(payload.into());
         }
@@ -531,7 +531,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Returns an error if the segment is not the one that `entry`, its entry in the manifest, describes.
+/// Returns an error if the segment does not match `entry`, its entry in the manifest.
 pub(super) fn check_entry(segment: &Segment, manifest: &Manifest, entry: &SegmentEntry) -> Result<()> {
     let differs = |what: &str, expected: String, found: String| {
         let expected = format!("{what} {expected} as in the manifest");

@@ -81,7 +81,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         }
         Vec::new()
     });
-    // A newer generation may have been published during the check; its files are not leftovers. If its manifest cannot
+    // A newer generation that was published during the check has files that are not leftovers. If its manifest cannot
     // be read, no file is reported as a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {

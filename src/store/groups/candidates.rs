@@ -113,8 +113,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Collects candidates from the buckets of a segment: from a long bucket the first live documents of the span, from
-    /// other buckets all live documents.
+    /// Collects candidates from the buckets of a segment: the first live documents of the span from each long bucket,
+    /// and all live documents from the others.
     fn of_segment(
         &self,
         query: &Query,

@@ -64,7 +64,7 @@ struct DecisionFrame {
     next: usize,
     /// The number of candidates to read next.
     count: usize,
-    /// Whether there are more candidates after the last one in `candidates`.
+    /// Whether the document has more candidates after the last one in `candidates`.
     has_more: bool,
     /// Candidates known not to be leaders; the key is the hash of their contents.
     refuted: HashMap<u128, DocRef>,
@@ -78,7 +78,7 @@ impl Neighbourhood {
         let mut asked = of;
         let mut query = None;
         loop {
-            // Takes the leader of the document from the cache, or else pushes a frame to compute it.
+            // Takes the leader of the document from the cache. If it is not cached, pushes a frame to compute it.
             let mut answer = known_leaders.get(asked);
             if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);

@@ -283,8 +283,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces the contents of `out` with the data that determines which documents are near this one. Documents with equal
-    /// data are near the same documents.
+    /// Replaces the contents of `out` with the data that determines which documents are near this one. If two documents
+    /// have equal data, the same documents are near them.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {

@@ -47,7 +47,7 @@ impl Numbering {
         self.documents
     }
 
-    /// Returns each segment with the number of its first document and its deleted documents.
+    /// Returns for each segment the number of its first document, the segment, and the deleted documents.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u32, &Segment, &RoaringBitmap)> {
         self.firsts
             .iter()

@@ -18,8 +18,8 @@ pub struct NearPairs {
     /// Pairs of documents that are near each other. Of two documents that form a pair in `same`, only the one in the
     /// upper half of the pair occurs in `near`.
     pub near: Vec<Sorted<u64>>,
-    /// Pairs of documents that are near each other and near the same documents. The document in the lower half of a
-    /// pair occurs in no other pair.
+    /// Pairs of documents that are near each other and near the same other documents. The document in the lower half of
+    /// a pair occurs in no other pair.
     pub same: Vec<Sorted<u64>>,
 }
 
@@ -83,7 +83,7 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
         }
         Ok::<(), Error>(())
     })?;
-    // All other documents are near no document, so each of them is its own leader.
+    // The remaining documents are near no document, so each of them is its own leader.
     let numbers = groups.numbers.clone();
     for (start, segment, deleted) in numbers.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {

@@ -96,8 +96,8 @@ pub(super) struct RoundSearch<'a> {
 }
 
 impl RoundSearch<'_> {
-    /// Runs the queries of a round. Returns `None` if a round of two or more documents finds more documents than it may
-    /// keep.
+    /// Runs the queries of a round. Returns `None` if they find more documents than the round may keep, and the round
+    /// has two or more documents.
     pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
         let Some(radius) = self.around.radius() else {
             let query_of: Vec<u32> = (0..round.len() as u32).collect();
@@ -136,7 +136,7 @@ impl RoundSearch<'_> {
         Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
     }
 
-    /// Queries the documents of a round one after the other, by the rule of the index.
+    /// Queries the documents of a round one by one, by the near relation of the index.
     fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {

@@ -177,7 +177,7 @@ mod tests {
                 queries.push(groups.questions());
             }
         }
-        // With rounds of one document, only leaders are queried. A document with an empty text needs no query.
+        // In rounds of one document, only leaders are queried. A document with an empty text needs no query.
         let leaders = defined.lines().filter(|line| line.split(' ').next() == line.split(' ').nth(1));
         let has_fingerprint = |line: &&str| {
             let key = line.split(' ').next().unwrap().parse::<u64>().unwrap();

@@ -20,7 +20,7 @@ const LOAD: usize = 5;
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// [`Chains::fill`] divides its entries into this number of partitions, by bucket number.
 const FILLED_PARTS: usize = 256;
-/// Value of `before` for an entry that is in no bucket.
+/// Value of `before` for an entry that was added to no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
 /// A hash table of entries. An entry is a number: 0 for the first insertion, 1 for the second, and so on.
@@ -47,7 +47,7 @@ struct ChainBucket {
 
 const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// The position of a slot: its bucket or overflow bucket, and its index there.
+/// The position of a slot: the bucket or overflow bucket that contains it, and the index in the bucket.
 #[derive(Clone, Copy)]
 struct SlotRef {
     is_overflow: bool,

@@ -347,7 +347,7 @@ impl Rows {
         }
     }
 
-    /// Returns the records of all rows. If several rows have the same key, the last one is valid.
+    /// Returns the records of all rows. Of several rows with the same key, only the last is valid.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
@@ -570,7 +570,7 @@ mod tests {
         }
     }
 
-    /// Generates fingerprints with small distances to each other; some repeat.
+    /// Generates fingerprints that are close to each other, some of them several times.
     fn fingerprint(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -121,7 +121,7 @@ impl Pieces {
         self.last.truncate(self.last.len() - 1);
     }
 
-    /// Returns the first `rows` rows, in pieces. Copies at most one piece, and shares the others.
+    /// Returns the first `rows` rows, in pieces. Copies at most one piece and shares the other pieces.
     pub(super) fn first(&self, rows: usize) -> FirstRows {
         let (whole, of_last) = match rows.checked_sub(1) {
             Some(last) => {

@@ -145,7 +145,7 @@ impl Writer {
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // After this sync all batches of this log are durable, so the next log does not begin with copies of them.
+        // Makes all batches of this log durable, so that the next log does not begin with copies of them.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -286,7 +286,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Replaces the memtable with an empty one. A segment with its rows exists, or a thread is writing it.
+    /// Replaces the memtable with an empty one. Its rows must be in a segment, or a thread must be writing them.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
@@ -382,7 +382,7 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        // A writer that lost its lock must not use a file name that the new lock holder may use.
+        // After a writer has lost its lock, the new lock holder may use the same file name, so this writer must not.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
@@ -438,8 +438,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes from the next generation the segments for which `keep` returns false. Its arguments are the position of
-    /// the segment, its entry in the manifest, and the number of its deleted documents.
+    /// Removes from the next generation the segments for which `keep` returns false. The arguments of `keep` are the
+    /// position of the segment, its entry in the manifest, and the number of its deleted documents.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();

@@ -69,8 +69,8 @@ fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
     hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
-/// The writer of an index; an index has at most one at a time. Its batch is invisible until [`commit`](Writer::commit), and
-/// is lost if the writer is dropped before.
+/// The writer of an index; an index has at most one at a time. The current batch is invisible until
+/// [`commit`](Writer::commit), and is lost if the writer is dropped before.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<SharedIndex>,

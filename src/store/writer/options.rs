@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::params::{Near, Params};
 
-/// Default memory budget for the records of a batch in bytes.
+/// Default memory budget in bytes for the records of a batch.
 const MEMORY: usize = 1 << 30;
 /// Default number of rows at which a memtable is flushed.
 const MEMTABLE_ROWS: u32 = 1 << 17;

@@ -9,8 +9,8 @@ pub(super) enum Life {
     /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is still current,
     /// so the files of the batch can be removed.
     Failed,
-    /// `CURRENT` may already name the next generation. Set before the rename, and kept if the rename or the following sync
-    /// fails. The writer then refuses all operations, and no file that this generation names may be removed.
+    /// `CURRENT` may already name the next generation. The state is set before the rename, and remains if the rename or
+    /// the next sync fails. The writer then refuses all operations, and removes no file that this generation names.
     InDoubt,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum PendingSync {
 /// Whether the content of the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The directory was not synced after the file was replaced. A power failure may restore the old content.
+    /// The directory was not synced after `CURRENT` was replaced. A power failure may restore the old content.
     MayBeLost,
     /// The current content is durable.
     Durable,
@@ -62,7 +62,7 @@ pub(super) enum Pointer {
 /// Whether the directory has its final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryName {
-    /// The directory has its final name, under which the index is found after a crash.
+    /// The directory has its final name, so the index can be found after a crash.
     Named,
     /// The directory has a temporary name until the index is complete.
     Unnamed,

@@ -27,7 +27,7 @@ pub(super) struct Sweeping {
 
 impl Sweeping {
     /// Starts a thread that removes the files `large` and drops the state `before`. Returns `None` if no thread can be
-    /// started. The files are then kept until the next sweep.
+    /// started; then the files remain until the next sweep.
     pub(super) fn begin(
         vfs: Arc<dyn Vfs>,
         large: Vec<generation::Garbage>,
