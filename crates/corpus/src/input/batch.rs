@@ -456,8 +456,7 @@ fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Con
     })
 }
 
-/// Creates a key, `FILE:ROW`, from the file and the number of the record. Used if the record's own key is missing or
-/// ignored.
+/// Creates a key, `FILE:ROW`, from the file and number of a record whose own key is missing or ignored.
 fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
     key.clear();
     let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };

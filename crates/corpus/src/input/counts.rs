@@ -42,8 +42,7 @@ pub struct Counts {
     pub encoding_detector: Option<&'static str>,
     /// Number of files in folders that were skipped because they contain a zero byte.
     pub skipped_binary: u64,
-    /// Number of files in folders that were skipped because they are not UTF-8. Files with a zero byte are not counted
-    /// here.
+    /// Number of files in folders that are not UTF-8, and were skipped. Files with a zero byte are not included.
     pub skipped_not_utf8: u64,
     /// Number of bad records skipped, at most [`InputOptions::skip_bad`].
     pub skipped_bad: u64,

@@ -89,8 +89,7 @@ impl Documents {
         Ok(documents.kinds)
     }
 
-    /// Returns an error if an option has no effect on any of these inputs. Called before the inputs are opened in
-    /// parts.
+    /// Returns an error if an option has no effect on any of these inputs, which are then opened in parts.
     ///
     /// # Errors
     ///
@@ -328,8 +327,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Detects the format of a file from its content. Used if the file name indicates no format; the summary reports
-    /// it.
+    /// Detects the format of a file whose name indicates none from its content; the summary reports the format.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&reader::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { kind::kind(path)? };
@@ -350,8 +348,7 @@ impl Documents {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return reader::check_file(path, may_break);
         };
-        // The headers that are read here are discarded. They are read again and numbered when the files are read in
-        // order.
+        // These headers are discarded: headers are read again and numbered when the files are read in order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
         let origin = Origin::File(path.to_owned());
         Records::open(origin, kind, &parser, parser.record_bytes_max, &Arc::default()).map(drop)
@@ -373,8 +370,7 @@ impl Documents {
         });
     }
 
-    /// Adds the files in a folder. If all files have one format, they are read as records, otherwise as one document
-    /// each.
+    /// Adds the files in a folder: as records if all have one format, otherwise as one document each.
     fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
         let kind = match format {
             InputFormat::Records(kind) => Some(kind),

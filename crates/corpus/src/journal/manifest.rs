@@ -32,8 +32,7 @@ pub(crate) type JobOptions = Vec<(String, String)>;
 /// stopped at a bad record can continue.
 const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
 
-/// Returns the settings that a resumed run must share with the stopped run. Omits the inputs, whose files are compared
-/// one by one.
+/// Returns the settings that a resumed run must share with the stopped run. Inputs are compared elsewhere.
 fn deciding_options(job: &Dedup, params: &Params) -> JobOptions {
     let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let settings = job.settings().into_iter().flat_map(AnySettings::texts);

@@ -279,8 +279,7 @@ impl ChunkParts<'_> {
         }
     }
 
-    /// Stores the results of a chunk. The sets of the chunk take `set_bytes` bytes of the scratch file that `flush`
-    /// returns.
+    /// Stores the results of a chunk. `set_bytes` is the size of its sets in the file that `flush` returns.
     pub(crate) fn keep(
         &mut self,
         digest: u64,

@@ -164,8 +164,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                     waiting[at] = Some(result);
                     pause = PAUSE_MIN;
                 }
-                // Waits longer each time, but not too long: other threads may have read chunks that this thread can
-                // process.
+                // Waits longer each time, up to a limit, because other threads may have read chunks to process.
                 Err(RecvTimeoutError::Timeout) => pause = (2 * pause).min(PAUSE_MAX),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()), // reading panicked, and the scope will, too
             }

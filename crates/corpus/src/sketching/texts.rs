@@ -68,8 +68,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Removes the keys and retains the sets. Documents of another index that have the same keys can be read
-    /// afterwards.
+    /// Removes the keys and retains the sets. Another index with the same keys can be read afterwards.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }

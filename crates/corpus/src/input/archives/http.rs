@@ -46,8 +46,7 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 ///
 /// # Errors
 ///
-/// The record is not an HTTP response, its encoding is unknown, decompression fails, or the content exceeds
-/// `bytes_max`.
+/// The record is no HTTP response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
 pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
     // HTTP/2 and HTTP/3 have no status line, but archivers write one. The parser accepts only HTTP/1.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));

@@ -69,8 +69,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         self.stream.window.name()
     }
 
-    /// Passes the number of the next record and its bytes, or an error, to `take`. Returns false at the end of the
-    /// stream.
+    /// Passes the number of the next record and its bytes, or an error, to `take`. Returns false at the end.
     ///
     /// # Errors
     ///

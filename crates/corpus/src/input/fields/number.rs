@@ -201,8 +201,7 @@ impl Cursor<'_> {
         marks.contains(first).then(|| self.0 = rest)
     }
 
-    /// Consumes the digits of a fraction of a second, and returns it in nanoseconds. Digits after the ninth are
-    /// ignored.
+    /// Consumes the digits of a fraction of a second. Returns nanoseconds, and ignores digits after the ninth.
     fn fraction(&mut self) -> Option<u32> {
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (own, rest) = self.0.split_at(digits);

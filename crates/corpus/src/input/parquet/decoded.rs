@@ -278,8 +278,7 @@ pub(crate) struct DecodedColumn {
     /// The non-null values. Byte arrays share the memory of the page or the dictionary, so that a long text that many
     /// rows have is stored once.
     values: Values,
-    /// For each row, the index of its value in `values`, or `None` for null; empty if the column cannot have null
-    /// values.
+    /// For each row, the index of its value, `None` for null; empty if the column cannot have null values.
     value_of: Vec<Option<usize>>,
 }
 
@@ -296,8 +295,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Opens the column in a row group. The next call of [`decode`](Self::decode) starts with the first row of the
-    /// group.
+    /// Opens the column in a row group; [`decode`](Self::decode) then starts with the first row of the group.
     ///
     /// # Errors
     ///
@@ -359,8 +357,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns an error if a value is invalid for the type of the column: a text that is not UTF-8, or a decimal that
-    /// is too long.
+    /// Returns an error if a value is invalid for the type of the column.
     fn check_values(&self) -> Result<(), String> {
         let Values::Bytes(values) = &self.values else { return Ok(()) };
         let is_text = self.of_type == ColumnType::Text;

@@ -285,8 +285,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     for group in metadata.row_groups() {
         for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
             let path = column.column_path().clone();
-            // The number of values is an upper bound of the number of distinct values, to which the writer shrinks the
-            // filter.
+            // The number of values is an upper bound; the writer shrinks the filter to the number of distinct values.
             let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
             let known = most_values.entry(path.clone()).or_insert(0);
             *known = values.max(*known);

@@ -27,8 +27,7 @@ const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
 /// Pages up to this decompressed size in bytes are accepted with any record limit and compression ratio.
 const PAGE_BYTES: u64 = 32 << 20;
-/// For pages larger than [`PAGE_BYTES`], the maximum ratio of decompressed to compressed size. It is the maximum of
-/// gzip.
+/// The maximum ratio of decompressed to compressed size for pages above [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;
 
 /// The number of the footer field that describes the encryption of columns, if the footer itself is not encrypted.
@@ -334,8 +333,7 @@ fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     }
 }
 
-/// A file that arrow-rs reads. Each page header is checked before arrow-rs receives it, and reads past the end are
-/// refused.
+/// A file for arrow-rs: page headers are checked before they are read, and reads past the end are refused.
 pub(crate) struct Checked {
     file: Arc<fs::File>,
     bytes: u64,
@@ -457,8 +455,7 @@ mod tests {
         file
     }
 
-    /// Returns a Parquet file without rows. Its schema has one element for each item of `children`, with this number of
-    /// children.
+    /// Returns a Parquet file without rows. Element `i` of its schema has `children[i]` children.
     fn of_schema(children: &[u64]) -> Vec<u8> {
         of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
     }
@@ -581,8 +578,7 @@ mod tests {
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
         // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length again, in a field that arrow-rs mistakes for the length field; and the page type, hidden in a
-        // text.
+        // The length again, in a field that arrow-rs mistakes for its field; and the page type, hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
         // Booleans in a list, for which a reader may or may not read bytes; a header longer than the limit.
