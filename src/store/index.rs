@@ -313,7 +313,7 @@ impl Index {
         &self.shared.dir
     }
 
-    /// Returns the parameters of the index. They determine which data it stores, and are fixed at creation.
+    /// Returns the parameters of the index. They determine its data and are fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()
@@ -322,6 +322,7 @@ impl Index {
     /// Returns a sketcher with the parameters of the index. If the parameters name an IDF table, the sketcher uses the
     /// table that the index stores.
     ///
+    /// # Errors
     /// Same as [`Sketcher::new`] and [`idf`](Self::idf). Even after an error the index can be read, and queried with
     /// existing sketches.
     pub fn sketcher(&self) -> Result<Sketcher> {
