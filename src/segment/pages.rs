@@ -296,7 +296,7 @@ impl PageChecks {
         }
     }
 
-    /// Announces each run of pages that have been neither announced nor checked to the operating system.
+    /// Announces to the operating system each run of pages that have been neither announced nor checked.
     #[cold]
     #[inline(never)]
     fn announce(&self, file: &View, pages: Range<u64>) {
