@@ -19,36 +19,37 @@ settings! {
         ///
         /// `J`, 0.05 to 1: the resemblance is J or more. Resemblance is the number of shingles in both documents,
         /// divided by the number of shingles in at least one of them, counted exactly. `containment:J`: the larger
-        /// document contains at least the share J of the shingles of the smaller one, which is removed. Larger
-        /// documents are preferred; --keep decides among equally large ones. `within:K`, 0 to 10: the simhashes differ
-        /// in at most K bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
+        /// document contains at least the share J of the shingles of the smaller one. The smaller one is removed;
+        /// between documents of equal size, --keep decides. `within:K`, 0 to 10: the simhashes differ in at most K
+        /// bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
         /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
-        /// Which near document is kept: first, longest, max:FIELD and others
+        /// Which of several near documents is kept: first, longest, max:FIELD and others
         ///
-        /// `first`: the first in input order. `longest`: the one with the most tokens, or the first of several.
+        /// `first`: the first in input order. `longest`: the one with the most tokens; of several, the first.
         /// `smallest-key`: the one with the smallest key, by bytes. `key-hash`: the one whose key has the smallest
-        /// hash; independent of the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number
-        /// or time in FIELD, or, of several, the one with the smallest key.
+        /// hash, whatever the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number or
+        /// time in FIELD; of several, the one with the smallest key.
         keep: Keep = Keep::First, "WHICH";
         /// Weight of a shingle in the resemblance: distinct, tf or idf
         ///
         /// `distinct`: all shingles have equal weight. `tf`: the number of occurrences of the shingle, or the weight in
         /// a vector of --features-field. `idf`: the `tf` weight, multiplied by the inverse document frequency in the
-        /// table of --idf. Weighted resemblance is the sum of the smaller weights, divided by the sum of the larger
-        /// weights.
+        /// table of --idf. Weighted resemblance compares the two weights of each shingle: it is the sum of the smaller
+        /// ones, divided by the sum of the larger ones.
         weights: Weights = Weights::Distinct, "WEIGHTS";
         /// Round fractional weights to multiples of U, 1/256 to 2
         ///
-        /// Weights with idf, and weights in vectors, may be fractions. Rounding changes a resemblance by at most U /
-        /// the mean weight. Memory and time for a shingle are proportional to its weight / U. [default: 1]
+        /// The weights of --weights idf and of vectors may be fractions. Rounding changes a resemblance by at most U
+        /// divided by the mean weight. Memory and time for a shingle are proportional to its weight divided by U.
+        /// [default: 1]
         weight_unit: Option<WeightUnit> = None, "U", rare true;
         /// Ignore spans of words that more than N documents share
         ///
-        /// Such spans are menus, footers and licences. `N:T` is for spans of T words, 1 to 65535; T is 10 by default.
-        /// `@FILE` reads the spans from a list. N should be larger than any group of copies. The spans are written to
-        /// OUT/boilerplate, a list for @FILE. With --against OUT, the list of OUT is used; N and T, if given, must
-        /// equal those of the list. The inputs are read three times.
+        /// Such spans are menus, footers and licences. A span has 10 words; `N:T` sets its length to T words, 1 to
+        /// 65535. N should be larger than any group of copies. The spans are written to OUT/boilerplate; `@FILE` reads
+        /// them from such a list. With --against OUT, the list of OUT is used; N and T, if given, must equal those of
+        /// the list. The inputs are read three times.
         without_boilerplate: Option<BoilerplateSpans> = None, "N";
         /// Stop with an error after N comparisons of documents
         ///

@@ -22,11 +22,11 @@ settings! {
     TextOptions, "How texts are cut" {
         /// Tokens of a shingle: words, characters and others
         ///
-        /// `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word; `characters`, the characters of
-        /// words, with one space between two words; `word-characters`, the same without spaces; `sentences`;
-        /// `words-symbols`, words and every other character except white space, so that C, C++ and C# differ; `raw`,
-        /// every character with its case, with one space for any white space. All but the last two ignore characters
-        /// other than letters, marks, digits and _. [default: words]
+        /// `words`: words of letters, marks, digits and _. `unicode-words`: words by UAX #29, which keeps `don't` as
+        /// one word. `characters`: the characters of words, with one space between two words. `word-characters`: the
+        /// same without spaces. `sentences`: the words of a sentence. `words-symbols`: words, and every other character
+        /// except white space, so that C, C++ and C# differ. `raw`: every character with its case; a run of white space
+        /// counts as one space. [default: words]
         tokens: Option<Tokens> = None, "KIND";
         /// Number of tokens in a shingle, 1 to 16
         ///
@@ -42,7 +42,7 @@ settings! {
         /// `marks` are accents, harakat, vowel points and all other characters of the Unicode category Mn (`é` becomes
         /// `e`, `й` becomes `и`, `が` becomes `か`). `invisible` are soft hyphens and zero-width characters.
         fold: Option<TextFold> = None, "WHAT";
-        /// Words to ignore: of a language, such as english, or @FILE
+        /// Words to ignore: the stop words of a language, such as english, or @FILE
         ///
         /// FILE has one word on each line.
         stop_words: Option<StopList> = None, "LIST";
@@ -50,7 +50,7 @@ settings! {
         ///
         /// Snowball stemmers reduce words to their stems.
         stemming: Option<Stemming> = None, "LANGUAGE";
-        /// Hash function that maps a shingle to 64 bits
+        /// 64-bit hash function of shingles: fast, rabin or rabin-karp
         ///
         /// [default: fast]
         shingle_hash: Option<ShingleHash> = None, "HASH", rare true;
