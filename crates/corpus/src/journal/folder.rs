@@ -21,7 +21,7 @@ use crate::journal::files::{
 use crate::journal::manifest::JobDescription;
 use crate::work::observer::Observer;
 
-/// Suffix of the journal folder, after the name of OUT.
+/// Suffix that follows the name of OUT in the name of the journal folder.
 const SUFFIX: &str = ".twindex-resume";
 /// Suffix added to the name of a journal folder while it is removed, after its run has ended.
 const ENDED: &str = "-ended";
@@ -225,7 +225,7 @@ impl<'o> Journal<'o> {
 
 /// Minimum size of a part file in bytes.
 const PART_LEAST: u64 = 256 << 10;
-/// Maximum size of a part file in bytes. A killed run loses the part that it writes and the part that it syncs.
+/// Maximum size of a part file in bytes. A killed run loses at most two parts: one being written, one being synced.
 const PART_MOST: u64 = 256 << 20;
 
 /// Returns the device and inode numbers of a folder, which a rename does not change. Returns `None` if the folder does
@@ -261,7 +261,7 @@ impl Journal<'_> {
         self.seal(seal, |out| lines.iter().try_for_each(|line| out.write_all(line.as_bytes())))
     }
 
-    /// Writes a seal for all files in `folder`, a folder in the results folder.
+    /// Writes a seal for all files in `folder`, a subfolder of the results folder.
     pub(crate) fn seal_folder(&self, seal: &str, folder: &str) -> anyhow::Result<()> {
         let mut files: Vec<String> = names(&self.folder.join(RESULTS).join(folder))?
             .iter()
@@ -357,7 +357,7 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u64)> {
 
 /// The first bytes of each sealed file. The id of the run follows.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
-/// Number of bytes before the content.
+/// Number of bytes before the content of a sealed file: the magic number and the id of the run.
 const HEAD: u64 = 32;
 /// Length in bytes of the hash after the content.
 const HASH: u64 = 8;

@@ -66,7 +66,7 @@ struct SealedWriter {
 }
 
 impl<'j> ChunkParts<'j> {
-    /// Opens the chunk results of the input documents or of the history.
+    /// Opens the part files of `reading`: of the input documents or of the history.
     pub(crate) fn open(journal: &'j Journal<'j>, reading: &'static str) -> anyhow::Result<Self> {
         let last = last(&journal.folder, reading)?;
         Ok(Self {
@@ -204,7 +204,7 @@ impl<'j> ChunkParts<'j> {
 }
 
 impl Drop for ChunkParts<'_> {
-    /// Waits for the sync, so that nothing is written to the folder after its lock is released.
+    /// Waits for the thread that syncs a part, which must not write to the folder after its lock is released.
     fn drop(&mut self) {
         if let Some((_, sealing)) = self.sealing.take() {
             let _ = sealing.join();
@@ -212,7 +212,7 @@ impl Drop for ChunkParts<'_> {
     }
 }
 
-/// Returns the header of a chunk: the numbers, and the hash of the numbers and the content.
+/// Returns the header of a chunk: `numbers`, and a hash of `numbers` and `content`.
 fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {

@@ -54,8 +54,8 @@ impl<'c, 'j> JournaledChunks<'c, 'j> {
         Ok(Self { parts, corpus, holds_sets, set_bytes: Cell::new(0) })
     }
 
-    /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, later steps
-    /// need only the first [`ANCHORS`] minima of each sketch.
+    /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, only the
+    /// first [`ANCHORS`] minima of each sketch are stored, because later steps need no others.
     pub(crate) fn cache<'r>(
         &'r self,
         take_words: &'r TakeWords<LookupResult>,
@@ -157,7 +157,7 @@ fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Op
     Some(None)
 }
 
-/// Appends the lookup result of a document to `out`, without the header.
+/// Encodes the lookup result of a document, except the header of its set, and appends it to `out`.
 fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
     out.push(u8::from(near.is_some()));
     if let Some(Dropped { other, near }) = near {
@@ -187,7 +187,7 @@ fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes a lookup result, without the header.
+/// Decodes a lookup result that [`put`] encoded.
 fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     let near = if bytes.byte()? == 0 {
         None

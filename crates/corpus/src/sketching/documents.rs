@@ -36,7 +36,7 @@ pub struct Sketching<'s> {
     forms: Forms,
 }
 
-/// Data of a document in addition to its sketch, and working memory for lookups.
+/// The data of a document that its sketch does not contain, and working memory for lookups.
 pub struct DocumentScratch<'r> {
     /// The shingles in the order of the text.
     pub shingles: &'r [u64],
@@ -194,7 +194,7 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
 pub struct WholeDocument {
     /// The xxh3-128 hash of its [`identity`](Parser::identity).
     pub hash: u128,
-    /// The form of `line`.
+    /// The format of `line`.
     pub form: Form,
     /// The bytes that represent the document in a file of this form, without a line end.
     pub line: DocumentLine,
@@ -237,7 +237,7 @@ pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
 }
 
-/// The result of a chunk.
+/// The result of processing a chunk.
 struct Chunked<L> {
     /// The documents of the chunk, one for each element of `found`. Further elements are from an earlier chunk; their
     /// memory is reused.
@@ -259,7 +259,7 @@ impl<L> Default for Chunked<L> {
     }
 }
 
-/// Maximum number of shingles for which a chunk keeps its memory for reuse.
+/// Maximum number of shingles for which a chunk keeps memory when it is reused.
 const KEPT_SHINGLES: usize = 1 << 20;
 
 /// Reads and sketches all documents, and passes each to `each` in input order. A document for which `each` returns

@@ -27,7 +27,7 @@ pub(crate) const IDF_WITHOUT_TABLE: &str =
 /// The error message for a weight unit that is given although all weights are integers.
 pub(crate) const UNIT_OF_WHOLE_WEIGHTS: &str = "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole";
 
-/// The weights of shingles with the data to compute them.
+/// The kind of weights that shingles have, and the data from which these weights are computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ShingleWeights {
     /// [`Weights::Distinct`].

@@ -5,7 +5,7 @@ use twindex_join::Agreement;
 
 use crate::error::InvalidOptions;
 
-/// Number of bits in Broder's small features.
+/// Number of bits of a small feature in Broder's scheme.
 const BYTE: u32 = 8;
 
 /// The condition under which two documents are candidates: how many features must agree, and in how many bits.
@@ -25,8 +25,8 @@ impl Sharing {
         self.features.is_some() || self.bits.is_some()
     }
 
-    /// Returns the number of features in which documents must agree, for an index with `documents` documents and these
-    /// features.
+    /// Returns in how many features, and in how many of their bits, documents must agree. The default may depend on
+    /// the number of documents in the index, `documents`.
     pub fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
         let stored = u32::from(kept.feature_bits);
         let bits = self.bits.unwrap_or(stored);
