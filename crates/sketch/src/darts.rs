@@ -1,5 +1,4 @@
-//! Computes the weighted resemblance of documents, and the minima of weighted sets from which the resemblance is
-//! estimated.
+//! Computes the weighted resemblance of documents, and minima of weighted sets that estimate it.
 //!
 //! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights of an
 //! element in the two documents: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`]
@@ -35,14 +34,13 @@ use crate::params::MINIMA_MAX;
 
 /// The weight 1, in units of 2^-16.
 pub const WEIGHT_ONE: u64 = 1 << 16;
-/// The least weight, 1/16. With lower weights, the minima of a document of one element would take a search of too many
-/// cells.
+/// The least weight, 1/16. With lower weights, the minima of a document of one element would take too many cells.
 pub const WEIGHT_MIN: u64 = 1 << 12;
 /// The greatest weight, 2^24 - 2^-16.
 pub const WEIGHT_MAX: u64 = (1 << 40) - 1;
 
-/// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. The number of darts has the Poisson
-/// distribution with mean 1.
+/// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. It has the Poisson distribution with
+/// mean 1.
 const POISSON: [u64; 20] = [
     0x5E2D_58D8_B3BC_DF1A,
     0xBC5A_B1B1_6779_BE35,
@@ -188,8 +186,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// Creates a hasher for a number of minima that [`SketchParams::check`](crate::params::SketchParams::check) has
-    /// already accepted.
+    /// Creates a hasher for a number of minima that the check of the parameters has already accepted.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }

@@ -85,8 +85,7 @@ fn halves(piece: &[u8; 16]) -> (u64, u64) {
     (u64::from_le_bytes(eights[0]), u64::from_le_bytes(eights[1]))
 }
 
-/// `KEEP[n]` masks all but the first n bytes of a 16-byte piece. Each mask is two 64-bit numbers, in the order of
-/// [`halves`].
+/// `KEEP[n]` masks all but the first n bytes of a 16-byte piece. Each mask is two words, in the order of [`halves`].
 static KEEP: [[u64; 2]; 17] = {
     let mut keep = [[u64::MAX; 2]; 17];
     let mut bytes = 0;

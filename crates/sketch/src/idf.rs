@@ -261,8 +261,7 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// Returns the fingerprint of a weighted vector. Each weight is multiplied by the weight of the feature in the
-    /// table.
+    /// Returns the fingerprint of a weighted vector. Each weight is multiplied by the feature's weight here.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
         // These products cannot overflow, because the weights of the table are below 2^14.

@@ -50,8 +50,8 @@ pub enum SimhashWeights {
 named! {
     /// The family of hash functions that compute minima. The module [`minhash`](crate::minhash) compares the families.
     Family {
-        /// One permutation whose range is divided into bins. Each bin gives one minimum, and other hash functions fill
-        /// the empty bins.
+        /// One permutation whose range is divided into bins. Each bin gives one minimum; other hash functions fill
+        /// empty bins.
         OnePermutationFilled = "one-permutation-filled",
         /// `a x + b` modulo a prime.
         Linear = "linear",
@@ -199,8 +199,7 @@ pub struct SketchParams {
     pub minhash: Option<MinhashParams>,
     /// The number t of hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, no bottom-t sketch is computed.
     pub bottom: u16,
-    /// The number m of the 0-mod-m sketch, which keeps the hashes that are divisible by m. With 0, no 0-mod-m sketch is
-    /// computed.
+    /// The number m of the 0-mod-m sketch, which keeps the hashes divisible by m. With 0, no such sketch is computed.
     pub modulus: u32,
     /// Whether the set of all distinct shingle hashes of a document is kept, for exact comparisons.
     pub sets: bool,
@@ -264,8 +263,7 @@ impl SketchParams {
         self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)
     }
 
-    /// Returns the digest of the IDF table that weights fingerprints, minima or both. Returns `None` if the parameters
-    /// use no table.
+    /// Returns the digest of the IDF table that weights fingerprints, minima or both. `None` if there is no such table.
     ///
     /// # Errors
     /// [`Error::Invalid`] if fingerprints and minima use different tables.

@@ -51,8 +51,8 @@ impl WeightUnit {
     pub const ONE: Self = Self(1 << 16);
     /// The least unit, 1/256: the precision of tables of inverse document frequencies.
     pub const MIN: Self = Self(1 << 8);
-    /// The greatest unit, 2. Half of it is 1, the least inverse document frequency, which is therefore still rounded up
-    /// to one element.
+    /// The greatest unit, 2. Half of it is 1, the least inverse document frequency, which is thus still rounded up to
+    /// one element.
     pub const MAX: Self = Self(1 << 17);
 
     /// Returns the unit `units` times 2^-16, for `units` from 2^8 to 2^17.
@@ -124,8 +124,7 @@ impl FromStr for WeightUnit {
     }
 }
 
-/// Appends the elements of a shingle of `count` units. The caller must add each distinct shingle of a document only
-/// once.
+/// Appends the elements of a shingle of `count` units. The caller must add each shingle of a document only once.
 ///
 /// # Errors
 /// [`Error::Invalid`] if `out` would have more than `elements_max` elements.

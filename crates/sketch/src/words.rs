@@ -31,8 +31,7 @@ pub(super) struct Words {
 /// not fit in 32 bits: lower-casing can lengthen a text by half.
 const TEXT_MAX: usize = 1 << 31;
 
-/// Maximum number of bytes of [`Words::lower`] that are kept for the next text. Only texts with longer tokens need
-/// more.
+/// Maximum number of bytes of [`Words::lower`] that are kept for the next text. More are needed only for longer tokens.
 const KEPT_MAX: usize = 16 * BLOCK;
 
 impl Words {

@@ -11,8 +11,7 @@
 //! signature[j] = the low 32 bits of min { h(x, j) : x in the set }
 //! ```
 //!
-//! The constant `LINEAR` is `0x452821e638d01377`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64
-//! bits wrap.
+//! `LINEAR` is `0x452821e638d01377`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. For sets of up to
 //! 2^29 elements the low 32 bits are nearly random: the low b bits of two different minima differ with probability 1 - 2^-b.
@@ -165,8 +164,7 @@ mod tests {
 
     #[test]
     fn single_hashes_are_transformed_as_defined() {
-        // In a minimum of many hashes, a value that is too large would not be noticed. So each hash is also tested
-        // alone.
+        // In a minimum of many hashes, a value that is too large would not be noticed, so each hash is tested alone.
         let linear = Linear::new(40);
         let mut signature = Vec::new();
         for hash in edges() {

@@ -12,8 +12,7 @@
 //! signature[j] = min { h(x, j) : x in the set }
 //! ```
 //!
-//! The constant `MATRIX` is `0xc0ac29b7c97c50dd`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64
-//! bits wrap.
+//! `MATRIX` is `0xc0ac29b7c97c50dd`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** A signature has all 32 bits of each minimum. The least of n values has about log2(n)
 //! leading zeros; its low b bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie

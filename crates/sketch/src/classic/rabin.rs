@@ -134,8 +134,8 @@ struct Tables {
 }
 
 impl Rabin {
-    /// The fingerprint of the byte 1. A string that [extends](Self::extend) this fingerprint has a hash that depends on
-    /// its leading zeros.
+    /// The fingerprint of the byte 1. If a string [extends](Self::extend) it, the result depends on the string's
+    /// leading zeros.
     pub const ONE: u64 = 1;
 
     /// Creates the fingerprint function of a seed, with the polynomial that the [module](self) defines. Takes about 0.1 ms.
@@ -447,8 +447,7 @@ mod tests {
 
     #[test]
     fn is_irreducible_matches_a_sieve_up_to_degree_11() {
-        // Marks all products of two polynomials of degree at least 1, up to degree 11. A polynomial that is not marked
-        // is irreducible.
+        // Marks all products of two polynomials of degree at least 1, up to degree 11. All others are irreducible.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {
             for b in 2..=a {

@@ -185,8 +185,8 @@ impl RabinKarp {
     }
 }
 
-/// Returns the remainder of a number below 2^124 modulo q = 2^61 - 1. Adds the groups of 61 bits of the number, because
-/// 2^61 is 1 modulo q.
+/// Returns the remainder of a number below 2^124 modulo q = 2^61 - 1. Adds its groups of 61 bits, as 2^61 is 1 modulo
+/// q.
 #[inline(always)]
 pub(super) fn residue_61(number: u128) -> u64 {
     const Q: u64 = RabinKarp::MERSENNE_61;

@@ -77,8 +77,7 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
 }
 
 /// Shortens each gap (a run of characters outside words) to [`GAP_MAX`] characters. Returns `line` if no gap is longer,
-/// otherwise the copy in `short`. If `pieces` is given, records for each part of the copy from which part of `line` it
-/// came.
+/// otherwise the copy in `short`. If `pieces` is given, records from which part of `line` each part of the copy came.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
     // The number of characters since the last word. A mark directly after a word is part of the word.

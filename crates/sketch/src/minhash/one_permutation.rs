@@ -101,7 +101,9 @@ struct EmptyBins {
 }
 
 impl EmptyBins {
-    /// Fills up to `N` of the collected bins and removes them from the collection.
+    /// Fills up to `N` of the collected bins and removes them from the collection. The outer loop runs over the hashes
+    /// and the inner loop over the bins, without branches and in whole vectors, because short documents have few hashes
+    /// and many empty bins.
     #[inline(always)]
     fn fill<const N: usize>(&mut self, hashes: &[u64], signature: &mut [u32]) {
         let Some(keys) = self.keys.first_chunk::<N>() else { return };

@@ -20,8 +20,7 @@ use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
-/// Computes the [`Sketch`]es of texts, all with the same parameters. Cloning a sketcher is cheap, and threads can share
-/// it.
+/// Computes the [`Sketch`]es of texts, all with the same parameters. It is cheap to clone, and threads can share it.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -183,8 +182,7 @@ impl Sketcher {
     /// remaining text.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if `list` is not the list that the parameters name. Other errors are those of
-    /// [`new`](Self::new).
+    /// [`Error::Invalid`] if the parameters do not name this list. Other errors are those of [`new`](Self::new).
     pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -384,8 +382,8 @@ impl Sketcher {
         self.names.single(name)
     }
 
-    /// Like [`feature`](Self::feature), for an element that is identified by a number. Hashes the eight little-endian
-    /// bytes of the number.
+    /// Like [`feature`](Self::feature), for an element that is identified by a number. Hashes its eight little-endian
+    /// bytes.
     #[must_use]
     pub fn feature_number(&self, number: u64) -> u64 {
         self.names.single(&number.to_le_bytes())
@@ -602,8 +600,7 @@ impl Sketcher {
         )))
     }
 
-    /// Computes the sketch from the shingles in `scratch`. The weights are computed, too, and not supplied by the
-    /// caller.
+    /// Computes the sketch from the shingles in `scratch`. The caller supplies no weights.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();

@@ -24,8 +24,8 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Returns true if the sketch has no fingerprint, no minima and no features. Documents without tokens have such
-    /// sketches.
+    /// Returns true if the sketch has no fingerprint, no minima and no features. So it is for a document without
+    /// tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprint.is_none() && self.signature.is_empty() && self.features.is_empty()
@@ -51,8 +51,7 @@ impl Sketch {
         &self.signature
     }
 
-    /// Returns the features, one for each band. The slice is empty if the parameters exclude bands or if the sketch is
-    /// empty.
+    /// Returns the features, one for each band; none if the parameters exclude bands or if the sketch is empty.
     #[must_use]
     pub fn features(&self) -> &[u64] {
         &self.features
@@ -76,8 +75,8 @@ impl Sketch {
 
     /// Returns the distinct shingle hashes of the document, ascending, if the parameters keep
     /// [sets](SketchParams::sets). [`Nearness`](crate::Nearness) compares them exactly. The set of a text without
-    /// tokens is the hash of its bytes, so only exact copies have the same set. The set of a document without features
-    /// is empty.
+    /// tokens is the hash of its bytes, so only exact copies have the same set. A document without features has an
+    /// empty set.
     #[must_use]
     pub fn set(&self) -> &[u64] {
         &self.set

@@ -1,7 +1,6 @@
 //! The classes of characters that the rules of UAX #29 distinguish.
 
-/// A value of the property `Word_Break`. Pictographs (characters with the property `Extended_Pictographic`) have two
-/// additional values.
+/// A value of the property `Word_Break`. Pictographs (`Extended_Pictographic`) have two additional values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Word {
@@ -88,8 +87,7 @@ impl Word {
         set >> self as u32 & 1 == 1
     }
 
-    /// Returns the values of the characters that continue a word directly after a character with this value (rules WB5,
-    /// 8, 9, 10, 13, 13a, 13b).
+    /// Returns the values of characters that continue a word after one of this value (WB5, 8, 9, 10, 13, 13a, 13b).
     pub(super) const fn continued_by(self) -> Words {
         match self {
             Self::ALetter | Self::PictographLetter | Self::HebrewLetter | Self::Numeric => {
@@ -101,8 +99,7 @@ impl Word {
         }
     }
 
-    /// Returns the values of the characters that continue a word after this value and `punctuation` (rules WB6, 7, 7b,
-    /// 7c, 11, 12).
+    /// Returns the values of characters that continue a word after this one and `punctuation` (WB6, 7, 7b, 7c, 11, 12).
     pub(super) const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS

@@ -3,8 +3,7 @@
 //!
 //! The tables list the decompositions, compositions and combining classes of one version of Unicode. The parameters of
 //! an index contain this version. Later versions assign more characters but never change the normal form of assigned
-//! characters. A character that this version does not assign is never changed, even if newer libraries have data for
-//! it.
+//! characters. A character that this version does not assign is never changed, even if newer libraries would change it.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +13,7 @@ use std::ops::Range;
 use super::pieces::Pieces;
 use crate::tables::{NORMAL, count, u8s, u16s, u32s};
 
-/// The distinct values of [`trait_of`]: a combining class in the low 8 bits, and the flags [`CHANGES`] and
-/// [`COMPOSES`].
+/// The distinct values of [`trait_of`]: a combining class in the low 8 bits, and the flags `CHANGES` and `COMPOSES`.
 static TRAITS: [u16; count(NORMAL, 0)] = u16s(NORMAL, 0);
 /// Two-stage table, like the tables below: maps the upper bits of a character to its block. Characters beyond the end
 /// of this table use the last block.
@@ -395,8 +393,7 @@ fn composition(first: char, second: char) -> Option<char> {
     char::from_u32(compositions[found][2])
 }
 
-/// Returns the combining class of a character, and the flags [`CHANGES`] and [`COMPOSES`]. The result is 0 for most
-/// characters.
+/// Returns the combining class of a character, and the flags [`CHANGES`] and [`COMPOSES`]. Usually 0.
 #[inline]
 fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
