@@ -1,10 +1,11 @@
 //! Measures queries for fingerprints within radius 3 in a mapped segment with checksums.
 //!
-//! `within` runs one query at a time. `uniform` fingerprints have near pairs only by chance; 30 % of the `clustered` ones
-//! are near another one.
+//! `within` runs one query at a time. `uniform` fingerprints have near pairs only by chance; 30 % of the `clustered`
+//! fingerprints are near another fingerprint.
 //!
 //! `probe` compares the strategies to find a bucket, in four complete tables with the codec `plain`, which supports all
-//! three strategies. It runs 16 queries at a time, as a stream of documents does, on 1 M and 10 M uniform fingerprints.
+//! three strategies. It runs 16 queries at a time, as a stream of documents does, in 1 M and in 10 M uniform
+//! fingerprints.
 //!
 //! `partial` measures the default layout, a complete first table and partial others. It uses uniform fingerprints and, if
 //! `TWINDEX_SIMHASHES` names a file (little-endian u64), real simhashes. It runs 16 queries at a time, and all 65,536 at
@@ -135,7 +136,7 @@ fn probe(criterion: &mut Criterion) {
 }
 
 /// Reads the fingerprints from the file that `TWINDEX_SIMHASHES` names. Fingerprints of real documents are not uniform.
-/// `None` if the variable is not set.
+/// Returns `None` if the variable is not set.
 #[expect(clippy::disallowed_methods, reason = "a file of the user, not of an index")]
 fn real_simhashes() -> Option<Vec<u64>> {
     let Some(path) = std::env::var_os("TWINDEX_SIMHASHES") else {

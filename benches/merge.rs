@@ -4,8 +4,8 @@
 //! cargo bench --bench merge -- [FILE.u64 ...]
 //! ```
 //!
-//! Each file contains fingerprints (little-endian u64); without files, the benchmark draws a million random ones. It
-//! distributes the documents over eight segments and merges these. Rows:
+//! Each file contains fingerprints (little-endian u64); without files, the benchmark draws a million random ones. The
+//! benchmark distributes the documents over eight segments and merges the segments. Rows:
 //!
 //! - `sort_unstable`: sorts the values of each table, the baseline;
 //! - `radix`: the same with `segment::sorted::sort`;

@@ -30,7 +30,7 @@ struct Buckets {
 }
 
 impl Buckets {
-    /// Creates buckets of `mean` elements; with `spread`, the number varies by up to a third in both directions.
+    /// Creates buckets of `mean` elements. If `spread` is true, the number varies by up to a third in both directions.
     fn new(mean: usize, spread: bool) -> Self {
         let mut random = Random(7);
         let third = if spread { mean / 3 } else { 0 };
@@ -48,7 +48,7 @@ impl Buckets {
         Self { high, low, ends, queries }
     }
 
-    /// Returns the sum of `of(high, low, query)` over all buckets.
+    /// Returns the sum of `of(high, low, query)` over all buckets and their queries.
     #[inline(always)]
     fn sum(&self, of: impl Fn(&[U16], &[U32], u64) -> usize) -> usize {
         let (mut start, mut sum) = (0, 0);

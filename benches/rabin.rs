@@ -16,8 +16,8 @@ const TEXTS: [&str; 6] = [
     include_str!("../format-spec.md"),
 ];
 
-/// Measures bytes per second, for one long string and for its windows of 48 bytes. Fingerprints of the string are computed
-/// with tables, with carry-less multiplication where available, and modulo a prime.
+/// Measures bytes per second, for one long string and for all its windows of 48 bytes. Fingerprints of the string are
+/// computed with tables, with carry-less multiplication where available, and modulo a prime.
 fn strings(criterion: &mut Criterion) {
     let string = TEXTS.concat().into_bytes();
     let (rabin, hash) = (Rabin::new(0), RabinKarp::seeded(0));

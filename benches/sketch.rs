@@ -194,7 +194,7 @@ fn units(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Does nothing: without the feature `languages` there are no Unicode tables and stemmers.
+/// Measures nothing, because a build without the feature `languages` has no Unicode tables and no stemmers.
 #[cfg(not(feature = "languages"))]
 fn units(_: &mut Criterion) {}
 

@@ -1,4 +1,4 @@
-//! Measures a weighted simhash: only the sums of votes, only the lookup of weights, and both.
+//! Measures a weighted simhash: the sums of votes alone, the lookup of weights alone, and both together.
 //!
 //! ```sh
 //! cargo bench --bench weighted
@@ -58,7 +58,7 @@ fn sums(c: &mut Criterion) {
     group.finish();
 }
 
-/// Returns an IDF table with this number of entries, each in 2 to 9 of its documents.
+/// Returns an IDF table with this number of entries, each of which is in 2 to 9 of the counted documents.
 fn table(entries: usize) -> IdfTable {
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     let all = numbers(4, entries);

@@ -1,4 +1,4 @@
-//! Prints `docs/choosing.md`, so that all numbers in the page are computed:
+//! Computes and prints the page `docs/choosing.md`, so that none of its numbers are written by hand:
 //!
 //! ```sh
 //! cargo run --example choosing > docs/choosing.md
@@ -37,7 +37,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// Formats a probability or a number of pairs with three digits; very small and large values have an exponent.
+/// Formats a probability or a number of pairs with three digits. Very small and very large values get an exponent.
 fn short(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()

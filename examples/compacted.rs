@@ -1,15 +1,15 @@
-//! Compares the query time of a long-lived index after compaction with the query time of an index built from the same
-//! documents in one commit.
+//! Compares the query times of two indexes of the same documents: one that was used for long and then compacted, and
+//! one that was built in one commit.
 //!
 //! ```sh
 //! cargo run --release --example compacted -- DIRECTORY 1000000 [ROUNDS]
 //! ```
 //!
 //! The first index gets all documents through its log in batches of 1,000. A tenth of the documents are put twice, and
-//! every seventh is deleted later, so the index undergoes flushes, merges and deletes. It is then closed, opened and
-//! compacted. The second index gets the live documents as one batch. The segments of both must have the same bytes. Then
-//! both run the same queries in turn, and their times are compared within each round. As a control, the second index is
-//! also compared with itself, opened a second time.
+//! every seventh is deleted later, so the index is flushed and merged many times. It is then closed, opened and
+//! compacted. The second index gets the live documents as one batch. The segments of both must have the same bytes.
+//! Then both run the same queries in turn, and their times are compared within each round. As a control, the second
+//! index is also compared with itself, opened a second time.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -25,8 +25,8 @@ mod random;
 /// Number of queries in a round.
 const QUERIES: u64 = 20_000;
 
-/// Returns the fingerprint of the first or second version of a document. Half of the fingerprints are near an earlier
-/// one.
+/// Returns the fingerprint of the first or, if `again`, of the second version of a document. Half of the fingerprints
+/// are near the fingerprint of an earlier document.
 fn fingerprint(document: u64, again: bool) -> u64 {
     let mut random = Random(document * 2 + u64::from(again));
     let anywhere = random.next();
@@ -40,7 +40,7 @@ fn fingerprint(document: u64, again: bool) -> u64 {
     near
 }
 
-/// Returns the key of a document. The keys of successive documents are in no particular order.
+/// Returns the key of a document. Successive documents have keys in no particular order.
 fn key(document: u64) -> u64 {
     let mixed = (document ^ document >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed ^ mixed >> 31
@@ -60,7 +60,7 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
     let (mut writer, mut segments) = (index.writer()?, 0);
     for document in 0..documents {
         writer.put(key(document), Fingerprint(fingerprint(document, false)))?;
-        // Replaces or deletes an older document, which is usually in a segment by now.
+        // Replace or delete an older document, which has usually been flushed to a segment by now.
         let earlier = document.checked_sub(documents / 5);
         if let Some(document) = earlier.filter(|&document| is_repeated(document)) {
             writer.put(key(document), Fingerprint(fingerprint(document, true)))?;
@@ -111,7 +111,7 @@ fn segment(path: &Path) -> PathBuf {
     only
 }
 
-/// Runs the queries of a round; returns the nanoseconds per query and the total number of matches.
+/// Runs the queries of a round. Returns the nanoseconds per query and the total number of matches.
 fn ask(snapshot: &Snapshot, documents: u64, seed: u64) -> Result<(f64, u64)> {
     let mut random = Random(seed);
     let queries: Vec<Fingerprint> = (0..QUERIES)
@@ -149,7 +149,7 @@ fn main() -> Result<()> {
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..rounds + 2 {
         let mut all = None;
-        // Changes the order of the indexes from round to round.
+        // Change the order of the indexes from round to round.
         for turn in 0..3 {
             let who = ((round + turn) % 3) as usize;
             let (took, found) = ask([&lived, &fresh, &again][who], documents, round)?;

@@ -1,5 +1,5 @@
-//! The main loop of a crawler: pages arrive one by one, without end. Each page is looked up and stored in one step, and
-//! after a crash the loop continues from the last commit.
+//! The main loop of a crawler that never ends. Each arriving page is looked up and stored in one step. After a crash,
+//! the loop continues from the last commit.
 //!
 //! ```sh
 //! cargo run --release --example crawler -- INDEX FOLDER
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use twindex::{Admitted, Index, Params};
 
-/// Number of pages in a commit.
+/// Number of pages per commit.
 const BATCH: usize = 1000;
 
 fn open(path: &Path) -> twindex::Result<Index> {
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     near += 1;
                     println!("{key}\t{}", hit.key);
                 }
-                _ => {} // `Updated`, `Known`: the key was already stored
+                _ => {} // `Updated`, `Known`: a page with this key was already stored
             }
         }
         writer.commit_with(&number.to_le_bytes())?;

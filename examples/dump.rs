@@ -1,11 +1,11 @@
-//! Prints the bytes of a file of an index and their meaning, with the names of format-spec.md.
+//! Prints the bytes of a file of an index with their meaning, in the terms of format-spec.md.
 //!
 //! ```sh
 //! cargo run --example dump -- pages.twx/000001.seg 16
 //! ```
 //!
-//! The file is a segment, a manifest, `CURRENT`, a log or an IDF table. The number is the maximum number of entries to
-//! print for each section. For a damaged file, the error names the place of the damage.
+//! The file is a segment, a manifest, `CURRENT`, a log or an IDF table. The number limits the entries that are printed
+//! for each section. For a damaged file, the error states where the damage is.
 
 #![allow(clippy::disallowed_methods, reason = "reads an index from outside")]
 #![allow(unreachable_pub, reason = "a test calls it")]
@@ -55,8 +55,8 @@ pub(crate) fn dump(path: &Path, rows: u64, out: &mut impl Write) -> Result<()> {
     Ok(printer.out.flush()?)
 }
 
-/// Prints lines with an offset, the bytes there, and their meaning. Reads bytes when they are printed, because a segment
-/// may be larger than memory.
+/// Prints lines that consist of an offset, the bytes at this offset, and their meaning. Bytes are read just before they
+/// are printed, because a segment may be larger than memory.
 struct Printer<'a, W> {
     out: &'a mut W,
     file: File,
@@ -70,7 +70,7 @@ struct Printer<'a, W> {
 const SHOWN: usize = 16;
 
 impl<W: Write> Printer<'_, W> {
-    /// Prints the next `length` bytes, at most [`SHOWN`] of them, and their meaning.
+    /// Prints the meaning of the next `length` bytes, and the bytes themselves, at most [`SHOWN`] of them.
     fn field(&mut self, length: usize, meaning: impl std::fmt::Display) -> io::Result<()> {
         let mut field = [0; SHOWN];
         let field = &mut field[..length.min(SHOWN)];
@@ -150,8 +150,8 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// Prints the records of a log without the meaning of their operations: a log does not contain the parameters of its
-    /// index.
+    /// Prints the records of a log. The meaning of their operations is not printed, because it depends on the
+    /// parameters of the index, which a log does not contain.
     fn log(&mut self) -> Result<()> {
         let length = self.file.metadata()?.len();
         let mut bytes = Vec::new();
@@ -173,7 +173,7 @@ impl<W: Write> Printer<'_, W> {
             self.read(&mut head)?;
             let fits = |head: &RecordHead| self.at as u64 + head.record_bytes() <= length;
             let Some(head) = RecordHead::read(&head).filter(fits) else { break };
-            // The record fits in the file, so this allocates at most the length of the file.
+            // The whole record is in the file, so this allocates at most the length of the file.
             bytes.resize(head.record_bytes() as usize, 0);
             self.read(&mut bytes)?;
             if !log::is_sound(salt, self.at as u64, &bytes) {
@@ -277,7 +277,7 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// Decodes the first entries of a section, whose raw bytes the printer prints afterwards.
+    /// Decodes the first entries of a section. The printer prints their raw bytes afterwards.
     fn entries(&mut self, segment: &Segment, kind: Kind, index: u16) -> Result<()> {
         let mut lines: Vec<String> = Vec::new();
         let documents = segment.documents().min(self.rows) as u32;
@@ -444,7 +444,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Returns the marks, priorities and sets of the first documents, one line for each document.
+/// Describes the marks, priorities and sets of the first documents, one line per document.
 fn fields(segment: &Segment, documents: u32) -> Result<Vec<String>> {
     let (mut lines, mut set) = (Vec::new(), Vec::new());
     for ordinal in 0..documents {
@@ -460,7 +460,7 @@ fn fields(segment: &Segment, documents: u32) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Returns the first entries of the section of common tags or of prefixes, one line for each entry.
+/// Describes the first entries of the section of common tags or of prefixes, one line per entry.
 fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut each = |tag: u32, of: u32| {

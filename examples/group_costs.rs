@@ -4,17 +4,17 @@
 //! cargo run --release --example group_costs [DOCUMENTS [WORD OF THE CORPUS]]
 //! ```
 //!
-//! Most corpora consist of fingerprints, which are near within 3 bits, in one segment. The corpora are:
+//! Most corpora are one segment of fingerprints, which are near if they differ in at most 3 bits. The corpora are:
 //!
 //! - 1, 30 and 90 % near-duplicates, in families of 2 to 10;
 //! - families of a tenth of all documents, at most 100,000;
 //! - chains of a hundredth of all documents, at most 10,000, in which each document is near the next one;
-//! - cubes of the same size, in which each document is near about fourteen others;
-//! - texts that all resemble each other, as many as the largest family has documents, stored with their sets.
+//! - cubes of the same number of documents, in which each document is near about fourteen others;
+//! - texts that all resemble each other, stored with their sets. Their number is that of the largest family.
 //!
-//! By default, the order of priorities is that of key hashes. Families, chains and cubes are also measured with an
-//! adversarial order, in which each document depends on earlier ones. Each leader is searched in an index that was just
-//! opened, and in one that has cached earlier results. At the end, all groups are listed.
+//! By default, documents are ordered by the hashes of their keys. Families, chains and cubes are also measured with an
+//! adversarial order, in which each document depends on earlier ones. Leaders are searched in an index that was just
+//! opened, and in one that has cached earlier results. At the end, the groups of all documents are listed.
 
 use std::time::Instant;
 
@@ -23,9 +23,9 @@ use twindex::{
     Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer, WriterOptions,
 };
 
-/// Number of documents whose leaders are searched.
+/// Number of documents whose leaders are measured.
 const ASKED: u64 = 300;
-/// Maximum number of queries to find a leader.
+/// Maximum number of queries that may be made to find one leader.
 const MOST: u64 = 20_000;
 
 fn mix(value: u64) -> u64 {
@@ -41,12 +41,12 @@ fn member(family: u64, place: u64) -> u64 {
     mix(family) ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63)
 }
 
-/// Returns the fingerprint of a corner of a cube, which is near the corners that differ in one dimension.
+/// Returns the fingerprint of a corner of a cube. It is near the corners that differ from it in one dimension.
 fn corner(cube: u64, place: u64) -> u64 {
     (0..32).fold(mix(cube), |value, bit| if place >> bit & 1 == 1 { value ^ 3 << (2 * bit) } else { value })
 }
 
-/// Returns chains of fingerprints, in which each is near the next one and few others.
+/// Returns chains of fingerprints. Each fingerprint is near the next one of its chain and near few others.
 fn chains(documents: u64, length: u64) -> Vec<u64> {
     let mut value = 0;
     let mut link = |i| {
@@ -57,7 +57,7 @@ fn chains(documents: u64, length: u64) -> Vec<u64> {
     (0..documents).map(&mut link).collect()
 }
 
-/// Returns the text of a member of a family. Members differ in one of forty words.
+/// Returns the text of a member of a family. Each member replaces one of the family's forty words.
 fn text(i: u64) -> String {
     let word = |place: u64| if place == mix(i) % 40 { format!("x{i}") } else { format!("w{place}") };
     (0..40).map(word).collect::<Vec<_>>().join(" ")
@@ -67,7 +67,7 @@ fn text(i: u64) -> String {
 struct Corpus {
     name: String,
     documents: u64,
-    /// Returns the fingerprint of a document; `None` if documents are texts with sets.
+    /// Returns the fingerprint of a document; `None` if the documents are texts, which are stored with sets.
     fingerprint: Option<Box<dyn Fn(u64) -> u64>>,
     priority: fn(u64) -> Option<u64>,
 }
@@ -78,7 +78,7 @@ fn corpora(documents: u64) -> Vec<Corpus> {
         all.push(Corpus { name, documents, fingerprint: Some(fingerprint), priority });
     };
     for percent in [1, 30, 90] {
-        // `percent` per cent of the blocks of 10 documents are families.
+        // `percent` per cent of all blocks of 10 documents are families.
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
         add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
@@ -149,7 +149,7 @@ fn main() -> twindex::Result<()> {
         let (mut queries, mut undecided, mut asked) = (Vec::new(), 0, 0);
         let mut micros = [Vec::new(), Vec::new()];
         let mut writer: Writer = index.writer()?;
-        // With an adversarial order, the most expensive leaders take long, so fewer documents are measured.
+        // With an adversarial order, searching for the most expensive leaders takes long, so measure fewer documents.
         let (sketcher, began) = (index.sketcher()?, Instant::now());
         for place in 0..ASKED {
             if began.elapsed().as_secs() > 60 {
@@ -159,7 +159,7 @@ fn main() -> twindex::Result<()> {
             if place % 10 == 0 {
                 micros[0].push(ask(&Index::open(&dir)?.snapshot(), key)?.1);
             }
-            // A new snapshot has no cached results.
+            // A commit gives a new snapshot, which has no cached results.
             let far = corpus.documents + place;
             match corpus.fingerprint {
                 Some(_) => writer.put(far, Document::from(Fingerprint(mix(far))).with_priority(far))?,

@@ -1,24 +1,25 @@
-//! Measures how long callers of an indexer that runs as a service have to wait.
+//! Measures how long callers of an indexing service wait.
 //!
 //! One process admits documents, a thousand per commit, while two of its threads query for near documents. Another
-//! process follows the commits. The writer is killed repeatedly while it works, and each time the index is opened again;
-//! one of the runs ends without a kill. After each opening, the example counts the acknowledged documents.
+//! process follows the commits. The writing process is killed repeatedly while it works, and the index is opened again
+//! each time; once, it is stopped without a kill. After each opening, the example checks that no acknowledged document
+//! is lost.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
 //! ```
 //!
-//! The last line of the output is JSON. It has the documents per second, percentiles and maxima of `admit` and `near`,
-//! and the maxima of commits, openings, single syncs, and the oversleep of a thread that only sleeps. That thread, the
-//! canary, shows how long the machine itself delays threads.
+//! The last line of the output is JSON. It contains the documents per second, percentiles and maxima of `admit` and
+//! `near`, and the maxima of commits, openings and single syncs. It also contains the longest oversleep of the canary,
+//! a thread that only sleeps: it shows how long the machine itself delays threads.
 //!
 //! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` (the pause between two queries of a thread, in
 //! microseconds), `--dir FOLDER` (the folder of the index; default: a temporary folder), `--memtable ROWS` (the size of
 //! the memtable), `--sets` (store sets), `--json` (print only the JSON line).
 //!
-//! `--against PROGRAM` compares this program with a build of it from another commit. Both run in turn, `--rounds N` times
-//! (default 3), in alternating order. The last line has the median documents per second of each, and the ratio of the
-//! medians.
+//! `--against PROGRAM` compares this program with a build of it from another commit. Both run in turn, `--rounds N`
+//! times (default 3), in alternating order. The last line then contains the median documents per second of each
+//! program, and the ratio of the medians.
 
 #![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
@@ -39,11 +40,11 @@ use std::{io, thread};
 use twindex::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
 use twindex::{Error, Index, Params, RealVfs, Vfs};
 
-/// Number of documents in a commit.
+/// Number of documents per commit.
 const BATCH: u64 = 1000;
 /// Number of words of a document.
 const WORDS: usize = 50;
-/// On average one document in `COPIES` copies an earlier one and appends a word.
+/// On average, one in `COPIES` documents is a copy of an earlier one with a word appended.
 const COPIES: u64 = 10;
 const QUERY_THREADS: u64 = 2;
 type Failure = Box<dyn std::error::Error>;
@@ -186,8 +187,8 @@ impl Times {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the duration in microseconds that a fraction `share` (0 to 1) of the durations does not exceed, rounded to
-    /// the middle of its bucket; 0 if the histogram is empty.
+    /// Returns the duration in microseconds that a fraction `share` (0 to 1) of all durations does not exceed. It is
+    /// rounded to the middle of its bucket; 0 if the histogram is empty.
     fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let (wanted, mut seen) = ((total as f64 * share).ceil() as u64, 0);
@@ -250,7 +251,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Writes the measurements since the previous call.
+/// Writes the durations that were measured since the previous call.
 fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     for (kind, times) in KINDS.iter().zip(&**measured) {
         let times = std::mem::take(&mut *times.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -261,7 +262,7 @@ fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Starts a thread that only sleeps, and records by how much it oversleeps.
+/// Starts a thread that only sleeps, and records how much longer it sleeps than requested.
 fn canary(measured: &Measured) {
     let measured = Arc::clone(measured);
     thread::spawn(move || {
@@ -371,13 +372,13 @@ fn create(dir: &Path, sets: bool) -> twindex::Result<Index> {
     }
 }
 
-/// Returns the number of documents that the last commit recorded.
+/// Returns the number of documents recorded in the payload of the last commit.
 fn done(index: &Index) -> u64 {
     let snapshot = index.snapshot();
     snapshot.payload().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Runs the writing process and its querying threads until standard input has a line or is closed.
+/// Runs the writing process and its querying threads until a line arrives on standard input or it is closed.
 fn write(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();
@@ -410,7 +411,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input stops this process
+            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input ends the process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -438,7 +439,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Queries for documents near stored ones until it is stopped. Returns an error if a query fails.
+/// Queries for documents near stored ones until it is told to stop. Returns an error if a query fails.
 fn ask(
     index: &Index,
     measured: &Measured,
@@ -474,7 +475,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input stops this process
+            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input ends the process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -532,8 +533,8 @@ impl Seen {
     }
 }
 
-/// Returns the median time of a scan of 2,000 keys, and the time to delete the 100,000 keys with a prefix and commit,
-/// both in milliseconds. `None` if the index is too small.
+/// Returns two times in milliseconds: the median of a scan of 2,000 keys, and the time to delete the 100,000 keys with
+/// a prefix and commit. `None` if the index is too small.
 fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, Failure> {
     if documents < 200_000 {
         return Ok(None);
@@ -589,7 +590,7 @@ fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failur
     Ok(rate.ok_or("a line without documents_per_s")?.parse()?)
 }
 
-/// Runs this program and the program of `--against` in turn, and compares them.
+/// Runs this program and the program given by `--against` in turn, and compares their documents per second.
 fn compare(options: &Options) -> Result<(), Failure> {
     let older = options.against.as_deref().ok_or("no program to compare with")?;
     let this = std::env::current_exe()?;
@@ -623,8 +624,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Stops the writer after evenly spaced numbers of documents: kills it after a random delay or, in one run, closes its
-    // standard input. The last run adds the remaining documents.
+    // Stop the writer at evenly spaced numbers of documents: kill it after a random delay or, in one of the runs, close
+    // its standard input. The last run adds the remaining documents.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

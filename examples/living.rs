@@ -1,5 +1,5 @@
-//! Measures an index under load: admits clustered fingerprints to an empty index in durable batches, and reports the
-//! documents per second, the longest pause, and the bytes written and stored.
+//! Measures an index under load: admits clustered fingerprints in durable batches, starting with an empty index.
+//! Reports the documents per second, the longest pause, and the bytes written and stored.
 //!
 //! ```sh
 //! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS] [ascending|random]
@@ -7,8 +7,8 @@
 //!
 //! Half of the documents are within 3 bits of an earlier one. Keys are ascending or random. `READERS` other processes
 //! refresh and query continuously. At every commit that a reader sees, it runs the same queries, compares the answers
-//! with a scan of the documents of that commit, and records a digest of the answers. At the end, all readers must have
-//! the same digest for the same commit, and the number of documents that the writer had at that commit.
+//! with a scan of the documents of that commit, and records a digest of the answers. At the end, all records of a
+//! commit must have the same digest, and the number of documents that the writer had when it committed.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -63,7 +63,7 @@ fn key(document: u64, ascending: bool) -> u64 {
 /// Number of queries that a reader runs at each commit.
 const QUERIES: u64 = 64;
 
-/// Returns, for each query, the documents of the whole run within 3 bits of it, and their distances.
+/// Returns each query with all documents of the run that are within 3 bits of it, and their distances.
 fn scan(documents: u64) -> Vec<(u64, Vec<(u64, u32)>)> {
     let mut queries: Vec<(u64, Vec<(u64, u32)>)> = (0..QUERIES)
         .map(|query| (fingerprint(query * query * documents / QUERIES / QUERIES), Vec::new()))
@@ -124,7 +124,7 @@ fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
     Ok(())
 }
 
-/// Compares the records of the readers with each other and with the commits, and deletes them.
+/// Compares the records of the readers with each other and with the writer's commits, and deletes the records.
 fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
     let mut known: BTreeMap<u64, String> = BTreeMap::new();
     let mut both = 0;
@@ -140,7 +140,7 @@ fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
                 panic!("a line of three fields: {line}");
             };
             let generation: u64 = generation.parse().expect("a number");
-            // A generation of a flush or a merge has the documents of the last commit before it.
+            // A flush or a merge also starts a generation. It has the documents of the last commit before it.
             let (_, documents) = commits.range(..=generation).next_back().expect("a commit before it");
             assert_eq!(there, documents.to_string(), "documents of generation {generation}");
             match known.insert(generation, digest.clone()) {

@@ -1,4 +1,4 @@
-//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it.
+//! Writes a file of up to billions of fingerprints, and measures queries of an index that is built from this file.
 //! `scripts/experiment billion` runs this example.
 //!
 //! ```sh
@@ -7,14 +7,14 @@
 //! cargo run --release --example many_fingerprints -- ask INDEX 1000000000 1000000
 //! ```
 //!
-//! `make` writes little-endian numbers of 64 bits. One in 50 differs in at most three bits from an earlier one; the others
-//! are uniform. The number at each position is a function of the position, so that `ask` needs no file: every second of
-//! its queries differs in at most three bits from a stored fingerprint, and must find it.
+//! `make` writes little-endian numbers of 64 bits. One in 50 differs in at most three bits from an earlier one; the
+//! others are uniform. The number at each position is a function of the position, so `ask` does not need the file.
+//! Every second query of `ask` differs in at most three bits from a stored fingerprint, and must find this fingerprint.
 //!
 //! `ask` prints one JSON line: milliseconds to open the index; microseconds per query for the first thousand queries
 //! one at a time, for the first batch (which maps and verifies most pages), for a second batch of other queries, and
-//! for queries one at a time after it; the number of queries that must find a stored fingerprint, and the number that
-//! did. `ask INDEX COUNT QUERIES load` reads the index into memory when it is opened ([`Access::Load`]).
+//! then for single queries again; the number of queries that must find a stored fingerprint, and the number that found
+//! it. `ask INDEX COUNT QUERIES load` reads the index into memory when it is opened ([`Access::Load`]).
 
 use std::error::Error;
 use std::fs::File;
@@ -27,12 +27,12 @@ use twindex::{Access, Fingerprint, Index, Snapshot};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// On average, one in `COPIES` fingerprints is a copy of an earlier one with up to three bits flipped.
+/// On average, one in `COPIES` fingerprints is an earlier one with up to three flipped bits.
 const COPIES: u64 = 50;
 /// Maximum number of queries in the last pass, which runs one query at a time.
 const SINGLE: usize = 100_000;
 
-/// Returns the random fingerprint for a position. It is stored there unless the position has a copy.
+/// Returns the random fingerprint for a position. It is stored at this position unless a copy is stored there.
 fn original(position: u64) -> u64 {
     Random(position.wrapping_mul(0x9E37_79B9_7F4A_7C15)).next()
 }
@@ -70,7 +70,7 @@ fn make(path: &str, count: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Queries, and for every second one the position of the stored fingerprint that it must find.
+/// Queries. For every second one, `stored` contains the position of the stored fingerprint that it must find.
 struct Questions {
     fingerprints: Vec<Fingerprint>,
     stored: Vec<Option<u64>>,

@@ -1,4 +1,5 @@
-//! Fingerprints of any data (images, sounds, another simhash), stored under numeric keys and queried in large batches.
+//! Stores fingerprints of any data (images, sounds, another simhash) under numeric keys, and queries them in large
+//! batches.
 //!
 //! ```sh
 //! cargo run --release --example raw_fingerprints

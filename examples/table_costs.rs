@@ -5,11 +5,12 @@
 //! ```
 //!
 //! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored fingerprint, batches have 2^17 queries,
-//! and the segment is mapped and warm. The time is the median of passes of 2^17 queries. At least 2^19 other queries
-//! run before a query is repeated, so that caches and the TLB are as warm as in use. (The fastest tenth of the passes
-//! would exclude other load on the machine, but it favours passes with more cache hits.) The columns are: fingerprints,
-//! radius, scheme, measured and predicted nanoseconds per query, the ratio of prediction to measurement, bytes of the
-//! tables (stored and predicted), probes, and seconds to build. `scripts/experiment fit_costs` reads the first four.
+//! and the segment is mapped and warm. The time is the median of passes of 2^17 queries. Before a query is repeated, at
+//! least 2^19 others run, so that caches and the TLB are only as warm as in practice. (The fastest tenth of the passes
+//! would exclude other load on the machine, but also favour passes with more cache hits.) The columns are:
+//! fingerprints, radius, scheme, measured and predicted nanoseconds per query, the ratio of prediction to measurement,
+//! bytes of the tables (stored and predicted), probes, and seconds to build. `scripts/experiment fit_costs` reads the
+//! first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -47,7 +48,7 @@ fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result
 
 /// Returns the median nanoseconds per query of all passes.
 fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Result<f64, Box<dyn Error>> {
-    // Reads every page once, which verifies its checksum.
+    // Read every page once, because the first access to a page verifies its checksum.
     for table in 1..=tables as usize {
         segment.for_each_table_row(table, |_, _| Ok(()))?;
     }

@@ -1,7 +1,7 @@
 //! Errors, grouped by how the caller can respond to them.
 //!
-//! Every variant about a file contains its path. [`Error::Corrupt`] also contains the section, the offset and both
-//! values, so that a report can be checked against `format-spec.md` with a hex dump.
+//! Every variant about a file contains its path. [`Error::Corrupt`] also contains the section, the offset, and the
+//! expected and the found value, so that `format-spec.md` and a hex dump are enough to check a report.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no index at this path. `create` creates one; `open` does not.
+    /// There is no index at this path. `create` would create one; `open` does not.
     #[error("{path}: not a twindex index: {why}")]
     NotAnIndex {
         /// The path of the directory to be opened.
@@ -35,9 +35,9 @@ pub enum Error {
         /// ` (process N)` if the lock file names the holder, otherwise empty.
         holder: String,
     },
-    /// The file is intact as far as this version can check, but this version cannot read it: a newer twindex wrote it, it
-    /// uses a feature that this build does not have, or its version precedes format 1.0 and was never released. Use a newer
-    /// twindex for a newer file, and build an index of an older version again.
+    /// This version cannot read the file, which shows no damage. A newer twindex wrote it, it uses a feature that this
+    /// build does not have, or its version precedes format 1.0 and was never released. Use a newer twindex, or build an
+    /// index of an older version again.
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
         /// The path of the file.
@@ -49,7 +49,7 @@ pub enum Error {
         /// The values that this version can read.
         supported: String,
     },
-    /// A sketch, an option or a segment was made with parameters that differ from the parameters of the index.
+    /// A sketch, an option or a segment was made with parameters that differ from those of the index.
     #[error(
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
@@ -73,8 +73,7 @@ pub enum Error {
         /// The first few parameters that differ, in words.
         differences: String,
     },
-    /// The bytes of a file violate the format or do not match their checksum. `twindex verify` shows the extent of the
-    /// damage.
+    /// The bytes of a file violate the format or do not match their checksum. `twindex verify` lists all damaged parts.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// The path of the damaged file.
@@ -91,8 +90,8 @@ pub enum Error {
     /// An operation of the operating system failed. Data committed earlier is unaffected.
     #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// The failed operation: a verb or a verb phrase whose object is the file. A phrase that ends with a preposition,
-        /// such as `use a scratch file in`, is followed by `it` in the message.
+        /// The failed operation: a verb or a verb phrase whose object is the file. After a phrase that ends with a
+        /// preposition, such as `use a scratch file in`, the message continues with `it`.
         op: &'static str,
         /// The path of the file.
         path: PathBuf,
@@ -103,7 +102,7 @@ pub enum Error {
     /// The caller's request is not valid: for example an option out of range, or a key of the wrong kind.
     #[error("{0}")]
     Invalid(String),
-    /// A documented limit of the format was exceeded. No integer overflowed, and nothing was written.
+    /// A documented limit of the format was exceeded. Nothing was written.
     #[error("{what}: {found} is over the limit of {limit}")]
     Limit {
         /// The limited quantity.
@@ -113,9 +112,9 @@ pub enum Error {
         /// The requested value.
         found: u64,
     },
-    /// The batch is committed: visible, and as durable as requested. A later step of the writer failed (the flush of a
-    /// full memtable, or the adoption of a finished merge) and stopped the writer. Do not repeat the batch; take a new
-    /// writer to continue.
+    /// The batch is committed: it is visible, and as durable as requested. But a later step failed (flushing a full
+    /// memtable, or adopting a finished merge) and stopped the writer. Do not repeat the batch; take a new writer to
+    /// continue.
     #[error(
         "commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}"
     )]
@@ -126,20 +125,20 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// The disk has too little free space for a merge, which was not started. Free some space, or remove unused files
-    /// (`gc`).
+    /// The disk has too little free space for a merge, so the merge was not started. Free some space, or remove unused
+    /// files (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {
         /// The path of the index.
         path: PathBuf,
-        /// The largest number of bytes that the merge may need.
+        /// An upper bound of the number of bytes that the merge needs.
         needed: u64,
         /// The number of free bytes.
         free: u64,
     },
-    /// An earlier write or sync of this writer failed. Committed data is kept. The batch is lost as a whole or, if only
-    /// the last steps of a commit failed, may have become current as a whole: refresh, and compare the generation. Drop
-    /// the writer and take a new one.
+    /// An earlier write or sync of this writer failed. Data committed before is kept. The current batch is lost as a
+    /// whole or, if only the last steps of its commit failed, may be committed as a whole: refresh and compare the
+    /// generation to see. Drop the writer and take a new one.
     #[error(
         "{path}: the writer stopped after an earlier failure; take a new one to go on from the last commit"
     )]
@@ -149,14 +148,14 @@ pub enum Error {
     },
 }
 
-/// Returns ` it` if the operation ends with a preposition, otherwise an empty string. The message names the path first, so
-/// `it` refers to the path.
+/// Returns ` it` if the operation ends with a preposition, otherwise an empty string. In the message, `it` refers to
+/// the path, which comes first.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }
 
 impl Error {
-    /// Creates the error of a failed operating system call on `path`; `op` is the verb of the operation.
+    /// Creates the error of a failed system call on `path`. `op` is the operation, as in [`Io`](Self::Io).
     #[must_use]
     pub fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { op, path: path.to_owned(), source }
@@ -180,7 +179,7 @@ impl From<twindex_sketch::Error> for Error {
     }
 }
 
-/// A mismatch between bytes and the format, at an offset in the part being decoded.
+/// A mismatch between bytes and the format, at an offset in the part that is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The offset in bytes from the start of the part.
@@ -192,7 +191,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Creates a fault at `offset` of the part.
+    /// Creates a fault at `offset` of the decoded part.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
@@ -202,7 +201,7 @@ impl Fault {
     }
 }
 
-/// The reason why a header was refused.
+/// The reason why a header cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The header is damaged.
@@ -224,7 +223,7 @@ pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> E
     }
 }
 
-/// Converts the refusal of a header to an error about the file.
+/// Converts the refusal of a header to an error with the path of the file.
 #[must_use]
 pub fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
     match refusal {

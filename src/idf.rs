@@ -10,8 +10,8 @@ use crate::extsort::{NumberCount, RunReader, Runs, WordRecord, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
 
-/// Decodes a table from the bytes of its file. [`read`](crate::store::idf::read) also opens the file, and its errors contain
-/// the path.
+/// Decodes a table from the bytes of its file. To open a file by its path, use [`read`](crate::store::idf::read), whose
+/// errors contain the path.
 ///
 /// # Errors
 /// A [`Refusal`] if [`to_bytes`] of this version cannot have written the bytes.
@@ -36,11 +36,11 @@ pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
 ///
 /// The table depends only on the set of documents, not on their order or on [`memory`](Self::memory).
 ///
-/// Shingles are collected up to an eighth of the memory budget, then sorted and counted. Counts that exceed a quarter of the
-/// budget are written to a scratch file as a *run*. Every 64 runs are merged into a longer run, and all remaining runs are
-/// merged at the end. Let n be the number of pairs of a document and a distinct shingle in it: counting takes O(n log n)
-/// time and at most 12 bytes of scratch space for each pair, up to twice as much while runs are merged. Besides the budget,
-/// the builder needs 32 bytes of memory for each entry of the table.
+/// Shingles are collected up to an eighth of the memory budget, then sorted and counted. When the counts exceed a
+/// quarter of the budget, they are written to a scratch file as a *run*. Every 64 runs are merged into a longer run,
+/// and all remaining runs at the end. For n pairs of a document and a distinct shingle of it, counting takes O(n log n)
+/// time and at most 12 bytes of scratch space for each pair, up to twice as much while runs are merged. In addition to
+/// the budget, the builder needs 32 bytes of memory for each entry of the table.
 #[derive(Debug)]
 pub struct IdfBuilder {
     shingling: Shingling,
@@ -49,7 +49,7 @@ pub struct IdfBuilder {
     memory: usize,
     scratch_dir: PathBuf,
     documents: u64,
-    /// Shingles that were added but not counted yet: one entry for each document that contains the shingle.
+    /// Shingles that were added but not counted yet; a shingle is repeated for each document that contains it.
     fresh: Vec<u64>,
     /// Shingles with their document frequencies, ascending by shingle.
     counted: Vec<NumberCount>,
@@ -69,8 +69,8 @@ const MEMORY_MIN: usize = 1 << 12;
 const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {
-    /// Creates a builder for documents that are split into shingles by `shingling`. By default, shingles that occur in a
-    /// single document are omitted, the million most frequent shingles are kept, and the memory budget is 256 MiB.
+    /// Creates a builder for documents that are split into shingles by `shingling`. By default, it omits shingles that
+    /// occur in a single document, keeps the million most frequent shingles, and has a memory budget of 256 MiB.
     #[must_use]
     pub fn new(shingling: &Shingling) -> Self {
         Self {
@@ -119,9 +119,9 @@ impl IdfBuilder {
         self
     }
 
-    /// Adds a document, given its shingles in any order. A repeated shingle is counted once. Input that is ascending and
-    /// distinct, such as the output of [`Shingler::distinct`](twindex_sketch::Shingler::distinct), is not sorted again. A
-    /// document without shingles is not counted.
+    /// Adds a document, given its shingles in any order. Repeated shingles are counted once. Shingles that are already
+    /// ascending and distinct, such as the output of [`Shingler::distinct`](twindex_sketch::Shingler::distinct), are
+    /// not sorted again. A document without shingles is ignored.
     ///
     /// # Errors
     /// [`Error::Limit`] for more than 2^32 - 1 documents, [`Error::Io`] if a scratch file fails. After an error of a scratch
@@ -145,8 +145,8 @@ impl IdfBuilder {
             distinct.dedup();
         }
         let mut rest = if ascending { shingles } else { &distinct };
-        // The memory budget is divided as follows: an eighth for shingles not counted yet, a quarter for the earlier counts,
-        // and a half for the merged counts, whose entries are twice as large as a shingle.
+        // The memory budget is divided into an eighth for shingles not counted yet, a quarter for earlier counts, and a
+        // half for the counts after merging. An entry of a count is twice as large as a shingle.
         let mut taken = Ok(());
         while !rest.is_empty() && taken.is_ok() {
             let free = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
@@ -182,7 +182,7 @@ impl IdfBuilder {
         self.fresh.sort_unstable();
         let equal = self.fresh.chunk_by(|a, b| a == b);
         let mut new =
-            equal.map(|equal| NumberCount { number: equal[0], count: equal.len() as u32 }).peekable(); // at most `documents`
+            equal.map(|equal| NumberCount { number: equal[0], count: equal.len() as u32 }).peekable(); // at most `documents` items
         let mut old = self.counted.iter().copied().peekable();
         let mut merged = Vec::with_capacity(self.counted.len() + self.fresh.len());
         while let (Some(&a), Some(&b)) = (old.peek(), new.peek()) {
@@ -239,7 +239,7 @@ impl IdfBuilder {
         entries.sort_unstable_by_key(|entry| entry.0);
         let (hashes, frequencies): (Vec<u64>, Vec<u32>) = entries.into_iter().unzip();
         let documents = self.documents as u32;
-        // The encoded bytes are freed before the table allocates its memory.
+        // The encoded bytes are dropped before the table allocates its memory.
         let digest = idf::digest(&idf::encode(documents, absent, &self.shingling, &hashes, &frequencies));
         Ok(IdfTable::new(digest, documents, absent, self.shingling, hashes, frequencies)?)
     }
@@ -266,7 +266,7 @@ impl KeptEntries {
     }
 
     /// Keeps the `max` entries with the greatest frequencies and, among equal frequencies, the smallest hashes. Pruning
-    /// early does not change the result: entries dropped here would also be dropped at the end.
+    /// before the end does not change the result: an entry dropped now would also be dropped later.
     fn prune(&mut self) {
         if self.entries.len() <= self.max {
             return;
@@ -294,7 +294,7 @@ mod tests {
 
     type Counts = BTreeMap<u64, u32>;
 
-    /// The reference implementation: returns the kept entries, and the smallest frequency of a dropped entry (0 if there is
+    /// The reference implementation. Returns the kept entries and the smallest frequency of a dropped entry (0 if
     /// none).
     fn naive(documents: &[Vec<u64>], min_df: u32, max: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counts = Counts::new();
@@ -349,8 +349,8 @@ mod tests {
         }
     }
 
-    /// Uses a budget of 4 KiB, with which a run has at least 64 entries. Every 64 runs are merged into one run of the next
-    /// level, and the documents fill at least two levels.
+    /// With a budget of 4 KiB, a run has at least 64 entries. Every 64 runs are merged into one run of the next level,
+    /// and the documents fill at least two levels.
     #[test]
     fn merging_several_levels_of_runs_gives_the_in_memory_table() {
         let documents: Vec<Vec<u64>> =
@@ -384,7 +384,7 @@ mod tests {
             let all: Vec<u64> = (0..crowd)
                 .flat_map(|i| [i, i << 48, (7 << 48) | (i * 3), u64::MAX - i, mix(i), (8 << 48) | (i * 3)])
                 .collect();
-            // Two more documents contain every other hash, so that the table has two weights.
+            // Two more documents contain every other hash, so half of the hashes have a greater weight than the others.
             let half: Vec<u64> = all.iter().copied().step_by(2).collect();
             let found = table(&[all.clone(), half.clone(), half.clone()], |b| b.min_df(1));
             let df = |hash: u64| u32::from(all.contains(&hash)) + 2 * u32::from(half.contains(&hash));

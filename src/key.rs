@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// The greatest length of a byte key, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// The maximum number of bytes of a refused key that its error message shows: enough to identify the key.
+/// The maximum number of bytes of an invalid key that the error message shows, enough to identify the key.
 const SHOWN_BYTES: usize = 80;
 
 /// The kind of keys of an index, fixed at its creation.
@@ -68,8 +68,8 @@ impl Key<'_> {
         }
     }
 
-    /// Returns the hash that orders documents of equal priority: the xxh3-64 of the key's bytes or, for a `u64` key, of its
-    /// decimal digits. `dedup --keep key-hash` uses the same order.
+    /// Returns a hash of the key; documents of equal priority are ordered by it. It is the xxh3-64 of the key's bytes
+    /// or, for a `u64` key, of its decimal digits. `dedup --keep key-hash` uses the same order.
     #[must_use]
     pub fn priority_hash(&self) -> u64 {
         match self {

@@ -11,7 +11,7 @@
 //!                                   Hit: key, distance, resemblance
 //! ```
 //!
-//! A [`Sketcher`] computes the sketch of a text: a 64-bit [`Fingerprint`], and the minima from which features are computed.
+//! A [`Sketcher`] computes the sketch of a text: a 64-bit [`Fingerprint`], and minima, which are hashed to features.
 //! An [`Index`] is a folder of files that stores sketches by key. One [`Writer`] at a time adds documents; after a crash a
 //! commit is either complete or absent. Any number of threads and processes query [`Snapshot`]s, which never change.
 //!
@@ -56,12 +56,12 @@
 //!
 //! # The feature `unstable`
 //!
-//! The feature `unstable` makes the internal parts of the engine (its formats, segments, planner and files) public for
-//! the project's own crates, tests and benchmarks. They may change in any release: items that are public only with this
-//! feature are exempt from semantic versioning.
+//! The feature `unstable` makes the internal modules of the engine (formats, segments, planner and files) public, for
+//! the project's own crates, tests and benchmarks. Items that are public only with this feature may change in any
+//! release and are exempt from semantic versioning.
 
-// Without `unstable`, items that only other crates use are private and look unused, so these lints are off. With
-// `unstable`, all lints apply.
+// Without `unstable`, items that only other crates use are private and seem unused. So these lints are off in that
+// case.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
@@ -131,7 +131,7 @@ mod embedding {}
 #[doc = include_str!("../docs/groups.md")]
 mod groups {}
 
-/// Checks at compile time that types are `Send` or `Sync` as documented.
+/// Checks at compile time that the types are `Send` or `Sync` as documented.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     const fn sent<T: Send>() {}

@@ -1,9 +1,9 @@
-//! The locks, the flag and the thread functions of the engine. They have the same interface in all builds, so that a
-//! test can control the order in which threads run.
+//! The locks, the atomic flag and the thread functions of the engine. Their interface is the same in all builds, so
+//! that tests can replace them to control the order in which threads run.
 //!
-//! With `--cfg twindex_shuttle` the library's own tests use the crate shuttle instead of real locks and threads. It runs one
-//! thread at a time and chooses the next thread at each lock operation (`.ci/run races`). Every other build uses the real
-//! types under the same names.
+//! With `--cfg twindex_shuttle`, the library's own tests use the crate shuttle instead of real locks and threads
+//! (`.ci/run races`). Shuttle runs one thread at a time and chooses the next thread at each lock operation. Every other
+//! build uses the real types under the same names.
 
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};

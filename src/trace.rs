@@ -1,4 +1,4 @@
-//! Macros for spans and events of the crate `tracing`. Without the feature `tracing` they expand to nothing.
+//! Macros that emit spans and events of the crate `tracing`. Without the feature `tracing` they expand to nothing.
 
 /// Emits an event.
 macro_rules! event {

@@ -1,4 +1,4 @@
-//! Parses integer arguments. A value that is out of range is refused with the name of the argument.
+//! Parses integer arguments. The error for a value out of range names the argument.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -78,7 +78,7 @@ arguments! {
     boilerplate_words: u32 = 1, u16::MAX;
 }
 
-/// Extracts the numbers of bands and rows; `None` is allowed.
+/// Extracts the numbers of bands and rows, or `None`.
 pub(crate) fn minhash(value: &Bound<'_, PyAny>) -> PyResult<Option<(u16, u16)>> {
     if value.is_none() {
         return Ok(None);

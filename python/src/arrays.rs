@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
-/// A field of a table: its arrays, and for each array whether an enclosing struct is null, by row.
+/// A field of a table: its arrays, and for each row of an array whether an enclosing struct is null.
 pub(crate) type FieldArrays = Vec<(ArrayRef, Option<Vec<bool>>)>;
 
 /// Returns whether values of a type are lists or maps.
@@ -19,7 +19,8 @@ pub(crate) fn is_nested(of_type: &DataType) -> bool {
     )
 }
 
-/// Returns the array at a path of field indexes in a struct array, and whether an enclosing struct is null, by row.
+/// Returns the array at a path of field indexes in a struct array, and for each row whether an enclosing struct is
+/// null.
 pub(crate) fn descend(array: &ArrayRef, places: &[usize]) -> (ArrayRef, Option<Vec<bool>>) {
     let (mut array, mut nulls) = (array, None::<Vec<bool>>);
     for &place in places {

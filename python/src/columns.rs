@@ -1,4 +1,4 @@
-//! Columns of input and output: Python sequences, and Arrow arrays through the C data interface.
+//! Reads columns from Python sequences and from Arrow arrays (C data interface), and builds columns of results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -50,14 +50,14 @@ struct ColumnPiece {
     /// Number of rows of the column up to the end of this array.
     end: usize,
     array: ArrayRef,
-    /// The index into `array` for each row, `None` for a null. Given for dictionaries and for fields of structs with
-    /// nulls.
+    /// The index into `array` for each row, `None` for a null. Only dictionaries, and fields of structs with nulls,
+    /// have these indexes.
     keys: Option<Vec<Option<u32>>>,
 }
 
 impl Column {
-    /// Takes an Arrow array, a stream of Arrow arrays, a table with one column or one column of text, or any sequence of
-    /// str, bytes or int. `name` is used in errors.
+    /// Creates a column from an Arrow array, a stream of Arrow arrays, a table with one column or one column of text,
+    /// or any sequence of str, bytes or int. `name` is used in errors.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
         // A Hugging Face dataset must be read by columns, because its Arrow interface does not apply a selection of
         // rows.
@@ -128,7 +128,7 @@ impl Column {
         Self::of_arrays(name, arrays.collect::<Result<_>>()?)
     }
 
-    /// Takes the arrays of a field.
+    /// Creates a column from the arrays of a field.
     pub(crate) fn of_arrays(name: &'static str, arrays: FieldArrays) -> Result<Self> {
         let mut pieces = Vec::new();
         let mut len = 0;
@@ -179,7 +179,7 @@ impl Column {
         self.len
     }
 
-    /// Returns the array that contains this row, and the position in it; `None` for a null.
+    /// Returns the array that contains this row, and the position of the row in the array; `None` for a null.
     fn place<'a>(&self, arrays: &'a [ColumnPiece], row: usize) -> Option<(&'a ArrayRef, usize)> {
         debug_assert!(row < self.len);
         let at = arrays.partition_point(|piece| piece.end <= row);
@@ -208,7 +208,7 @@ impl Column {
     /// Returns the bytes of a text or of a bytes key; `None` for a null.
     ///
     /// # Errors
-    /// The value is a number.
+    /// The value of the row is a number.
     pub(crate) fn bytes(&self, row: usize) -> Result<Option<&[u8]>> {
         match &self.source {
             ColumnSource::Values(values) => match &values[row] {
@@ -247,7 +247,7 @@ impl Column {
     /// Returns the bytes of a text or, if documents are features, their canonical bytes; `None` for a null.
     ///
     /// # Errors
-    /// The value is of the other kind, or a number.
+    /// The value is a number, or features are given where a text is expected, or the reverse.
     pub(crate) fn document(&self, row: usize, is_features: bool) -> Result<Option<&[u8]>> {
         const EXPECTED: &str = "expected features, a dict of weights, a list of names, or one of pairs of a name and its weight, \
                                 found";
@@ -308,7 +308,7 @@ impl Column {
         }
     }
 
-    /// Returns a key for an index with keys of this kind.
+    /// Returns the key in a row, for an index with keys of this kind.
     pub(crate) fn key(&self, row: usize, kind: KeyKind) -> Result<Key<'_>> {
         let key = match kind {
             KeyKind::Bytes => self.bytes(row)?.map(Key::Bytes),
@@ -319,7 +319,7 @@ impl Column {
         Ok(key)
     }
 
-    /// Returns an error for a row that names this column.
+    /// Returns an error about a row. The error names this column.
     pub(crate) fn refused(&self, row: usize, why: &str) -> Failure {
         Failure::Record(row, twindex::Error::Invalid(format!("{}: {why}", self.name)))
     }
@@ -399,7 +399,7 @@ fn dictionary(array: &ArrayRef) -> Result<Option<DictionaryValues>> {
     Ok(Some((values, keys)))
 }
 
-/// Extracts the key argument of a call.
+/// Extracts the key that a call was given as an argument.
 pub(crate) fn one_key(key: &Bound<'_, PyAny>, kind: KeyKind) -> Result<KeyBuf> {
     let list = pyo3::types::PyList::new(key.py(), [key])?;
     let column = match Column::of("key", &list) {

@@ -108,7 +108,7 @@ impl Dedup {
     }
 }
 
-/// The treatment of null texts.
+/// What is done with null texts.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
     Raise,
@@ -264,7 +264,7 @@ pub(crate) fn keep_of(
         let by_keys =
             || Ok::<_, Failure>(TextOrder { numbers: None, keys: Some(Column::of("keep", &beside)?) });
         return match &*name {
-            // The caller gives the numbers, so `Keep` names no field.
+            // The caller gives numbers, so the name in `Keep` is not that of a field.
             "max" => Ok((Keep::Max("numbers".to_owned()), by_numbers(keys)?)),
             "min" => Ok((Keep::Min("numbers".to_owned()), by_numbers(keys)?)),
             "key-hash" => Ok((Keep::KeyHash, by_keys()?)),
@@ -301,7 +301,7 @@ struct DedupInput<'g> {
     texts: &'g Column,
     against: Option<&'g Column>,
     inside: Option<&'g Column>,
-    /// The values of the texts in `against`. `Some` if and only if `against` and `inside` are `Some`.
+    /// The values of the texts in `against`. They are given if and only if `against` and `inside` are given.
     against_inside: Option<&'g Column>,
     by: &'g TextOrder,
     nulls: Nulls,
@@ -406,7 +406,7 @@ impl DedupInput<'_> {
     }
 }
 
-/// Returns the values of some rows. An empty or missing value is an error that names the position of its text.
+/// Returns the values of some rows. The error for an empty or missing value names the position of the text.
 fn values_of<'a>(
     texts: &Column,
     (name, values): (&str, &'a Column),

@@ -8,7 +8,7 @@ use twindex::Error;
 use twindex_corpus::InvalidOptions;
 use twindex_corpus::settings::in_words_of;
 
-/// Text added to the error if the holder of a lock is this process.
+/// The text added to an error about a lock that this process itself holds.
 pub(crate) const OWN: &str = " in this very process";
 
 /// An error that ends a call.
@@ -61,7 +61,7 @@ impl From<InvalidOptions> for Failure {
     }
 }
 
-/// Rewrites a message of the library, which names options as the command spells them, for Python.
+/// Rewrites a message of the library for Python: replaces the command's spelling of options by that of Python.
 pub(crate) fn in_python(message: &str) -> String {
     in_words_of(message, |name| match name {
         // In the command, `features_field` selects features; in Python, `tokens` does.
@@ -87,7 +87,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// Returns the exception class for an error, and a remedy if the message has none.
+/// Returns the exception class for an error, and a remedy to add if the message has none.
 fn class(error: &Error) -> (&'static str, &'static str) {
     match error {
         Error::Locked { holder, .. } if holder.starts_with(OWN) => {

@@ -1,5 +1,5 @@
-//! Finds columns of tables by the field names of the command: a name, a path into structs, `meta.url`, a JSON pointer,
-//! `/meta/url`, and for texts and keys a list of these, `title,text`.
+//! Finds columns of tables by the field names of the command: a name, a path into structs (`meta.url`), a JSON pointer
+//! (`/meta/url`), or, for texts and keys, a list of these (`title,text`).
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(crate) struct Table<'a, 'py> {
     /// The name of the argument, for errors.
     name: &'static str,
     object: &'a Bound<'py, PyAny>,
-    /// The type and the arrays of an Arrow table, which are structs.
+    /// The fields and the struct arrays of an Arrow table.
     arrow: Option<(Fields, Vec<ArrayRef>)>,
 }
 
-/// The table that an argument has. It is opened when one of its columns is first requested.
+/// A table that is given as an argument. It is opened when a column is first requested.
 pub(crate) struct LazyTable<'a, 'py> {
     name: &'static str,
     object: &'a Bound<'py, PyAny>,
@@ -54,7 +54,7 @@ impl<'a, 'py> LazyTable<'a, 'py> {
     /// Returns the texts in a field or in a list of fields, or without `field`, in the only column.
     pub(crate) fn texts(&self, field: Option<&str>) -> Result<Column> {
         match field {
-            // The texts in `against` may be older than a field, so all of its rows may lack the field.
+            // All rows of `against` may lack the field, because they may be older than the field.
             Some(field) => self.get("text_field", field)?.texts("text_field", field, self.name == "against"),
             None => Column::of(self.name, self.object),
         }
@@ -74,7 +74,7 @@ impl<'a, 'py> LazyTable<'a, 'py> {
     }
 }
 
-/// A field that was found.
+/// A field of a table.
 enum Found<'py> {
     Arrays(FieldArrays),
     Values(Bound<'py, PyAny>),
@@ -131,8 +131,8 @@ impl<'a, 'py> Table<'a, 'py> {
     }
 
     /// Returns the texts in a field or in a list of fields, which are joined by line feeds. A row without any of the
-    /// fields has no text; otherwise, a field that the row lacks is empty. `is_history` allows a list with a field that
-    /// no row has.
+    /// fields has no text; otherwise, a field that the row lacks is empty. If `is_history` is true, no row needs to
+    /// have a field of the list.
     pub(crate) fn texts(&self, argument: &str, names: &str, is_history: bool) -> Result<Column> {
         let parts = match self.parts((argument, names), self.name)? {
             (Some(one), _) => return Ok(one),
@@ -226,7 +226,7 @@ impl<'a, 'py> Table<'a, 'py> {
         Some(Found::Arrays(chunks.iter().map(|chunk| descend(chunk, &[at])).collect()))
     }
 
-    /// Returns a field.
+    /// Returns the field with this path, or the column whose name is exactly the path.
     fn find(&self, argument: &str, field: &FieldPath) -> Result<Found<'py>> {
         if let Some(found) = self.exact(&field.name) {
             return Ok(found);

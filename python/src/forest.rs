@@ -1,4 +1,4 @@
-//! Spanning forests of pairs of keys, which combine and reduce clusters.
+//! Computes spanning forests of pairs of keys. A forest has the same clusters as its pairs.
 
 use std::sync::Mutex;
 
@@ -74,7 +74,7 @@ impl Forest {
         let Some(UnfinishedForest { forest, scratch }) = taken else { return Err(ended()) };
         let kind = self.kind;
         Batches::start(false, move |out| {
-            // Keeps the scratch folder while its files are read.
+            // Keeps the scratch folder as long as its files are read.
             let _scratch = scratch;
             let (mut roots, mut keys) = (Keys::new(kind), Keys::new(kind));
             let mut rows = 0;

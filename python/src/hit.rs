@@ -1,4 +1,4 @@
-//! Near documents, and the results of admitting documents.
+//! Python classes of near documents, and of the results of admitting documents.
 
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
@@ -110,7 +110,7 @@ impl From<ContainmentHit> for Hit {
 }
 
 impl Hit {
-    /// Creates a hit for a near document. If `by_containment`, the score is the share of the query that the hit
+    /// Creates a hit for a near document. If `by_containment` is true, the score is the share of the query that the hit
     /// contains.
     fn of_near(near: NearDocument, by_containment: bool) -> Self {
         let NearDocument { key, distance, share } = near;
@@ -197,7 +197,7 @@ impl TryFrom<twindex::Admitted> for Admitted {
 }
 
 impl Admitted {
-    /// Converts the result of a comparison with documents of the same value or, if `by_containment`, by containment.
+    /// Converts the result of an admission with `inside` or, if `by_containment` is true, with `containment`.
     pub(crate) fn of(admission: Admission, by_containment: bool) -> Self {
         let Admission { outcome, near, contained } = admission;
         let outcome = match (outcome, &near) {

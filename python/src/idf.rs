@@ -1,4 +1,4 @@
-//! Tables of inverse document frequencies.
+//! The Python class of tables of inverse document frequencies.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -50,13 +50,12 @@ impl Index {
         Ok(self.sketcher.get_or_init(|| made))
     }
 
-    /// Runs `work` with the writer, which is opened on first use. Must not be called while holding the interpreter's
-    /// lock.
+    /// Runs `work` with the writer, which is opened on first use. The caller must not hold the interpreter's lock.
     fn write<T>(&self, work: impl FnOnce(&mut PendingWriter) -> Result<T>) -> Result<T> {
         work(self.state().writing(&self.inner)?)
     }
 
-    /// Puts or deletes one document.
+    /// Runs `work`, which puts or deletes one document, and counts the change.
     fn change<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.write(|writing| {
             let done = work(writing.plain())?;
@@ -544,7 +543,8 @@ impl Index {
         let sketch = self.sketch_of(py, document)?;
         let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
         let find = |watched: &SharedProgress| near.one(&self.inner.snapshot(), &sketch, watched);
-        // A search by containment reads the sets of all documents, so Ctrl-C must be able to end it.
+        // A search by containment takes long, because it reads the sets of all documents. So Ctrl-C must be able to end
+        // it.
         if containment.is_some() {
             watched(py, None, find)
         } else {

@@ -14,10 +14,10 @@ use crate::error::{Failure, Result};
 use crate::hit::Hit;
 use crate::sketch::sketched;
 
-/// The message if both `within` and `resembling` are given.
+/// The error message if both `within` and `resembling` are given.
 pub(crate) const ONE: &str = "name within or resembling, not both";
 
-/// Maximum number of bytes of texts that are answered together by containment.
+/// Maximum number of bytes of texts in one batch of containment queries.
 const QUERIES_MEMORY: usize = 1 << 29;
 
 /// The options of a lookup that define near documents. Without `within`, `resembling` and `containment`, the parameters

@@ -1,4 +1,4 @@
-//! Numbers that determine the order of texts: Python sequences and Arrow arrays.
+//! Reads the numbers that determine the order of texts, from Python sequences and Arrow arrays.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use twindex_corpus::FieldNumber;
 use crate::arrays::{FieldArrays, is_arrow};
 use crate::error::{Failure, Result};
 
-/// Takes an Arrow array, a stream of Arrow arrays, or any sequence of int or float. `name` is used in errors.
+/// Reads numbers from an Arrow array, a stream of Arrow arrays, or any sequence of int or float. `name` is used in
+/// errors.
 pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
     if is_arrow(values)? {
         let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
@@ -45,7 +46,7 @@ fn number(value: &Bound<'_, PyAny>) -> Option<FieldNumber> {
     FieldNumber::float(value.extract().ok()?)
 }
 
-/// Takes the arrays of a field. `name` is used in errors.
+/// Reads numbers from the arrays of a field. `name` is used in errors.
 pub(crate) fn numbers_of_arrays(name: &'static str, arrays: &FieldArrays) -> Result<Vec<FieldNumber>> {
     let mut all = Vec::new();
     for (array, nulls) in arrays {

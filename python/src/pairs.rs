@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::process::check_process;
 use crate::stream::{BYTES, BatchSender, CappedCounts, ROWS};
 
-/// In buckets with more members than this, not all pairs are compared, as in the command.
+/// If a bucket has more members than this, not all of its pairs are compared, as in the command.
 const MAX_BUCKET: usize = 10_000;
 
 /// The condition under which documents are near.
@@ -28,8 +28,8 @@ pub(crate) enum PairCondition {
 }
 
 impl PairCondition {
-    /// Returns the condition given by the caller. Without one, uses the index's radius, or its threshold if its
-    /// documents are not near by distance. Resemblance is estimated only if `estimated` is true.
+    /// Returns the caller's condition. Without one, uses the radius of the index, or its threshold if it has no radius.
+    /// Resemblance is estimated only if `estimated` is true.
     pub(crate) fn of(
         params: &twindex::Params,
         within: Option<u32>,
@@ -139,7 +139,7 @@ fn for_each(
             CappedCounts { buckets: found.capped_buckets, cap: found.cap }
         }
     };
-    // Keys were read from mapped files after the join: reports any error of these reads.
+    // Reports read errors of mapped files, from which keys were read after the join.
     left.check_maps()?;
     right.map_or(Ok(()), Snapshot::check_maps)?;
     Ok(capped)

@@ -106,7 +106,7 @@ impl Params {
         idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Parameters in `CUT` without a version get the version of this build. The others replace `lines` below.
+        // Options in `CUT` have no version and get the version of this build. All other options replace `lines` below.
         let mut given = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));

@@ -50,7 +50,7 @@ impl Characters<'_> {
     }
 }
 
-/// A passage: the text, its start and end there, the source text, its start there, and its number of words.
+/// A passage: its text, its start and end in this text, the source text, its start in the source text, and its words.
 type Passage = (u32, usize, usize, u32, usize, u32);
 
 /// Returns runs of at least `min_words` words, 1 to 65,535, that occur in an earlier text or, with `within`, earlier in
@@ -109,7 +109,7 @@ fn work(
     let beside =
         TextAttributes { numbers: by.numbers.as_deref(), keys: keys.as_deref(), ..TextAttributes::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
-    // A text that is not valid UTF-8 has no words and so no passages.
+    // A text that is not valid UTF-8 has no words, so it has no passages.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();
     let lines = job.run_watched(&texts, beside, watched)?;
     let mut counted = Characters { texts: &texts, before: HashMap::new() };

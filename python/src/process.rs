@@ -1,10 +1,10 @@
-//! Detects a forked process. It does not inherit threads, so waiting for a thread would never end there.
+//! Detects a forked process. A fork inherits no threads, so waiting for one of them would never end.
 
 use std::sync::OnceLock;
 
 use crate::error::{Failure, Result};
 
-/// The process that has the threads for batches.
+/// The id of the process that has the threads for batches.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// Checks that this process is not a fork. Must be called before any work on all cores.

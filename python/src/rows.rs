@@ -7,7 +7,7 @@ use twindex_corpus::Features;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
 
-/// Buffers that are reused for all rows.
+/// Buffers that each row reuses.
 #[derive(Default)]
 pub(crate) struct RowWork {
     pub(crate) scratch: Scratch,
@@ -15,7 +15,7 @@ pub(crate) struct RowWork {
     vector: Vec<(u64, i64)>,
 }
 
-/// Returns whether rows are sets or vectors of the caller's own features, not texts.
+/// Returns whether rows are not texts but sets or vectors of features.
 pub(crate) fn takes_features(shingling: &Shingling) -> bool {
     shingling.tokens == Tokens::Features
 }

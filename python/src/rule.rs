@@ -1,5 +1,6 @@
-//! Steps of the deduplication rule for jobs that distribute rows themselves, as on Spark: shingle sets, the prefixes by
-//! which near sets are found, and exact counts. A set is a bytes value: its hashes in ascending order, little-endian.
+//! Provides the steps of the deduplication rule to jobs that distribute rows themselves, as on Spark: shingle sets, the
+//! prefixes that find near sets, and exact counts. A set is a bytes value: its hashes in ascending order,
+//! little-endian.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -65,7 +65,7 @@ impl CallSettings {
         Ok(settings)
     }
 
-    /// Sets one setting; None is its default.
+    /// Sets one setting. The value None selects its default.
     pub(crate) fn set(&mut self, door: Door, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
         let texts = texts_of(name, value)?;
         let takes_features = matches!(door, Door::PythonDedup | Door::PythonIdf);
@@ -98,7 +98,8 @@ impl CallSettings {
         self.features = true;
     }
 
-    /// Returns the shingling of the settings, or of the table. If both are given, they must be equal.
+    /// Returns the shingling of the settings, or of the table. If the settings and the table both have one, they must
+    /// be equal.
     pub(crate) fn shingling(&self, table: Option<&twindex::IdfTable>) -> Result<Shingling> {
         let is_features = self.features || table.is_some_and(|table| takes_features(table.shingling()));
         DedupTexts::check_rule(&self.rule, table.is_some(), is_features)?;
@@ -118,7 +119,7 @@ impl CallSettings {
     }
 }
 
-/// Returns the text forms of a value: none for None, and one for each value of a list.
+/// Returns the text forms of a value: an empty list for None, and one text for each value of a list.
 fn texts_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     if value.is_none() {
         return Ok(Vec::new());
@@ -136,7 +137,7 @@ fn texts_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let texts = value.try_iter()?.map(|value| texts_of(name, &value?));
         return Ok(texts.collect::<PyResult<Vec<_>>>()?.concat());
     }
-    // Converts numbers of numpy, which are not of Python's types.
+    // Converts numpy numbers, which do not have Python's number types.
     for convert in ["__index__", "__float__"] {
         if value.hasattr(convert)? {
             return Ok(vec![value.call_method0(convert)?.str()?.to_string()]);
@@ -181,7 +182,7 @@ type SettingRow = (&'static str, Vec<&'static str>, String, String);
 fn add_rows<S: Settings>(door: Door, rows: &mut Vec<SettingRow>) {
     for setting in S::TABLE {
         let differences: Vec<&Difference> = door.differences(setting.name).collect();
-        // `keep` takes numbers and keys as well, and has its own paragraph.
+        // `keep` also accepts numbers and keys, so it has its own paragraph.
         if setting.name == "keep" || differences.iter().any(|one| one.form.is_empty()) {
             continue;
         }

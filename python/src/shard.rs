@@ -22,7 +22,7 @@ use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::params::Params;
 
-/// Prefix of the names of folders in which segments are built. A crash does not remove these folders.
+/// Prefix of the names of folders in which segments are built. After a crash, these folders remain.
 const PREFIX: &str = ".twindex-shard-";
 /// The path, in the builder's folder, of the lock that a running builder holds.
 const LOCK: &str = "index/LOCK";
@@ -226,7 +226,7 @@ impl ShardBuilder {
         Ok(())
     }
 
-    /// Returns an error if a row does not match the parameters, because the writer does not check it.
+    /// Returns an error if a row does not match the parameters. The writer does not check this.
     fn checked<'r>(&self, row: Row<'r>, number: u64) -> Result<Row<'r>> {
         let minhash = self.params.minhash;
         let bands = minhash.map_or(0, |minhash| usize::from(minhash.bands));
@@ -278,7 +278,7 @@ fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)>
     let name = format!("{:032x}.seg", segment.digest());
     let path = into.join(&name);
     let (documents, length) = (segment.documents(), segment.length());
-    // The commit has synced the file. If another attempt was first, the rename replaces an identical file.
+    // The commit has synced the file. If another attempt was faster, the rename replaces an identical file.
     match fs::rename(segment.path(), &path) {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => copy(segment.path(), into, &path),
         renamed => renamed,
@@ -293,7 +293,7 @@ fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)>
 /// Copies a file to another file system. The copy gets its final name when it is complete and durable.
 fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(into)?;
-    // Locks the file while it is written, so that `clean` does not remove it as left over.
+    // Locks the file while it is written, so that `clean` does not remove it.
     file.as_file().lock()?;
     io::copy(&mut fs::File::open(from)?, &mut file)?;
     // Scratch files are readable only for their owner; segments must be readable for everyone and read-only.

@@ -1,4 +1,4 @@
-//! Sketches of texts.
+//! Python classes of sketches, and of sketchers of texts.
 
 use std::sync::Arc;
 
@@ -120,8 +120,8 @@ pub(crate) struct Sketcher {
     inner: twindex::Sketcher,
 }
 
-/// Sketches the texts of rows on all cores, and calls `each` with each sketch on the same thread. The results are
-/// returned in the order of the rows.
+/// Sketches the texts of rows on all cores, and calls `each` on the thread that made a sketch. Returns the results in
+/// the order of the rows.
 pub(crate) fn sketched<T: Send>(
     sketcher: &twindex::Sketcher,
     texts: &Column,

@@ -1,5 +1,5 @@
-//! Steps that find spans shared by many texts, for jobs that distribute rows themselves, as on Spark. Spans are defined
-//! by the library.
+//! Provides the steps that find spans shared by many texts to jobs that distribute rows themselves, as on Spark. The
+//! library defines spans.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Batches that a thread produces while earlier ones are consumed, so that only a few are in memory.
+//! Provides batches that a thread produces while Python consumes earlier ones, so that only a few are in memory.
 
 use std::ffi::CString;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -87,7 +87,7 @@ impl Batches {
         if let Ok(batch) = running.made.recv() {
             return Ok(Some(batch));
         }
-        // The thread has ended, successfully or with an error.
+        // At this point the thread has ended, successfully or with an error.
         if let Some(Running { thread, .. }) = guard.take() {
             let capped = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             let _ = self.capped.set(capped);

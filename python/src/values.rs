@@ -150,7 +150,7 @@ impl Values {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The array created here is always a copy.
+        // The numpy array is always a copy.
         if copy == Some(false) {
             return Err(
                 Failure::invalid("copy: expected None or True, found False: values are copied").into()

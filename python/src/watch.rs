@@ -1,4 +1,4 @@
-//! Long calls run on their own thread, while the calling thread checks for Ctrl-C and reports progress.
+//! Runs long calls on a thread of their own, while the calling thread checks for Ctrl-C and reports progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,8 +26,8 @@ fn reporter<'py>(
     }
 }
 
-/// Runs work without the interpreter's lock. A signal handler that raises, as for Ctrl-C, and an exception from
-/// `progress` stop the work, and the call raises that exception.
+/// Runs work without the interpreter's lock. An exception from a signal handler, as for Ctrl-C, or from `progress`
+/// stops the work, and the call raises this exception.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

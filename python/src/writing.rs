@@ -21,7 +21,7 @@ const CHUNKS: usize = 4;
 /// costs more.
 const MANY: usize = 1 << 16;
 
-/// Whether an index is being written to.
+/// The state of the writer of an index.
 pub(crate) enum State {
     /// No writer has been opened.
     Idle,
@@ -37,8 +37,8 @@ pub(crate) struct PendingWriter {
     pub(crate) uncommitted: u64,
     /// Number of documents put by `put_many` since the last commit.
     many: usize,
-    /// The options and the data of the indexed documents, for comparison by containment or within values. `None` after
-    /// documents were put in other ways, because the data does not contain them.
+    /// Compares documents by containment or within values, with data of all indexed documents. `None` after documents
+    /// were put in other ways, because the data then lacks them.
     admitter: Option<(AdmitOptions, Admitter)>,
     /// Buffers that are reused by later calls.
     sketches: [Vec<twindex::Sketch>; 2],
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// Adds a note to the error if the holder of the lock is this process.
+/// Adds a note to an error about a lock that this process itself holds.
 pub(crate) fn own_lock(error: Error) -> Error {
     let own = std::process::id();
     match error {
@@ -90,7 +90,8 @@ pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> 
 }
 
 impl PendingWriter {
-    /// Returns the writer for documents that are put without comparison, and discards the comparison data.
+    /// Returns the writer for documents that are put without comparison. Discards `admitter`, whose data will lack
+    /// them.
     pub(crate) fn plain(&mut self) -> &mut Writer {
         self.admitter = None;
         &mut self.writer

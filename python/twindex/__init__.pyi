@@ -725,9 +725,9 @@ def dedup(
     - words: Number of tokens in a shingle, 1 to 16. Default: 5 words, 9 characters, 1 sentence.
     - normal_form: Unicode normal form of the text: none or nfkc.
     - fold: Characters to ignore: marks, invisible, or marks+invisible.
-    - stop_words: Words to ignore: of a language, such as english, or @FILE.
+    - stop_words: Words to ignore: the stop words of a language, such as english, or @FILE.
     - stemming: Language of the stemmer, such as english.
-    - shingle_hash: Hash function that maps a shingle to 64 bits. Default: fast.
+    - shingle_hash: 64-bit hash function of shingles: fast, rabin or rabin-karp. Default: fast.
     - seed: Seed of the hash functions. Default: 0.
     - memory: Memory budget; data beyond it goes to scratch files. Default: 1G.
 
@@ -768,7 +768,7 @@ def passages(
     - tokens: Tokens of a shingle: words, characters and others. Default: words.
     - normal_form: Unicode normal form of the text: none or nfkc.
     - fold: Characters to ignore: marks, invisible, or marks+invisible.
-    - stop_words: Words to ignore: of a language, such as english, or @FILE.
+    - stop_words: Words to ignore: the stop words of a language, such as english, or @FILE.
     - stemming: Language of the stemmer, such as english.
     - seed: Seed of the hash functions. Default: 0.
     - memory: Memory budget; data beyond it goes to scratch files. Default: 1G.

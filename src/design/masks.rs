@@ -1,7 +1,7 @@
-//! Enumerates all bit differences within a radius.
+//! Enumerates all differences of at most a given number of bits.
 
-/// Returns all values of `bits` bits (0 to 64) with at most `radius` set bits, ordered by the number of set bits, then
-/// ascending.
+/// Returns all numbers of `bits` bits (0 to 64) in which at most `radius` bits are set. They are ordered by the number
+/// of set bits, then ascending.
 #[inline(always)]
 #[must_use]
 pub fn masks(bits: u32, radius: u32) -> Masks {

@@ -1,4 +1,4 @@
-//! Designs of permutation tables as data: the leading bits of each table, and the names of designs and codecs.
+//! Designs of permutation tables: the leading bits of each table, and the names of designs and codecs.
 //!
 //! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the
 //! costs and the recall of a design, and chooses a design.

@@ -5,11 +5,11 @@ use std::ops::Range;
 /// The number of bits of a fingerprint.
 pub const BITS: u32 = 64;
 
-/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table, and the leading
-/// bits of the table are the first bits of the key. A permutation preserves Hamming distances.
+/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table; the first bits of
+/// the key are the leading bits of the table. A permutation preserves Hamming distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitOrder {
-    /// Left rotations, each with the mask of the key bits that the rotation moves to their final positions.
+    /// Left rotations of the fingerprint, each with a mask of the bits that it moves to their positions in the key.
     moves: Vec<(u32, u64)>,
 }
 
@@ -31,8 +31,8 @@ impl BitOrder {
         Self { moves: (0..).zip(masks).filter(|&(_, mask)| mask != 0).collect() }
     }
 
-    /// Creates the order that begins with the bits of these ranges, in the given order, followed by all other bits,
-    /// ascending.
+    /// Creates the order that begins with the bits of these ranges, in the given order. All other bits follow in
+    /// ascending order.
     ///
     /// # Panics
     /// If a bit is in two ranges or out of range (0 to 63).
@@ -57,7 +57,7 @@ impl BitOrder {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
-    /// Returns the field of the key bits at `places`. [`BitField::of`] extracts the field from a fingerprint.
+    /// Returns the field that consists of the key bits at `places`. [`BitField::of`] extracts it from a fingerprint.
     ///
     /// # Panics
     /// If the range of positions is descending or ends beyond 64.
@@ -83,13 +83,13 @@ impl BitOrder {
 /// or two instructions if the bits are also adjacent in the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitField {
-    /// The first pair of rotation and mask, as in [`BitOrder`]. `rest` has the other pairs.
+    /// The first rotation and its mask, as in [`BitOrder`]. `rest` contains the others.
     first: (u32, u64),
     rest: Box<[(u32, u64)]>,
 }
 
 impl BitField {
-    /// Extracts these bits of the key from a fingerprint.
+    /// Extracts the field from a fingerprint.
     #[inline(always)]
     #[must_use]
     pub fn of(&self, fingerprint: u64) -> u64 {
@@ -100,9 +100,9 @@ impl BitField {
             .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// Extracts the field from each fingerprint as [`of`](Self::of) does, shifts the field left by `shift`, and ORs it
-    /// into the number at the same index of `numbers`. Applies one rotation to all fingerprints before the next
-    /// rotation, so that vector instructions process several fingerprints at a time.
+    /// Extracts the field from each fingerprint as [`of`](Self::of) does, shifts it left by `shift`, and ORs it into
+    /// the number at the same index of `numbers`. Each rotation is applied to all fingerprints before the next
+    /// rotation, so that the compiler can use vector instructions.
     pub fn add_to(&self, fingerprints: &[u64], shift: u32, numbers: &mut [u64]) {
         for &(rotation, mask) in std::iter::once(&self.first).chain(&self.rest) {
             let (rotation, mask) = ((rotation + shift) % BITS, mask << shift);

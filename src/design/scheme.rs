@@ -1,6 +1,6 @@
-//! A table design with the codecs of its tables, and the choices that parameters make or leave open.
+//! A table design with the codecs of its tables, and how parameters specify them or leave them to the planner.
 //!
-//! [`Scheme::choose`] makes the choices that the parameters leave open. It is defined in the
+//! [`Scheme::choose`] selects a design and codecs that the parameters leave open. It is defined in the
 //! [`planner`](crate::planner), which estimates the costs.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Complete {
-    /// A directory of the leading bits, and bit planes of the other bits: the fastest codec.
+    /// A directory of the leading bits, and bit planes of the other bits. The fastest codec.
     Planes,
     /// Elias-Fano coding: at most 1.1 times the entropy bound for 10,000 or more fingerprints.
     Compact,
@@ -44,9 +44,9 @@ impl Complete {
 pub struct Codecs {
     /// The codec of table 1.
     pub first: Complete,
-    /// The codec of the other tables. If `Some(n)`, the other tables are partial, with entries of `n` bytes (2 to 4):
-    /// the first 16 bits of the fingerprint, which locate the fingerprint in table 1, and 0 to 2 further bytes. If
-    /// `None`, the other tables use the codec of table 1.
+    /// The codec of the other tables. `Some(n)`: their entries are partial and have `n` bytes (2 to 4): the first 16
+    /// bits of the fingerprint, which locate it in table 1, and 0 to 2 further bytes. `None`: the other tables use the
+    /// codec of table 1.
     pub partial: Option<u8>,
 }
 
@@ -85,7 +85,7 @@ pub enum DesignChoice {
     Small,
     /// For each segment, the smallest design that takes at most 5 % more query time than the fastest design.
     Fast,
-    /// The given design.
+    /// The named design, for all segments.
     Named(DesignName),
 }
 
@@ -116,10 +116,10 @@ impl FromStr for DesignChoice {
 /// The codecs as specified in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
-    /// Codecs chosen for each segment together with the design.
+    /// For each segment, the codecs that are chosen together with its design.
     #[default]
     Auto,
-    /// The given codecs.
+    /// The given codecs, for all segments.
     Named(Codecs),
 }
 

@@ -1,4 +1,4 @@
-//! Table designs as data: the leading bits of each table, and the radius of its probes.
+//! Table designs: the leading bits of each table, and the radius of its probes.
 //!
 //! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, starting at
 //! the most significant bit; the first blocks are the longer ones ([`blocks`]). The leading bits of each table are one
@@ -11,13 +11,15 @@
 //! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so
 //!   at least `M - k` blocks are equal. If `J <= M - k`, some table has only equal blocks as its leading bits and finds
 //!   the fingerprint (Manku et al., section 3.1.1).
-//! - `nested-A-B`: one table for each pair of one of `A` outer blocks and one of `B` inner blocks, into which the bits
-//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner
-//!   block that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
-//! - `expansion`: one table; a query looks up every value within the radius. The other designs avoid this cost.
+//! - `nested-A-B`: one table for each pair of an outer and an inner block. The fingerprint is split into `A` outer
+//!   blocks, and the bits outside an outer block are split into `B` inner blocks. If fewer than `A` and fewer than `B`
+//!   bits differ, some outer block and one of its inner blocks are equal (Manku et al., section 3.1.2, example of 16
+//!   tables).
+//! - `expansion`: one table, in which a query looks up every value within the radius. The other designs need fewer
+//!   probes.
 //!
-//! A free design finds a fingerprint if the first `P` bits of its key equal those of the query in at least one table.
-//! The bit orders are arbitrary, and the probability of a miss is known ([`planner::recall`](crate::planner::recall)):
+//! A free design finds a fingerprint if the first `P` bits of its key equal those of the query's key in at least one
+//! table. The bit orders are arbitrary. [`planner::recall`](crate::planner::recall) computes the probability of a miss:
 //!
 //! - `prefix-P`: one table, in the fingerprint's own bit order;
 //! - `reversed-P`: two tables, the second one with the reversed bit order;
@@ -38,9 +40,9 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 
-/// The largest radius of any design.
+/// The largest radius of a query with any design.
 pub const WITHIN_MAX: u8 = 10;
-/// The number of bits of a pointer: a partial table stores the first bits of a fingerprint to locate it in table 1.
+/// The number of bits of a pointer: the first bits of a fingerprint, with which a partial table locates it in table 1.
 pub const POINTER_BITS: u32 = 16;
 /// The maximum number of tables of a design.
 pub const TABLES_MAX: u32 = 64;
@@ -57,7 +59,7 @@ pub enum DesignName {
     Blocks(u8),
     /// The design `choose-M-J`.
     Choose {
-        /// The number of blocks of the fingerprint, 3 to [`BLOCKS_MAX`].
+        /// The number of blocks into which the fingerprint is split, 3 to [`BLOCKS_MAX`].
         blocks: u8,
         /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`], and less than
         /// `blocks`.
@@ -65,9 +67,9 @@ pub enum DesignName {
     },
     /// The design `nested-A-B`.
     Nested {
-        /// The number of blocks of the fingerprint, 2 to 8.
+        /// The number of blocks into which the fingerprint is split, 2 to 8.
         outer: u8,
-        /// The number of blocks of the bits outside the outer block, 2 to 8.
+        /// The number of blocks into which the bits outside an outer block are split, 2 to 8.
         inner: u8,
     },
     /// The design `expansion`.
@@ -94,16 +96,16 @@ pub struct Table {
     pub order: BitOrder,
     /// The number of leading bits of the key, which is the maximum number of bits of a probe.
     pub lead: u32,
-    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (`blocks-M`,
+    /// The minimum number of bits of a probe. It is 0 if a shorter prefix finds the same fingerprints (`blocks-M`,
     /// `choose-M-J` and `nested-A-B`), otherwise `lead`.
     min: u32,
 }
 
 impl Table {
-    /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket
-    /// contains 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets,
-    /// so designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs
-    /// always use the number of bits in the name of the design.
+    /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, but at most the
+    /// number of leading bits. A bucket then contains 8 to 16 random entries. A shorter prefix only enlarges buckets,
+    /// so designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs the
+    /// number of bits in the name of the design.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
@@ -156,7 +158,7 @@ impl DesignName {
         max.min(WITHIN_MAX.into())
     }
 
-    /// Refuses a radius above [`within_max`](Self::within_max).
+    /// Returns an error for a radius above [`within_max`](Self::within_max).
     ///
     /// # Errors
     /// [`Error::Invalid`], naming the design and the radius.
@@ -277,7 +279,8 @@ impl Design {
             DesignName::Nested { outer, inner } => {
                 let mut tables = Vec::new();
                 for first in blocks(0..width, outer.into()) {
-                    // The other bits are not contiguous, so the list of their positions is split into blocks.
+                    // The bits outside the outer block are not contiguous, so split the list of their positions into
+                    // blocks.
                     let rest: Vec<u32> = (0..width).filter(|bit| !first.contains(bit)).collect();
                     for second in blocks(0..rest.len() as u32, inner.into()) {
                         let bits: Vec<Range<u32>> =
@@ -304,8 +307,9 @@ impl Design {
         Self { name, tables }
     }
 
-    /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix;
-    /// `None` if the table is not probed. An exact design then finds every fingerprint at a distance up to `within`.
+    /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix, or
+    /// `None` if the table is not probed. With these radii, an exact design finds every fingerprint at a distance up to
+    /// `within`.
     ///
     /// The radii of `blocks-M` differ by at most 1, with larger radii first. They sum to `within - M + 1`; a table that
     /// is not probed counts as -1. If `within` is below the maximum of a `choose-M-J` or `nested-A-B` design, only the
@@ -341,8 +345,8 @@ impl Design {
     }
 
     /// Returns the bit order of the entries of the partial table with index `table`. The first 16 bits locate the
-    /// fingerprint in table 1. The other bits that are not leading bits of this table follow, in ascending order.
-    /// The remaining bits, all leading bits of this table, come last and are not stored.
+    /// fingerprint in table 1. The other bits follow in ascending order, except the leading bits of this table: these
+    /// come last and are not stored.
     ///
     /// # Panics
     /// If `table` is not less than the number of tables.
@@ -368,9 +372,9 @@ impl Design {
     }
 }
 
-/// Sets the radii of the blocks, initially `None`, so that every difference of at most `within` bits is found. The
-/// radii differ by at most 1, with larger radii first. They sum to `within` minus the number of blocks plus 1; `None`
-/// counts as -1.
+/// Sets the radii of the blocks so that every difference of at most `within` bits is found. They must be `None`
+/// initially. Afterwards they differ by at most 1, with larger radii first, and sum to `within` minus the number of
+/// blocks plus 1, where `None` counts as -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];
@@ -430,7 +434,7 @@ mod tests {
 
     #[test]
     fn every_difference_within_radius_is_found_by_some_table() {
-        // Uses fingerprints of 14 bits instead of 64 to try all differences; the argument does not depend on the width.
+        // With fingerprints of 14 bits, all differences can be tried. The proof does not depend on the width.
         const WIDTH: u32 = 14;
         for name in EXACT {
             let design = Design::of_width(name, WIDTH);
@@ -474,7 +478,7 @@ mod tests {
         assert_eq!(probes(DesignName::Choose { blocks: 5, leading: 2 }, 3), 10);
         assert_eq!(probes(DesignName::Choose { blocks: 6, leading: 3 }, 3), 20);
         assert_eq!(probes(DesignName::Nested { outer: 4, inner: 4 }, 3), 16);
-        // 41,664 values at distance 3, and the values at distances 2, 1 and 0.
+        // The query and the values at distances 3 (41,664 values), 2 and 1.
         assert_eq!(probes(DesignName::Expansion, 3), 41_664 + 2016 + 64 + 1);
         assert_eq!(probes(DesignName::Blocks(2), 3), 2 * 28);
     }

@@ -9,7 +9,7 @@ pub trait Source {
     /// The type of the items.
     type Item;
 
-    /// Replaces `head` by the next item, or by `None` at the end. Must not be called again after the end. An implementation
+    /// Replaces `head` by the next item, or by `None` at the end. Must not be called after the end. An implementation
     /// may reuse the memory of the previous item.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Merge<S: Source, C> {
     sources: Vec<S>,
-    /// The next item of each source. For the winner, the item that was returned last.
+    /// The next item of each source. The head of the winner is the item that `next` returned last.
     heads: Vec<Option<S::Item>>,
     /// The losing source at each inner node. Node `n` has the children `2 n` and `2 n + 1`. Source `s` is the leaf `k + s`.
     losers: Vec<usize>,
@@ -74,7 +74,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
     pub fn next(&mut self) -> Result<Option<(usize, &S::Item)>> {
         if self.started {
             let winner = self.winner;
-            // At the end, the winner has no item, so no source is read again.
+            // At the end, the winner has no head, so this reads no source.
             if let (Some(source), Some(head @ Some(_))) =
                 (self.sources.get_mut(winner), self.heads.get_mut(winner))
             {
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// A source of a list of items. It returns an error instead of the item with index `fails`.
+    /// Yields the items of a list as a source. `advance` fails at the item with index `fails`.
     struct List {
         items: std::vec::IntoIter<(u8, usize)>,
         fails: Option<usize>,

@@ -3,12 +3,14 @@
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// A record that can be written to a scratch file. It has a fixed width, or a head that contains its length.
+/// A record that can be written to a scratch file. It has a fixed width, or starts with a head from which its length
+/// follows.
 pub trait Record: Ord + Sized {
     /// The size of the head in bytes. For records of fixed width, this is the size of the whole record.
     const HEAD: usize;
 
-    /// Returns the number of bytes after the head of a record. `head` has the first [`HEAD`](Self::HEAD) bytes.
+    /// Returns the number of bytes of a record after its head. `head` is the first [`HEAD`](Self::HEAD) bytes of the
+    /// record.
     #[inline]
     #[must_use]
     fn tail(_head: &[u8]) -> usize {
@@ -18,11 +20,11 @@ pub trait Record: Ord + Sized {
     /// Appends the encoded record to `bytes`.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Decodes all bytes of a record into `record`, whose memory may be reused.
+    /// Decodes a whole record from `bytes` into `record`, and may reuse the memory of the previous record.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
-    /// Combines this record with `next`, the next record in sort order, if the two belong together. Returns true if they
-    /// were combined. By default, equal records are combined; a record with a count adds the count of `next`.
+    /// Combines this record with the next record in sort order, `next`, if they belong together, and returns true if
+    /// so. By default, equal records are combined. A record with a count adds the count of `next`.
     #[inline]
     fn absorb(&mut self, next: &Self) -> bool {
         self == next
@@ -38,7 +40,7 @@ struct WirePair<A, B>(A, B);
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-/// Implements [`Record`] for a type of fixed width by conversion to and from its encoding.
+/// Implements [`Record`] for a type of fixed width, by converting it to and from a type with a fixed encoding.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
         impl Record for $type {
@@ -51,7 +53,7 @@ macro_rules! fixed {
             }
             #[inline]
             fn take(bytes: &[u8], record: &mut Option<Self>) {
-                // Always succeeds, because `bytes` has `HEAD` bytes. `None` would end the run.
+                // Decoding succeeds, because `bytes` has `HEAD` bytes. A `None` would be taken for the end of the run.
                 *record = <$wire>::read_from_bytes(bytes).ok().map(|$found| $from);
             }
         }

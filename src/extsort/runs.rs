@@ -17,8 +17,8 @@ const BUFFER_MAX: usize = 1 << 20;
 /// Number of bytes that are buffered before they are appended to the scratch file.
 const WRITTEN: usize = 1 << 12;
 
-/// Names of operations in the errors of scratch files. They end with "in", because the error message continues with the
-/// directory.
+/// Descriptions of the failed operations in errors of scratch files. They end with "in", because the directory follows
+/// in the error message.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRecord {
     /// Creating a scratch file.
@@ -41,8 +41,9 @@ impl Default for WordRecord {
 
 /// Sorted runs of records, stored in unnamed files in a directory.
 ///
-/// Records are appended to the current run until it is ended. Once a level has `fan_in` runs, these runs are merged into one
-/// run of the next level, in another file. The merged runs are then deleted. So each level has fewer than `fan_in` runs.
+/// Records are appended to the current run until the caller ends the run. Once a level has `fan_in` runs, they are
+/// merged into one run of the next level, which is stored in another file, and are deleted. So each level has fewer
+/// than `fan_in` runs.
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
@@ -59,7 +60,7 @@ struct RunLevel {
     spill: Option<Spill>,
     /// The start and the end offset of each run in the file.
     places: Vec<(u64, u64)>,
-    /// The bytes of the current run that are not written yet.
+    /// The last bytes of the current run, which are not written to the file yet.
     bytes: Vec<u8>,
 }
 
@@ -204,7 +205,7 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     mut each: impl FnMut(T) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut last: Option<T> = None;
-    // A record is complete once it does not absorb the next one.
+    // A record can be passed to `each` once it does not absorb the next record.
     let mut hand_on = |record: T| {
         if !last.as_mut().is_some_and(|last| last.absorb(&record))
             && let Some(complete) = last.replace(record)
@@ -225,8 +226,8 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     last.map_or(Ok(()), each)
 }
 
-/// Merges two sources with less work per record than [`Merge`]. Merging the results of two threads is the most common case,
-/// and takes 5 % longer with [`Merge`].
+/// Merges two sources with less work per record than [`Merge`]. Two sources, the results of two threads, are the most
+/// common case, and [`Merge`] takes 5 % longer for them.
 fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
     one: &mut S,
     two: &mut S,
@@ -271,13 +272,13 @@ impl<T: Record> Run<'_, T> {
         self.size
     }
 
-    /// Reads at least `count` bytes into the buffer, if they are not there yet. Returns false at the end of the run.
+    /// Reads from the file until the buffer has at least `count` unread bytes. Returns false at the end of the run.
     #[cold]
     fn fill(&mut self, count: usize) -> io::Result<bool> {
         let left = self.bytes.len() - self.used;
         let more = (self.end - self.at).min((count - left).max(self.size) as u64) as usize;
         if left + more < count {
-            // A run ends after a whole record, so a part of a record is an error.
+            // A run ends with a whole record, so a partial record at its end is an error.
             return if left + more == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
         self.bytes.drain(..self.used);
@@ -313,7 +314,7 @@ impl<T: Record> Source for Run<'_, T> {
     }
 }
 
-/// A reader of ascending records, which are in memory or in a run.
+/// A reader of ascending records that are in memory or in a run on disk.
 #[derive(Debug)]
 pub enum RunReader<'a, T> {
     /// Records in memory.
@@ -345,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// A record with a text by which it is sorted, and a number that does not affect the sort order.
+    /// A record that is sorted by its text. The number does not affect the order.
     #[derive(Clone, Debug)]
     struct TextRecord(Vec<u8>, u32);
 
@@ -393,7 +394,7 @@ mod tests {
     }
 
     proptest! {
-        /// Includes empty texts, and texts that are longer than the read buffer.
+        /// The texts include empty ones and ones longer than the read buffer.
         #[test]
         fn merge_of_text_runs_equals_a_stable_sort(
             texts in proptest::collection::vec((0..6_u8, prop_oneof![0..3_usize, 180..700_usize]), 0..200),

@@ -6,17 +6,17 @@ use super::record::Record;
 use super::runs::{RunReader, Runs, WordRecord, combine};
 use crate::error::{Error, Result};
 
-/// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than their read buffers.
+/// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than the read buffers for them.
 const LEAST: usize = 1 << 20;
-/// Size in bytes of a run's read buffer when the runs of a level are merged: the memory divided by this size is the number
-/// of runs that are merged into one run.
+/// Size in bytes of the read buffer of each run during a merge. The memory divided by this size is the number of runs
+/// that are merged at once.
 const BUFFER: usize = 1 << 12;
 
-/// Sorts records of fixed width. Records that [absorb](Record::absorb) each other are combined into one; by default these
-/// are equal records.
+/// Sorts records of fixed width, and combines records that [absorb](Record::absorb) each other; by default, these are
+/// equal records.
 ///
-/// Records are collected in memory and sorted there. If they exceed the memory, they are written to a scratch file as sorted
-/// runs. The runs are merged when the output is read.
+/// Records are collected in memory and sorted there. When they exceed the memory, they are written to a scratch file as
+/// a sorted run. The runs are merged when the output is read.
 #[derive(Debug)]
 pub struct Sorter<T> {
     /// The maximum number of records in memory.
@@ -26,8 +26,8 @@ pub struct Sorter<T> {
 }
 
 impl<T: Record + Copy> Sorter<T> {
-    /// Creates a sorter that uses at most `memory` bytes, or 1 MiB if `memory` is less. Further records are written to
-    /// unnamed files in `dir`.
+    /// Creates a sorter that uses at most `memory` bytes, but at least 1 MiB. Records that exceed this memory are
+    /// written to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
         let memory = memory.max(LEAST);
@@ -58,8 +58,8 @@ impl<T: Record + Copy> Sorter<T> {
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Grows the capacity for records. If the limit is reached, sorts the records and combines records that absorb each
-    /// other. Then, if more than half of the capacity is still used, writes a run.
+    /// Doubles the capacity for records. At the limit, sorts the records and combines those that absorb each other
+    /// instead. If they still fill more than half of the capacity, writes them as a run.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();
@@ -92,7 +92,7 @@ impl<T: Record + Copy> Sorter<T> {
     }
 }
 
-/// The output of a [`Sorter`]: sorted records that were combined if they absorb each other. It can be read repeatedly.
+/// The output of a [`Sorter`]: sorted records, after combining those that absorb each other. It can be read repeatedly.
 #[derive(Debug)]
 pub struct Sorted<T> {
     /// All records if there are no runs. Otherwise empty.
@@ -107,8 +107,8 @@ impl<T: Record + Copy> Sorted<T> {
         !self.runs.is_empty()
     }
 
-    /// Calls `each` with each record in ascending order. The read buffers need at most the memory of the sorter, in addition
-    /// to the records in memory.
+    /// Calls `each` with each record in ascending order. The read buffers take at most the memory limit of the sorter,
+    /// in addition to the records in memory.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file, and the errors of `each`.
@@ -128,8 +128,8 @@ impl<T: Record + Copy> Sorted<T> {
     }
 }
 
-/// Merges several sorted outputs, and calls `each` with each record in ascending order. Records that
-/// [`absorb`](Record::absorb) combines are passed as one. Each output has its own read buffers.
+/// Merges several sorted outputs, and calls `each` with each record in ascending order. Records of different outputs
+/// that [`absorb`](Record::absorb) each other are combined first. Each output has its own read buffers.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file, and the errors of `each`.

@@ -8,9 +8,9 @@
 //!          order    documents x 4           the ordinals, sorted by stamp, then by ordinal
 //! ```
 //!
-//! Values are arbitrary bytes from the caller. A stamp is the time of an event, in any unit that the caller chooses,
-//! usually seconds since 1970; it determines when the document expires. The order of stamps is stored so that a binary
-//! search finds the documents that expire at a commit.
+//! A value consists of arbitrary bytes from the caller. A stamp is the time of an event, in any unit that the caller
+//! chooses, usually seconds since 1970. A document expires at a certain age of its stamp. The list `order` lets a
+//! binary search find the documents that expire at a commit.
 
 use std::ops::Range;
 
@@ -26,11 +26,10 @@ use crate::params::Params;
 pub const CODEC: u16 = 1;
 /// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 65_536;
-/// Length in bytes of an ordinal in the list of ordinals sorted by stamp.
+/// Length in bytes of an entry of the list `order`.
 pub const ORDINAL_BYTES: u64 = 4;
 
-/// The value, the stamp and the fields of a document. The parameters of the index determine which of these parts are
-/// stored.
+/// The value, the stamp and the fields of a document. An index stores only the parts that its parameters require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached<'a> {
     /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty if the document has none.
@@ -42,11 +41,12 @@ pub struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    /// Checks that the document has the stamp and the fields that an index with these parameters requires, and nothing
-    /// that the index does not store.
+    /// Checks that the document has the stamp and the fields that an index with these parameters requires, and no part
+    /// that such an index does not store.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a part that is not stored or is missing; [`Error::Limit`] for a value that is too long.
+    /// [`Error::Invalid`] if a required part is missing or the index does not store a part; [`Error::Limit`] for a
+    /// value that is too long.
     pub fn check(&self, params: &Params) -> Result<()> {
         if !self.value.is_empty() && !params.values {
             return Err(Error::Invalid(
@@ -70,9 +70,9 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends the encoding for logs and record hashes: the length of the value (4 bytes) and the value, the stamp (8
-    /// bytes), the length of the fields (4 bytes) and the fields. Omits the parts that an index with these parameters
-    /// does not store.
+    /// Appends the encoding used in logs and record hashes: the length of the value (4 bytes) and the value, the stamp
+    /// (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that an index with these
+    /// parameters does not store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());

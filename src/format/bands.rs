@@ -2,13 +2,13 @@
 //!
 //! A band key is the upper `b` bits of the document's feature, where `b` is the parameter `feature-bits`: usually 32,
 //! or 8 for Broder's features of one byte. In memory, in logs and in record hashes a band key is a `u32` whose lowest
-//! `32 - b` bits are zero, so that the value of `b` does not affect comparisons. The section has a directory over the
-//! key's first `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
-//! bits for each document that has a sketch. An entry consists of the `b - d` bits of the key after the directory's
-//! bits and, below them, `o` bits of the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and
-//! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without
-//! padding, starting at the lowest bit of a byte. In older files each entry takes whole bytes: `w` is rounded up to a
-//! multiple of 8.
+//! `32 - b` bits are zero, so keys are compared in the same way for all `b`. The section has a directory over the first
+//! `d` bits of the keys ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
+//! bits for each document that has a sketch. The upper bits of an entry are the last `b - d` bits of the key, and its
+//! lower `o` bits are the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and `w = b - d + o`.
+//! The entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without padding,
+//! starting at the lowest bit of a byte. In older files each entry takes whole bytes: `w` is rounded up to a multiple
+//! of 8.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4
@@ -51,13 +51,13 @@ pub struct Band {
     pub directory: Directory,
     /// Number of stored bits of a feature.
     pub key_bits: u32,
-    /// Exclusive upper bound of the ordinals.
+    /// The number of documents. All ordinals are below it.
     pub below: u64,
     /// Number of bits of the ordinal in an entry.
     pub ordinal_bits: u32,
-    /// Number of bits of an entry without padding.
+    /// Number of bits of an entry, excluding padding bits.
     used_bits: u32,
-    /// Number of bits from the start of one entry to the start of the next.
+    /// Number of bits of an entry, including padding bits.
     entry_bits: u32,
     entries: u64,
     /// Length of the section in bytes.
@@ -90,16 +90,16 @@ impl Band {
     /// Returns the number of the bucket that contains a key.
     #[must_use]
     pub fn prefix(&self, key: u32) -> u16 {
-        // Shifts 64 bits, because the shift is by 32 if the directory has only one bucket.
+        // Shift 64 bits, because the distance is 32 if the directory has only one bucket.
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// Returns the first bits of a key, and their number: `bits`, or the number of bits of the directory if it is less.
+    /// Returns the first bits of a key that the directory covers, at most `bits`, and their number.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // Shifts 64 bits, because the shift is by 32 if `known` is 0.
+        // Shift 64 bits, because the distance is 32 if `known` is 0.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 
@@ -140,7 +140,7 @@ impl Band {
     }
 
     /// Returns the index in `bytes` of the first byte with a set padding bit; `None` if all padding bits are zero.
-    /// `bytes` are the entries of all `rows`. [`decode`](Self::decode) ignores padding bits.
+    /// `bytes` are the entries of all `rows`. [`decode`](Self::decode) does not check padding bits.
     #[must_use]
     pub fn overfull(&self, bytes: &[u8], rows: u64) -> Option<usize> {
         let spare = self.entry_bits - self.used_bits;
@@ -154,8 +154,8 @@ impl Band {
         if spare > 0 { between() } else { None }.or_else(past_end)
     }
 
-    /// Decodes the entries of these rows from the bytes at [`entries`](Self::entries). Does not check the ordinals; the
-    /// caller must compare them with the number of documents.
+    /// Decodes the entries of these rows from the bytes at [`entries`](Self::entries). The caller must check that the
+    /// ordinals are below the number of documents.
     #[inline]
     #[must_use]
     pub fn decode<'a>(
@@ -185,8 +185,8 @@ impl Band {
     }
 }
 
-/// Returns `bits` bits, at most 63, starting at bit `bit`. Bits past the end of `bytes` are read as zero. Entries do
-/// not extend past the end, because the bytes at [`Band::entries`] contain all bits of their rows.
+/// Returns the `bits` bits (at most 63) that start at bit `bit`. Bits past the end of `bytes` are read as zero. No
+/// entry extends past the end, because the bytes at [`Band::entries`] contain all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
@@ -206,13 +206,13 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// The bits of the incomplete last byte. `filled` is their number, 0 to 7.
+    /// The bits that do not fill a byte yet. `filled` is their number, 0 to 7.
     pending: u128,
     filled: u32,
 }
 
 impl EntryWriter {
-    /// Adds an [encoded](Band::encode) entry, and appends the bytes that become complete to `out`.
+    /// Adds an [encoded](Band::encode) entry, and appends the bytes that it completes to `out`.
     #[inline]
     pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
         self.pending |= u128::from(entry) << self.filled;

@@ -1,7 +1,7 @@
 //! CRC-32 (ISO-HDLC, the polynomial of zlib), seeded with a salt and an offset.
 //!
-//! The checksum covers the salt of the segment and the offset in the file, so a page that was copied from another
-//! segment or another offset does not match. It is not a MAC: it detects accidental damage, not attacks.
+//! The checksum depends on the salt of the file and on the offset, so a page that was copied from another file or
+//! another offset does not match. It is not a MAC: it detects accidental damage, not attacks.
 
 /// Number of bytes of a file that one checksum covers.
 pub const PAGE: u64 = 4096;

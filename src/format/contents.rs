@@ -1,8 +1,8 @@
 //! The table of contents: the kinds, offsets and lengths of the sections of a segment.
 //!
-//! The table has one entry of 32 bytes for each section, in ascending order of (kind, index), the order of the sections
-//! in the file. Sections cover the file after the header: each section begins at the first multiple of 64 after the
-//! previous one. So the lengths determine the offsets, and no data can overlap or be hidden between sections.
+//! The table has one entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order
+//! of the sections in the file. Sections follow the header without gaps: each begins at the first multiple of 64 after
+//! the previous one. So the lengths determine the offsets, and no bytes can overlap or be hidden between sections.
 
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -20,18 +20,19 @@ pub enum Kind {
     Keys = 2,
     /// The rank of each document's fingerprint.
     Ranks = 3,
-    /// The name of the table design.
+    /// The name of the segment's table design.
     Design = 4,
-    /// The nested tables for the hot buckets of the table numbered `index`, from 1. Absent if the table has no hot
-    /// bucket.
+    /// The nested tables for the hot buckets of table number `index` (from 1): the buckets with too many rows. Absent
+    /// if the table has no hot bucket.
     Hot = 5,
-    /// The table numbered `index`, from 1: whole fingerprints, sorted. A fingerprint's position in table 1 is its rank.
+    /// Table number `index` (from 1): the whole fingerprints, sorted. The position of a fingerprint in table 1 is its
+    /// rank.
     Table = 6,
-    /// The partial table numbered `index`, from 2: for each fingerprint, a pointer into table 1 and a filter.
+    /// Partial table number `index` (from 2): for each fingerprint, a pointer into table 1 and a filter.
     FilterTable = 7,
     /// For each rank, the documents whose fingerprint has this rank.
     Postings = 8,
-    /// The band numbered `index`, from 1: the documents sorted by their band key, a hash of a group of minima.
+    /// Band number `index` (from 1): the documents sorted by their band key, a hash of a group of minima.
     Band = 9,
     /// The signature of each document.
     Signatures = 10,
@@ -47,7 +48,7 @@ pub enum Kind {
     Fields = 15,
     /// The tags (upper 32 bits) of the shingle hashes that occur in many documents of the segment.
     Common = 16,
-    /// The documents sorted by the tags (upper 32 bits) of the shingle hashes in the prefix of their set.
+    /// For each tag (upper 32 bits) of a shingle hash, the documents that have the tag in the prefix of their set.
     Prefixes = 17,
     /// A checksum for each page of the file before this section.
     Checksums = 255,
@@ -170,9 +171,8 @@ impl Section {
     }
 }
 
-/// Reads the table of contents, which begins at `start` in the file, and checks it as a whole: all kinds are known,
-/// entries ascend strictly, sections cover the bytes from the header to `start`, and the checksums section is the last
-/// section.
+/// Reads the table of contents, which begins at `start` in the file, and checks that all kinds are known, entries
+/// ascend strictly, sections cover the bytes from the header to `start`, and the checksums section is the last one.
 ///
 /// # Errors
 /// A [`Fault`] with an offset relative to `start`.

@@ -1,6 +1,6 @@
 //! `CURRENT`: the generation and the digest of the newest manifest.
 //!
-//! Without this file, an index that has lost its newest manifest would silently open at the previous generation.
+//! Without this file, an index whose newest manifest is lost would open at the previous generation without an error.
 //!
 //! ```text
 //!  0  header (role 3; its salt is the index's UUID)
@@ -35,7 +35,7 @@ pub const CURRENT_BYTES: usize = 96;
 const _: () = assert!(size_of::<Current>() == CURRENT_BYTES);
 
 impl Current {
-    /// Creates the content of a file that refers to the manifest with this generation and digest.
+    /// Creates the content of a `CURRENT` that refers to the manifest with this generation and digest.
     #[must_use]
     pub fn new(uuid: u128, params_digest: u128, generation: u64, digest: u128) -> Self {
         let mut current = Self {

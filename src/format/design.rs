@@ -1,5 +1,5 @@
-//! The design section: the name of the segment's table design in ASCII, without a newline. The codec of each table is
-//! in the table of contents.
+//! The design section: the name of the segment's table design in ASCII, without a newline. The table of contents states
+//! the codec of each table.
 
 use crate::design::DesignName;
 use crate::format::wire::Fault;

@@ -1,8 +1,8 @@
-//! A directory: maps each prefix of the sort key to a range of rows.
+//! A directory: maps each prefix of the keys to a range of rows.
 //!
-//! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes.
-//! Number `i` counts the rows with a prefix below `i`, so it is the first row with prefix `i`. The last number counts
-//! all rows.
+//! Tables and bands begin with a directory over the first `d` bits of the keys by which their rows are sorted: `2^d +
+//! 1` numbers of 4 bytes. Number `i` is the number of rows with a prefix below `i`, which is also the first row with
+//! prefix `i`. The last number is the number of all rows.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Returns the directory of a section of `rows` rows: over [`prefix_bits`] bits, at most `max`.
+    /// Returns the directory of a section of `rows` rows. It has [`prefix_bits`] bits, at most `max`.
     #[must_use]
     pub fn of(rows: u64, max: u32) -> Self {
         Self { bits: prefix_bits(rows, max), rows }
@@ -35,8 +35,8 @@ impl Directory {
         ((1 << self.bits) + 1) * 4
     }
 
-    /// Returns the byte range of two numbers in the section: the first row of `prefix`, and the first row of the next
-    /// prefix.
+    /// Returns the byte range in the section of the two numbers that bound the bucket `prefix`: its first row, and the
+    /// first row of the next bucket.
     #[must_use]
     #[inline(always)]
     #[allow(clippy::unused_self, reason = "where rows of other widths stand depends on the directory")]
@@ -73,8 +73,7 @@ impl Directory {
         self.decode(bytes, prefix).map_err(|fault| source.corrupt(fault))
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. `bits` must not exceed the number of bits of the
-    /// directory.
+    /// Returns the rows whose first `bits` bits are `prefix`; `bits` is at most the number of bits of the directory.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
@@ -90,12 +89,12 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Prefetches the entry that a lookup of `prefix`, a prefix of `bits` bits, reads first. If the directory has fewer
-    /// bits, this is the entry of the bucket that contains all rows of the prefix.
+    /// Prefetches the directory entry that a lookup of `prefix`, a prefix of `bits` bits, reads first. If the directory
+    /// has fewer bits, this is the entry of the bucket that contains all rows of the prefix.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        // If `own` is 0 and `bits` is 64, the shift is by 64 bits, for which `checked_shr` returns `None`.
+        // If `own` is 0 and `bits` is 64, the distance is 64 bits, for which `checked_shr` returns `None`.
         let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
@@ -103,7 +102,7 @@ impl Directory {
     }
 
     /// Returns the rows of the bucket `prefix` in a scan of all buckets. The bucket must begin at row `end`, where the
-    /// previous bucket ends. Without this check, every bucket of a corrupt directory could contain all rows, and a scan
+    /// previous bucket ends. Without this check, a corrupt directory could assign all rows to every bucket, and a scan
     /// would take quadratic time.
     ///
     /// # Errors
@@ -146,7 +145,7 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// Creates a builder for this directory. Needs as much memory as the encoded directory.
+    /// Creates a builder for this directory, with as much memory as the encoded directory takes.
     #[must_use]
     pub fn new(directory: Directory) -> Self {
         Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
@@ -164,15 +163,15 @@ impl DirectoryBuilder {
     }
 
     /// Counts rows with ascending keys; `from` is the number of rows counted before. Stores the end of each prefix's
-    /// rows instead of incrementing a counter, because consecutive increments of one counter would wait for each other.
-    /// Call [`settle`](Self::settle) after the last row.
+    /// rows instead of incrementing a counter, because each increment would wait for the previous one. Call
+    /// [`settle`](Self::settle) after the last row.
     pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
         for (row, &key) in (from + 1..).zip(keys) {
             self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] = row;
         }
     }
 
-    /// Converts the ends of rows stored by [`count_ascending`](Self::count_ascending) to counts.
+    /// Converts the row ends that [`count_ascending`](Self::count_ascending) stored to counts.
     pub fn settle(&mut self) {
         let mut last = 0;
         for end in self.counts.iter_mut().filter(|end| **end > 0) {

@@ -1,4 +1,4 @@
-//! The section fields: for each document, a list of fields (mark, set and priority) in addition to its value and stamp.
+//! The section `fields`: a list of fields (mark, set and priority) for each document.
 //!
 //! ```text
 //! offsets  (documents + 1) x o     the number of bytes before each document's fields, then the total number
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`. If sets are
-//! stored, each document has a set, which may be empty. A future tag requires a new feature bit of the format, so that
-//! no reader ignores the field.
+//! stored, each document has a set, which may be empty. A future tag will also get a feature bit of the format, so that
+//! a reader that does not know the tag refuses the file.
 //!
 //! ```text
 //! set      count 4
@@ -21,9 +21,9 @@
 //!                                                  where h is the number formed by its c high bytes
 //! ```
 //!
-//! c is 0, 1 or 2: the value for which the encoding is shortest, or the lowest of several such values. If c is 0, there
-//! is no bitmap. A set of 300 hashes takes 7.25 bytes per hash. No encoding of random sets takes less than 7.15 bytes
-//! per hash (log2 of the binomial coefficient), so a more complex encoding would save little.
+//! c is the number from 0 to 2 that gives the shortest encoding, the smallest in case of a tie. If c is 0, there is no
+//! bitmap. A set of 300 hashes takes 7.25 bytes per hash. No encoding of random sets takes less than 7.15 bytes per
+//! hash (log2 of the binomial coefficient), so a more complex encoding would save little.
 
 use super::wire::{self, Fault};
 use crate::error::Error;
@@ -35,7 +35,7 @@ pub const CODEC: u16 = 1;
 pub const FIELDS_BYTES_MAX: usize = 1 << 27;
 /// Length in bytes of a field's tag and length.
 const HEAD_BYTES: usize = 5;
-/// Length in bytes of the number of hashes, which precedes the hashes of a set.
+/// Length in bytes of the number of hashes at the start of a set.
 const COUNT_BYTES: usize = 4;
 
 const MARK: u8 = 1;
@@ -50,7 +50,7 @@ pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks || params.priorities
 }
 
-/// Number of hashes that [`Fields::shared_from`] decodes before it checks whether it can stop.
+/// Number of hashes that [`Fields::shared_from`] decodes between two checks of whether it can stop.
 const TOGETHER: usize = 64;
 
 /// A set as encoded in the fields.
@@ -58,7 +58,7 @@ const TOGETHER: usize = 64;
 struct CodedSet<'a> {
     /// Number of hashes in the set.
     count: usize,
-    /// Offset of the hashes in the document's fields.
+    /// Offset of the hashes in the bytes of the fields.
     at: usize,
     coded: &'a [u8],
 }
@@ -66,14 +66,14 @@ struct CodedSet<'a> {
 /// Decodes the hashes of a set in ascending order.
 struct SetDecoder<'a> {
     set: CodedSet<'a>,
-    /// Number of high bytes of a hash. The bitmap encodes the high bytes.
+    /// Number of high bytes of a hash, which the bitmap encodes.
     high_bytes: u32,
     low_bytes: usize,
-    /// Number of hashes decoded so far. `last` is the last decoded hash.
+    /// Number of hashes decoded so far. `last` is the most recent one.
     decoded: usize,
     last: u64,
-    /// The part of the bitmap that is not decoded yet. `word` has the remaining set bits of the current word of 64
-    /// bits. `map` has the bytes after this word; they begin at bit `bit` of the bitmap.
+    /// The part of the bitmap that is not decoded yet. `word` contains the remaining set bits of the current word of 64
+    /// bits. `map` contains the bytes after this word, which begin at bit `bit` of the bitmap.
     map: &'a [u8],
     bit: usize,
     word: u64,
@@ -123,15 +123,14 @@ impl<'a> SetDecoder<'a> {
 
     /// Returns the low bytes of the hash at position `place`.
     fn low(&self, place: usize) -> u64 {
-        // Reads 8 bytes at once and masks out the bytes after the low bytes, which belong to the next hash or to the
-        // bitmap.
+        // Read 8 bytes at once and mask out those that belong to the next hash or to the bitmap.
         match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
             Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
             None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),
         }
     }
 
-    /// Returns the high bytes of the hash at position `place`, the next hash. Decodes the next set bit of the bitmap.
+    /// Returns the high bytes of the next hash, at position `place`, from the next set bit of the bitmap.
     fn high(&mut self, place: usize) -> Result<u64, Fault> {
         while self.word == 0 {
             let (word, rest) = match self.map.split_first_chunk::<8>() {
@@ -154,7 +153,7 @@ impl<'a> SetDecoder<'a> {
         Fault::new(at as u64, format!("the high bytes of {} hashes", self.set.count), "others")
     }
 
-    /// Returns the error for the first hash in `hashes` that is not above the previous hash.
+    /// Returns the error for the first of `hashes` that is not greater than the hash before it.
     #[cold]
     fn descent(&self, hashes: &[u64]) -> Fault {
         let mut last = (self.decoded > 0).then_some(self.last);
@@ -169,7 +168,7 @@ impl<'a> SetDecoder<'a> {
     }
 }
 
-/// Returns the number of common elements of two ascending lists.
+/// Returns the number of elements that two ascending lists have in common.
 fn in_both(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -242,8 +241,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the number of hashes that the document's set shares with `set`, which must ascend; `None` if this number
-    /// is below `min`. Stops decoding once `min` cannot be reached, and does not check the remaining hashes. `scratch`
-    /// is a reusable buffer.
+    /// is below `min`. Stops as soon as `min` cannot be reached any more, and leaves the remaining hashes unchecked.
+    /// `scratch` is a reusable buffer.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are not valid fields, or for hashes that do not ascend.
@@ -295,7 +294,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Same as [`check`](Self::check), but does not decode the hashes. Sufficient for fields that this process has
-    /// [encoded](encode) or has already checked.
+    /// [encoded](encode) or checked before.
     ///
     /// # Errors
     /// A [`Fault`] with an offset relative to the first byte of the fields.
@@ -303,7 +302,7 @@ impl<'a> Fields<'a> {
         self.check_kept(params.sets, params.marks, params.priorities)
     }
 
-    /// Same as [`check_shape`](Self::check_shape), but flags instead of parameters specify which fields are stored.
+    /// Same as [`check_shape`](Self::check_shape). Flags instead of parameters specify which fields are stored.
     ///
     /// # Errors
     /// A [`Fault`] with an offset relative to the first byte of the fields.
@@ -348,7 +347,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Same as [`Fields::check_shape`], for a document that a caller passes, instead of fields read from a file.
+/// Checks fields that a caller passes for a document. Same as [`Fields::check_shape`], with errors for the caller.
 ///
 /// # Errors
 /// [`Error::Limit`] if the fields are too long, [`Error::Invalid`] if they are invalid for another reason.
@@ -370,7 +369,7 @@ pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// Returns the number of high bytes of each hash that the bitmap encodes in a set of `count` hashes: 0 to 2.
+/// Returns the number of high bytes (0 to 2) of each hash that the bitmap encodes in a set of `count` hashes.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }

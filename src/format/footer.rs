@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::wire::Fault;
 
-/// The first bytes of the footer. They differ from the magic of a header, so that a header at the end of a truncated
-/// file is not read as a footer.
+/// The first bytes of the footer. They differ from the magic of a header, so that a truncated file that ends with a
+/// header is not taken for a complete one.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
 /// The footer as stored in the file.
@@ -49,7 +49,7 @@ pub const FOOTER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Footer>() == FOOTER_BYTES);
 
 impl Footer {
-    /// Sets the checksum for a footer at `offset` of the file, and returns the footer.
+    /// Sets the checksum of the footer, which begins at `offset` of the file, and returns the footer.
     #[must_use]
     pub fn sealed(mut self, salt: u128, offset: u64) -> Self {
         self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..FOOTER_BYTES - 4]));

@@ -17,10 +17,10 @@ use crate::params::{Family, MinhashParams, MinhashWeights, Params, Shingling, Th
 
 pub use crate::error::Refusal;
 
-/// The first bytes of every file: a byte with which no text begins, the name `TWX`, and newlines, which a transfer in
-/// text mode would change.
+/// The first bytes of every file. The first byte never begins a text, and a transfer in text mode would change the
+/// newlines. In between is the name `TWX`.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
-/// The advice in the error for a file that is newer than this build.
+/// The advice in the error for a file of a newer version.
 const USE_NEWER: &str = "use a newer version";
 /// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
@@ -32,7 +32,7 @@ pub const FEATURE_VALUES: u32 = 2;
 /// Incompatible feature of segments, manifests and logs: documents have stamps ([`Params::expire_after`] is set).
 pub const FEATURE_STAMPS: u32 = 4;
 
-/// Incompatible feature of manifests: the manifest states the length of the active log.
+/// Incompatible feature of manifests: the manifest states the length of the active log, to which batches are appended.
 pub const FEATURE_GROWN: u32 = 8;
 /// Incompatible feature of segments: band entries are packed [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
@@ -41,12 +41,12 @@ pub const FEATURE_PACKED: u32 = 16;
 /// bits of each feature of a document are stored (parameter `feature-bits`).
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Incompatible feature of every file except `CURRENT`: the parameters specify [tokens or folding](text_of) that were
-/// added to version 3 of the format after its first readers.
+/// Incompatible feature of every file except `CURRENT`: the parameters specify [tokens or folding](text_of) that the
+/// first readers of version 3 of the format do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
-/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a near relation
-/// ([`Params::near`]) other than the default, with a line `threshold` or `near-within`.
+/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a [near
+/// relation](Params::near) other than the default, by a line `threshold` or `near-within`.
 pub const FEATURE_NEAR: u32 = 128;
 
 /// Incompatible feature of segments, manifests and logs: documents can have [fields] (a set, a mark or a priority). In
@@ -75,8 +75,8 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// Returns the incompatible features that the tokens, the folding and the removal of boilerplate require. Returns 0 for
-/// the rules that the first readers of version 3 of the format know.
+/// Returns the incompatible features that the tokens, the folding and the removal of boilerplate require; 0 for rules
+/// that the first readers of version 3 of the format know.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
@@ -100,8 +100,8 @@ fn weights_of(params: &Params) -> u32 {
     if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
 }
 
-/// Returns the incompatible features of a file of sketches with these parameters. Files of sketches have no values,
-/// stamps, marks or priorities.
+/// Returns the incompatible features of a file of sketches with these parameters. Such a file stores no values, stamps,
+/// marks or priorities, so these features are omitted.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };
@@ -174,9 +174,9 @@ pub struct Header {
     pub read_only_compatible: U32,
     /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
-    /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
-    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest. For a file
-    /// of sketches: the parameters' digest.
+    /// The salt of checksums, which identifies the file or its index. For a segment: the sum of the hashes of its
+    /// records and the parameters' digest. For a manifest, `CURRENT` or a log: the UUID of the index. For a table
+    /// of document frequencies: its digest. For a file of sketches: the parameters' digest.
     pub salt: U128,
     /// The digest of the parameters: [`crate::Params::digest`]. For a table of document frequencies: the digest of the
     /// text that specifies how documents are tokenized and shingled.
@@ -226,8 +226,8 @@ impl Header {
     /// # Errors
     /// A [`Fault`] at the offset of the feature bits.
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        // `free` has the features that the parameters do not determine. Older files with bands lack `FEATURE_PACKED`:
-        // their band entries take whole bytes.
+        // `free` contains the features that the parameters do not determine. With bands, `FEATURE_PACKED` is one of
+        // them: in older files it is absent, and band entries take whole bytes.
         let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
@@ -241,8 +241,8 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads the header of a file of any version. Checks only the magic and the checksum. The header has the same
-    /// layout in all versions, so that a reader can distinguish damage from a file of another version.
+    /// Reads the header of a file of any version, and checks only the magic and the checksum. The layout of the header
+    /// is the same in all versions, so that a reader can distinguish damage from a file of another version.
     ///
     /// # Errors
     /// A [`Fault`] if the header is damaged.
@@ -268,7 +268,7 @@ impl Header {
 
     /// Reads and checks the header of a file, which must have the role `role`.
     ///
-    /// Checks the magic and the checksum before the version and the features, so that a flipped bit is reported as
+    /// The magic and the checksum are checked before the version and the features, so that a flipped bit is reported as
     /// damage and not as a newer version.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
-//! The hot section of a table: nested tables for buckets with too many fingerprints for a scan.
+//! The hot section of a table: nested tables for buckets that have too many rows for a scan.
 //!
 //! Real fingerprints are not uniform: a template, an empty page or a default value can put the fingerprints of a
 //! million documents into one bucket. The fingerprints of a bucket agree in the `b` bits by which the table is probed.
-//! A hot bucket applies the pigeonhole principle again, to the other `w = 64 - b` bits and the remaining radius: these
-//! bits are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is
-//! sorted by the `w` bits of the fingerprints, rotated so that block `j` comes first, and is probed by its first `s`
-//! bits. An entry contains the 16 bits after the first `s` bits, and the fingerprint's rank.
+//! For a hot bucket, the other `w = 64 - b` bits are indexed by the pigeonhole principle again, for the remaining
+//! radius. They are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table
+//! `j` is sorted by these `w` bits, rotated so that block `j` comes first, and is probed by its first `s` bits. An
+//! entry contains the 16 bits after the first `s` bits, and the fingerprint's rank.
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, number of rows in the hot buckets before it 8, rows 8; prefixes ascend
@@ -46,7 +46,7 @@ pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
     count > HOT_ROWS && count > HOT_TIMES * rows.checked_shr(bits).unwrap_or(0)
 }
 
-/// The layout of the bits after the prefix of a hot bucket: their number, and their blocks.
+/// The bits after the prefix of a hot bucket: their number, and the blocks into which they are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestedKeys {
     /// Number of bits after the prefix, 0 to 64.
@@ -57,7 +57,7 @@ pub struct NestedKeys {
 }
 
 impl NestedKeys {
-    /// Returns the layout of the bits after a prefix of `bits` bits, 0 to 64.
+    /// Returns how the bits after a prefix of `bits` bits (0 to 64) are split.
     ///
     /// # Panics
     /// Never: the number of blocks is the number of nested tables.
@@ -110,10 +110,10 @@ pub struct HotBucket {
     parts: [[u64; 3]; NESTED],
 }
 
-/// The hot buckets of a table. Hot buckets are few, so their list is read when the segment is opened.
+/// The hot buckets of a table. There are few, so the list of all hot buckets is read when the segment is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// The layout of the sort keys of the nested tables: the bits after the prefix.
+    /// The layout of the bits after the prefix, by which the nested tables are sorted.
     pub rest: NestedKeys,
     /// The hot buckets in ascending order of their prefixes.
     pub buckets: Vec<HotBucket>,
@@ -137,7 +137,7 @@ impl Hot {
         if entries > rows {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
-        // Each hot bucket has at least `HOT_ROWS + 1` rows, which bounds the length of the list.
+        // Each hot bucket has more than `HOT_ROWS` rows, which bounds the length of the list.
         let max = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;
@@ -205,8 +205,8 @@ impl Hot {
         Some(&self.buckets[place])
     }
 
-    /// Writes the hot section. `buckets` contains for each hot bucket its prefix, and the keys and ranks of its
-    /// fingerprints.
+    /// Writes the hot section. For each hot bucket, `buckets` contains its prefix, and the key and rank of each
+    /// fingerprint.
     ///
     /// # Errors
     /// The errors of `columns`.
@@ -275,7 +275,7 @@ impl HotBucket {
         column(source, self.parts[j][1] + rows.start * 2..self.parts[j][1] + rows.end * 2)
     }
 
-    /// Returns the rank stored in a row of nested table `j`. The rank must be below `distinct`.
+    /// Returns the rank stored in a row of nested table `j`. Checks that the rank is below `distinct`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.

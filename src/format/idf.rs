@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
-//! parameters of an index contain the digest of the index's table. [`decode`] compares the digest of the bytes with the
-//! digest in the header.
+//! parameters of an index contain the digest of the table that the index uses. [`decode`] checks the digest in the
+//! header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -195,7 +195,8 @@ mod tests {
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
-    /// Recomputes the digests after the body was changed, so that only a field of the body is invalid.
+    /// Recomputes the digests of a file after a test changed its body, so that the changed field is the only invalid
+    /// one.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
         let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];

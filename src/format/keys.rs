@@ -2,10 +2,10 @@
 //!
 //! *Codec 1, frame* (keys are `u64`): a head of 16 bytes with the smallest key and a width from 0 to 8 bytes, then for
 //! each key its difference from the smallest key in `width` bytes. Width 0 means that keys are consecutive and
-//! differences are not stored. So sequential numbers as keys, as in an index of raw fingerprints, take no space.
+//! differences are not stored. So sequential keys, as in an index of raw fingerprints, take no space.
 //!
 //! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. The section begins with the offset of each group in
-//! the data and the length of the data, 8 bytes each; the data follows. The first key of a group is stored whole
+//! the data and the length of the data, 8 bytes each. The data follows. The first key of a group is stored whole
 //! (length, bytes). Each further key is encoded as the length of the prefix shared with the previous key, the number of
 //! remaining bytes, and the remaining bytes. Lengths are LEB128.
 
@@ -73,7 +73,7 @@ impl Frame {
         FrameHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
     }
 
-    /// Reads the head of a section of `length` bytes for `rows` keys.
+    /// Reads the head of a section of `length` bytes that contains `rows` keys.
     ///
     /// # Errors
     /// A [`Fault`] if the width is invalid, or if width, length and `rows` do not match.
@@ -146,8 +146,8 @@ pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result
     Ok(data + start..data + end)
 }
 
-/// Decodes the group whose first key has the ordinal `first`, and calls `each` with the ordinal and the key until
-/// `each` returns `false`. Checks that keys are not empty, not too long, and in ascending order.
+/// Decodes the group whose first key has the ordinal `first`. Calls `each` with the ordinal and the key until `each`
+/// returns `false`. Checks that keys are not empty, not too long, and ascending.
 ///
 /// # Errors
 /// A [`Fault`] with an offset relative to the group.
@@ -201,7 +201,7 @@ pub fn first_key(group: &[u8]) -> Result<&[u8], Fault> {
     Ok(key)
 }
 
-/// Reads the bytes of a key after the shared prefix: a length at `*at`, then the bytes. Advances `*at` past the bytes.
+/// Reads the bytes of a key after the shared prefix: their number at `*at`, then the bytes. Advances `*at` past them.
 /// `start` is the position of the key in the group, for errors.
 fn take_rest<'a>(group: &'a [u8], at: &mut usize, start: u64) -> Result<&'a [u8], Fault> {
     let length = wire::take_varint(group, at, "length")?;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The checksum of a record covers all bytes of the record after the checksum, including the padding. Its salt is the
-//! UUID plus the number of the log, and its offset is the offset of the record, so a record of another log or another
-//! offset does not match. A batch is one record, so it is either complete or absent:
+//! UUID plus the number of the log, and its offset is that of the record. So a record that was copied from another log
+//! or offset does not match. A batch is one record, so it is either complete or absent:
 //!
 //! ```text
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
@@ -22,7 +22,7 @@
 //! `synced` is the number of bytes of the file that were known to be durable when the record was written. An invalid
 //! record before the highest `synced` of the log is damage; a later invalid record is the tail of a log torn by a
 //! crash. As in `LevelDB`'s log, records have a kind, and lengths precede contents. Unlike `LevelDB`'s log, the log is
-//! not divided into blocks, so no record after a torn record can be found.
+//! not divided into blocks, so records after a torn record cannot be found.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
@@ -50,7 +50,7 @@ pub const RECORD_ALIGNMENT: u64 = 8;
 pub const RECORD_BYTES_MAX: u32 = 1 << 28;
 /// Maximum length in bytes of the caller's payload of a commit.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 16;
-/// The value of the payload's length that means "no payload".
+/// The length that encodes "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
 
 /// The kind of a record. The numbers are part of the format and never change; 0 is not used.
@@ -59,7 +59,8 @@ const NO_PAYLOAD: u32 = u32::MAX;
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// A mark: the number of bytes of the file that are known to be durable. Written when appending to the log ends.
+    /// A mark: the number of bytes of the file that are known to be durable. The writer appends it when it stops using
+    /// the log.
     Mark = 2,
 }
 
@@ -236,8 +237,8 @@ impl LogBatch {
         }
     }
 
-    /// Adds an operation that puts a document. `kept` is the sketch of the document, `None` for a document without
-    /// tokens. Key, sketch and attached data must match the parameters.
+    /// Adds an operation that puts a document. `kept` is its sketch; `None` if the document has no tokens. Key, sketch
+    /// and attached data must match the parameters.
     pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
         match kept {
             Some(kept) => self.put_sketch(params, key, kept),
@@ -322,7 +323,7 @@ impl<'a> BatchView<'a> {
         Ok(Self { synced: LittleEndian::read_u64(head), operations, payload, bytes })
     }
 
-    /// Appends the batch as a record to `out`, in the same way as [`LogBatch::encode`].
+    /// Appends the batch as a record to `out`, as [`LogBatch::encode`] does.
     pub fn encode(&self, out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
         let mut head = [0; BATCH_HEAD_BYTES];
         LittleEndian::write_u64(&mut head, synced);
@@ -366,8 +367,8 @@ pub enum Operation<'a> {
     Delete(Key<'a>),
 }
 
-/// Iterates over the operations of a batch. Checks sets completely, but of sketches only the lengths of the parts and
-/// the unused bits of band keys.
+/// Iterates over the operations of a batch. Sets are checked completely; of sketches, only the lengths of the parts and
+/// the unused bits of band keys are checked.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
@@ -379,7 +380,7 @@ pub struct Operations<'a> {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Number of highest bits of a band key that are stored. The lower bits are zero.
+    /// Number of stored bits of a band key, the highest ones. The lower bits are zero.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<SampleChoice>; 2],
@@ -479,7 +480,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // A band key is the upper 32 bits of a feature. The lower 32 bits of the decoded feature are zero.
+        // A band key is the upper 32 bits of a feature. The lower 32 bits are not stored; set them to zero.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);
@@ -618,8 +619,7 @@ mod tests {
             Ok(row.features.to_vec())
         };
         assert_eq!(features(&batch(&narrow, 0x7FFF_FFFF << 32)), Ok(vec![0xA5 << 56, 0x7F << 56]));
-        // The offset is the sum of: head of the batch, kind of the operation, length and bytes of the key, first band
-        // key.
+        // The offset of the first band key: head of the batch, kind of the operation, length and bytes of the key.
         let place = BATCH_HEAD_BYTES as u64 + 1 + 2 + 1 + 4;
         let fault = features(&batch(&wide, 0x7F80_0000 << 32)).unwrap_err();
         assert_eq!(fault, Fault::new(place, "a band key of 8 bits above zeros", "0x7f800000"));

@@ -15,7 +15,7 @@
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
 //!
-//! If no batch of the index was ever logged, the manifest has no part about logs. It then equals, byte for byte, the
+//! If no batch was ever logged in the index, the manifest has no part about logs. It then equals, byte for byte, the
 //! manifest that a version without logs writes.
 
 use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
@@ -37,9 +37,9 @@ pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
 pub const SEGMENTS_MAX: u32 = 1 << 16;
 /// Maximum number of logs of an index.
 pub const LOGS_MAX: u32 = 64;
-/// The value of the payload's length that means "no payload".
+/// The length that encodes "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// Bit 63 of the length of the active log. Set with the feature `grown`: the lower 63 bits then contain the length.
+/// A flag in the length of the active log, set with the feature `grown`. The lower 63 bits then contain the length.
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.
@@ -47,10 +47,10 @@ const GROWS: u64 = 1 << 63;
 pub struct Manifest {
     /// The UUID of the index, chosen at random when the index was created.
     pub uuid: u128,
-    /// The features that a writer must know and a reader may ignore; 0 in manifests of this version.
+    /// The features that a writer must know but a reader may ignore; 0 in manifests of this version.
     pub read_only_compatible: u32,
-    /// The generation: 1 for a new index, otherwise the number of a commit. Commits in logs have the numbers between
-    /// two generations.
+    /// The generation: 1 for a new index, otherwise the number of a commit. Commits that are only in logs have
+    /// the numbers between two generations.
     pub generation: u64,
     /// The number of the next segment; numbers are never reused.
     pub next_segment: u64,
@@ -61,11 +61,11 @@ pub struct Manifest {
     pub segments: Vec<SegmentEntry>,
     /// The logs whose batches are not in a segment yet; `None` if no batch was ever logged.
     pub logged: Option<Logged>,
-    /// The highest stamp of all commits up to this generation; `None` if there are no stamps.
+    /// The highest stamp of all commits up to this generation; `None` if no document had a stamp.
     pub now: Option<u64>,
 }
 
-/// The logs, and the newest payload of a commit, as of this generation.
+/// The logs, and the newest payload of a commit, at the generation of the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The number of the next log; numbers are never reused.
@@ -83,9 +83,8 @@ pub struct LogEntry {
     pub number: u64,
     /// The number of the first commit in the log.
     pub first: u64,
-    /// Number of bytes that are known to be intact. For the active log: the length when this manifest was written, or 0
-    /// in manifests of older versions, which omit the length. For any other log: the whole length, excluding a torn
-    /// tail.
+    /// Number of bytes that are known to be intact. For the active log: its length when this manifest was written, or 0
+    /// in manifests of older versions, which omit it. For any other log: the whole length, excluding a torn tail.
     pub length: u64,
     /// Whether this is the active log: the last log, to which batches are appended.
     pub grows: bool,
@@ -207,7 +206,7 @@ impl Manifest {
             .ok()
             .and_then(|text| Params::decode(text).ok())
             .ok_or_else(|| reader.fault(&format!("parameters of format {VERSION}"), "others"))?;
-        // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
+        // Equal parameters have equal texts, because the decoder accepts no other text. So the digest identifies them.
         if xxh3_128(text) != header.params_digest.get() {
             return Err(reader.fault("the parameters of the digest in the header", "others"));
         }
@@ -298,16 +297,15 @@ impl<'a> ManifestReader<'a> {
     }
 }
 
-/// A roaring bitmap with run containers stores offsets if it has at least this number of containers.
+/// Minimum number of containers with which a roaring bitmap with run containers stores offsets.
 const OFFSETS_FROM: usize = 4;
-/// The first 16 bits of a roaring bitmap with run containers. The next 16 bits are the number of its containers minus
-/// one.
+/// The first 16 bits of a roaring bitmap with run containers. The next 16 bits are the number of containers minus one.
 const COOKIE_WITH_RUNS: u32 = 12347;
 /// Maximum number of values of a container that is stored as a list; a container with more values is a bitmap.
 const LISTED_MAX: usize = 4096;
 
-/// Checks that each container of a roaring bitmap begins at its stored offset. Some readers of roaring bitmaps ignore
-/// the offsets and read the containers in sequence; others use the offsets. All readers must read the same values.
+/// Checks that each container of a roaring bitmap begins at its stored offset. Some readers of roaring bitmaps use the
+/// offsets; others ignore them and read the containers in sequence. Both must read the same values.
 fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
     let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");
@@ -431,7 +429,7 @@ mod tests {
         Manifest { logged: Some(logged), ..manifest() }
     }
 
-    /// Same as [`with_logs`], but with the length of the active log, which this version writes.
+    /// Same as [`with_logs`], but states the length of the active log, as this version does.
     fn with_grown_log() -> Manifest {
         let mut manifest = with_logs();
         manifest.logged.as_mut().unwrap().logs[1].length = 300;

@@ -1,8 +1,8 @@
 //! The on-disk format: encodes and decodes every file of an index.
 //!
-//! Each submodule implements the part of `format-spec.md` with the same name. This module opens no files, and no other
-//! module decodes the bytes of files. Decoders never allocate in proportion to a length that they have not checked
-//! against the number of available bytes.
+//! Each submodule implements the part of `format-spec.md` with the same name. Only this module decodes the bytes of
+//! files, and it opens no files. Decoders check a length against the number of available bytes before they allocate
+//! memory for it.
 //!
 //! ```text
 //! segment file
@@ -50,8 +50,8 @@ pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Returns the offset of a part of `bytes` bytes if the previous part ends at `end`: the [aligned](align) `end`, or
-/// `end` itself if the part is empty.
+/// Returns the offset of a part of `bytes` bytes after a part that ends at `end`: the [aligned](align) `end`, or `end`
+/// itself if `bytes` is 0.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {
     if bytes == 0 { end } else { align(end) }

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
         for length in [0, 3, 5, 8] {
-            // The first bytes of a valid entry and of a valid count.
+            // The same bytes are the start of a valid entry and of a valid count.
             let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
             for (at, fault) in
                 [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())]

@@ -1,19 +1,19 @@
 //! The sections `common` and `prefixes`, which find documents by their sets of shingle hashes.
 //!
-//! The elements of a set are the distinct shingle hashes of a document. If the resemblance of two sets is J or more,
-//! they share an element among the first `|x| - ceil(J |x|) + 1` elements of each set `x`, in any total order of the
-//! elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So a document is
-//! indexed only by its prefix, these first elements. Queries are cheapest if the elements in prefixes are rare.
+//! The elements of a set are the distinct shingle hashes of a document. Order all elements in any total order. If the
+//! resemblance of two sets is J or more, they share an element among the first `|x| - ceil(J |x|) + 1` elements of each
+//! set `x` (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So only these elements,
+//! the *prefix* of its set, are indexed for a document. Queries are cheapest if the elements in prefixes are rare.
 //!
 //! A segment orders elements by the class of their tag, then by the element. A tag is the upper half of a hash. The
-//! section `common` lists the tags that occur in many documents of the segment, each with a class from 1 to 255, higher
-//! for more documents. All other tags have class 0. Results are correct for any such list; `segment::sets` describes
-//! how the list is chosen.
+//! section `common` lists the tags that occur in many documents of the segment, each with a class from 1 to 255, which
+//! increases with the number of documents. All other tags have class 0. Results are correct for any list;
+//! `segment::sets` describes how it is chosen.
 //!
 //! Both sections are encoded as a [band](super::bands) with keys of 32 bits. The entries of `common` contain classes,
-//! below 256, instead of ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. The
-//! tags of a document with a [mark](super::fields) are stored with all bits inverted. So a query for unmarked documents
-//! finds a marked document only if an inverted tag happens to equal a tag of the query.
+//! below 256, instead of ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. For a
+//! document with a [mark](super::fields), all bits of its tags are inverted. So a query for unmarked documents finds a
+//! marked document only if an inverted tag happens to equal a tag of the query.
 
 use crate::error::Result;
 
@@ -34,8 +34,8 @@ pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
-/// Takes the first `length` elements of `set` in the order of classes, and replaces the content of `out` with their
-/// distinct tags, ascending. `set` must ascend.
+/// Takes the first `length` elements of `set`, ordered by class and then by element, and replaces the content of `out`
+/// with their distinct tags, ascending. `set` must ascend.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -74,7 +74,7 @@ pub fn tags_in_order(
         }
     }
     if out.len() < length {
-        // `out` has only tags, so the order of elements with equal tags does not matter.
+        // `out` contains only tags, so the order among elements with equal tags does not matter.
         common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
@@ -82,9 +82,9 @@ pub fn tags_in_order(
     Ok(())
 }
 
-/// Returns a lower bound on the number of elements of a first set that a second set lacks. `places` are the positions
-/// of the common tags (the tags in the prefixes of both sets) among the [ordered tags](tags_in_order) of the first
-/// prefix, from 0. They must ascend strictly.
+/// Returns a lower bound on the number of elements of one set that another set lacks. `places` are the positions, from
+/// 0, of the common tags (those in the prefixes of both sets) among the [ordered tags](tags_in_order) of the first
+/// prefix. They must ascend strictly.
 ///
 /// The prefix of the second set contains the last common tag, and therefore all earlier tags of the second set. So the
 /// second set lacks all tags of the first set that precede the last common tag and are not common.
@@ -98,9 +98,9 @@ pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
 /// `rarity`.
 ///
 /// A near set lacks fewer than [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set. So any
-/// selection of this number of elements has an element in common with every near set. If queries look up all their
-/// elements instead of a prefix, stored sets can be indexed by any elements, such as the rarest, and no common order of
-/// elements is needed.
+/// selection of this number of elements shares an element with every near set. If queries look up all their elements
+/// instead of a prefix, any elements of a stored set can be indexed, such as the rarest, and sets need no common order
+/// of elements.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {
@@ -128,7 +128,7 @@ mod tests {
         for _ in 0..3000 {
             let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
             let near = Nearness::Resemblance(threshold);
-            // Uses few tags, so that tags repeat within a set, and several classes.
+            // Few different tags, so that tags repeat within a set, and several classes.
             let element = |number: u64| (number % 40) << 32 | number;
             let class =
                 |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);

@@ -31,8 +31,8 @@ pub enum SampleChoice {
 }
 
 impl SampleChoice {
-    /// Returns the kinds of samples that an index with these parameters stores: bottom, then modular; `None` for a kind
-    /// that is not stored.
+    /// Returns the samples that an index with these parameters stores: bottom, then modular; `None` for a kind that it
+    /// does not store.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -50,7 +50,7 @@ impl SampleChoice {
         }
     }
 
-    /// Returns the minimum number of values of a document with a sketch; such a document has at least one hash.
+    /// Returns the minimum number of values of a document with a sketch. Such a document has at least one shingle hash.
     #[must_use]
     pub fn min(self) -> u64 {
         match self {

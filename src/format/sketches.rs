@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The file is written and read sequentially, so it can be piped; this module does no I/O. [`Encoded`] is a buffer of
-//! encoded records that any thread can fill. [`Encoder`] writes the records as blocks. [`Decoder`] requests the bytes
-//! of one part after another and decodes them. Block boundaries depend only on the records, so the same documents and
-//! parameters give the same file.
+//! encoded records, which any thread can fill. [`Encoder`] groups the records into blocks. [`Decoder`] requests the
+//! bytes of one part after another and decodes them. Block boundaries depend only on the records, so the same documents
+//! and parameters give the same file.
 
 use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::little_endian::{U32, U64, U128};
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// A block ends with the first record at which the total length of its records is at least this number of bytes.
+/// A block ends after the record with which its records reach this total number of bytes.
 pub const BLOCK_BYTES: usize = 1 << 16;
 /// Length of a block's head in bytes.
 pub const BLOCK_HEAD_BYTES: usize = 8;
@@ -85,7 +85,7 @@ pub struct Row<'a> {
     pub modular: &'a [u64],
 }
 
-/// The parts of a record and their lengths, as determined by the parameters.
+/// The parts of a record that the parameters require, and their lengths.
 #[derive(Clone, Copy, Debug)]
 struct RecordShape {
     key: KeyKind,
@@ -133,7 +133,7 @@ impl RecordShape {
 pub struct Encoded {
     shape: RecordShape,
     bytes: Vec<u8>,
-    /// For each record, the position in `bytes` at which it ends, and whether it has a sketch.
+    /// For each record, the position in `bytes` at which the record ends, and whether it has a sketch.
     ends: Vec<(usize, bool)>,
 }
 
@@ -154,7 +154,7 @@ impl Encoded {
     }
 
     /// Same as [`push`](Self::push), for files with sets ([`Params::sets`]). `set` is encoded [as in an
-    /// index](super::fields::encode), and empty if the parameters have no sets.
+    /// index](super::fields::encode), and must be empty if the parameters store no sets.
     ///
     /// # Errors
     /// Same as [`push`](Self::push), and [`Error::Invalid`] if the parameters require a set and `set` is empty, or if
@@ -233,7 +233,7 @@ pub struct Encoder {
     salt: u128,
     /// Length of the file so far: the number of bytes appended to `out`.
     offset: u64,
-    /// The current block: the head, which is zero until the block ends, and the records.
+    /// The current block: its head, which is filled in when the block ends, and its records.
     block: Vec<u8>,
     records: u32,
     blocks: u64,
@@ -243,8 +243,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the header and the parameters of a file to `out`. The file is the concatenation of the bytes that this
-    /// call and later calls append.
+    /// Appends the header and the parameters of a file to `out`. This call and later calls append the bytes of the file
+    /// in order.
     #[must_use]
     pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
         let (text, digest) = (params.encode(), params.digest());
@@ -315,8 +315,8 @@ impl Encoder {
     }
 }
 
-/// Decodes a file of sketches sequentially. The caller passes to [`feed`](Self::feed) the number of bytes that
-/// [`wants`](Self::wants) returns, until `wants` returns 0, and must refuse bytes after the end.
+/// Decodes a file of sketches sequentially. The caller passes as many bytes to [`feed`](Self::feed) as
+/// [`wants`](Self::wants) returns, until `wants` returns 0. It must then refuse further bytes.
 ///
 /// ```
 /// use twindex::Params;
@@ -352,7 +352,7 @@ pub struct Decoder {
     shape: Option<RecordShape>,
     /// The offset of the next part in the file.
     offset: u64,
-    /// Whether a block had fewer than [`BLOCK_BYTES`] bytes of records. Only the last block may have fewer.
+    /// Whether a block with fewer than [`BLOCK_BYTES`] bytes of records was read. It must be the last block.
     short: bool,
     blocks: u64,
     documents: u64,
@@ -368,7 +368,7 @@ enum NextPart {
     Params {
         length: usize,
     },
-    /// The head of a block, or the magic of the end of the file, which has the same length.
+    /// The next 8 bytes: the head of a block, or the magic of the end of the file.
     Head,
     Block {
         head: [u8; BLOCK_HEAD_BYTES],
@@ -403,7 +403,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the maximum
+    /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. It is at most the maximum
     /// length of a block: about 156,000 bytes, 574,000 bytes with samples, or 135 million bytes with sets.
     #[must_use]
     pub fn wants(&self) -> usize {
@@ -441,8 +441,8 @@ impl Decoder {
         self.documents
     }
 
-    /// Decodes the next part. Returns the records if the part is a block, otherwise none. Checks all records of a block
-    /// before the caller gets the first record.
+    /// Decodes the next part, and returns the records if it is a block, otherwise none. All records of a block are
+    /// checked before this returns.
     ///
     /// # Errors
     /// A [`Refusal`] with an offset relative to the start of the file. The decoder cannot be used after an error.
@@ -566,7 +566,7 @@ impl Decoder {
             samples: [Vec::new(), Vec::new()],
             set: Fields::default(),
         };
-        // Checks all records before the caller gets the first record.
+        // Check all records before the caller gets the first one.
         let mut ahead = rows.clone();
         let (mut sketched, mut last) = (0, 0);
         loop {
@@ -588,7 +588,7 @@ impl Decoder {
         Ok(rows)
     }
 
-    /// Checks the end of the file, which begins at `offset`. `bytes` is the end without the magic.
+    /// Checks the end of the file, which begins at `offset`. `bytes` are the bytes of the end after the magic.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
         let end = SketchFileEnd::read_from_bytes(&whole).map_err(|_| {
@@ -677,7 +677,8 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// Assembles a sketch from the fingerprint and signature returned by [`read`](Self::read), and from the buffers.
+    /// Returns a sketch that consists of the given fingerprint and signature, and of the features and samples in the
+    /// buffers.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }
@@ -862,7 +863,7 @@ mod tests {
         assert!(read(&[&file[..], b"\0"].concat()).is_err());
     }
 
-    /// Encodes records of very different lengths, which fill several blocks of a file.
+    /// Encodes records of very different lengths that fill several blocks.
     fn large(records: usize) -> (Params, Vec<Encoded>) {
         let params = Params::builder().minhash(40, 3).build().unwrap();
         let features: Vec<u64> = (0..40).collect();
@@ -959,7 +960,7 @@ mod tests {
         }
     }
 
-    /// Encodes blocks with valid checksums and counts, so that only the content of the records is invalid.
+    /// Encodes blocks with valid checksums and counts, so that only the contents of the records can be invalid.
     fn resealed(head: &[u8], salt: u128, blocks: &[(u32, &[u8])]) -> Vec<u8> {
         let mut file = head.to_vec();
         let (mut sums, mut documents) = (Xxh3Default::new(), 0);
@@ -1042,13 +1043,13 @@ mod tests {
         };
         let good = encoded(&params, ROW);
         assert!(read(&resealed(&head, salt, &[(1, &good)])).is_ok());
-        // The last hash, 700, is a multiple of 7; 701 is not.
+        // The last hash is 700, a multiple of 7. Change it to 701.
         let mut lying = good.clone();
         lying[good.len() - 6] += 1;
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes exceed the limit of five. Their count follows the key, the flag, the fingerprint, features and
+        // Six hashes exceed the limit of five. Their number follows the key, the flag, the fingerprint, features and
         // signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));

@@ -1,8 +1,8 @@
 //! Decodes numbers from bytes that may be invalid.
 //!
-//! Columns in files are arrays of little-endian integers at any alignment. [`zerocopy`]'s byte-order types view columns
-//! without copying and without `unsafe`. The error of a decoder is a [`Fault`]: an offset in the decoded part, the
-//! expected value, and the value found. The caller adds the name of the file.
+//! Columns in files are arrays of little-endian integers at any alignment. With the byte-order types of [`zerocopy`],
+//! they are read in place and without `unsafe`. The error of a decoder is a [`Fault`]: an offset in the decoded part,
+//! the expected value, and the value found. The caller adds the path of the file.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 

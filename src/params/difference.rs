@@ -11,7 +11,7 @@ const SHOWN: usize = 3;
 pub struct ParamDifference {
     /// The name of the parameter, as encoded by [`Params::encode`]; `near` if only the near relation differs.
     pub field: &'static str,
-    /// The value in the first and in the second index. For a parameter that the encoding omits, the default value.
+    /// The values in the first and in the second index. If the encoding omits the parameter, this is its default value.
     pub values: [String; 2],
 }
 
@@ -43,16 +43,16 @@ impl ParamDifference {
         }
     }
 
-    /// Returns the difference that `error` reports; `None` if `error` is not [`Error::ParamsMismatch`]. `params` and
-    /// `other` are the parameters whose comparison returned the error.
+    /// Returns the difference that `error` reports; `None` if `error` is not [`Error::ParamsMismatch`]. `error` must
+    /// come from the comparison of `params` with `other`.
     #[must_use]
     pub fn of_error(error: &Error, params: &Params, other: &Params) -> Option<Self> {
         let Error::ParamsMismatch { field, .. } = error else { return None };
         params.differences(other).into_iter().find(|one| one.field == field)
     }
 
-    /// Describes the first three differences of `all` in words, and states the number of further differences. `names`
-    /// are the names of the two indexes.
+    /// Describes the first three of the differences `all` in words, and states how many others there are. `names` are
+    /// the names of the two indexes.
     #[must_use]
     pub fn first_in_words(all: &[Self], names: [&str; 2]) -> String {
         let mut words: Vec<String> = all.iter().take(SHOWN).map(|one| one.in_words(names)).collect();
@@ -96,7 +96,8 @@ impl Params {
             .filter(|difference| difference.values[0] != difference.values[1])
             .collect();
         let near = [self.near(), other.near()];
-        // If other parameters differ, omits the near relation: it may differ only because an index has no minima.
+        // The near relation often differs only because another parameter does, such as minima. So list it only if it is
+        // the only difference.
         if differences.is_empty() && near[0] != near[1] {
             let values = near.map(|near| near.to_string());
             differences.push(ParamDifference { field: "near", values });
@@ -105,7 +106,7 @@ impl Params {
     }
 }
 
-/// Returns the displayed value of a parameter that the encoding omits.
+/// Returns the text to display for a parameter that the encoding omits.
 fn absent(name: &str) -> String {
     match name {
         "feature-bits" => FEATURE_BITS_MAX.to_string(),

@@ -1,4 +1,5 @@
-//! The text form of parameters in files: lines `name=value` in a fixed order, with one encoding for each value.
+//! The text form of parameters in files: lines `name=value` in a fixed order. Each value can be written in only one
+//! way.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
@@ -7,8 +8,8 @@ use super::{KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
 
 impl Params {
-    /// Encodes the parameters as lines `name=value`, as stored in files: UTF-8, in a fixed order, with one encoding for
-    /// each value.
+    /// Encodes the parameters as lines `name=value` in UTF-8, as stored in files. Equal parameters have equal
+    /// encodings.
     #[must_use]
     pub fn encode(&self) -> String {
         text_of(&self.fields())

@@ -1,8 +1,8 @@
 //! The parameters of an index: all settings that change the bytes of its files.
 //!
 //! Parameters are fixed when an index is created. They are stored in its manifest and in every segment, as lines
-//! `name=value` in a fixed order ([`Params::encode`]). Each set of parameters has one encoding, so its
-//! [`digest`](Params::digest) identifies them, and an error can name the line that differs.
+//! `name=value` in a fixed order ([`Params::encode`]). Equal parameters have equal encodings, so the
+//! [`digest`](Params::digest) of the encoding identifies them, and an error can name the line that differs.
 //!
 //! ```
 //! use twindex::Params;
@@ -40,7 +40,7 @@ pub use twindex_sketch::whole::WeightUnit;
 #[non_exhaustive]
 pub struct SimhashParams {
     /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Queries may use other radii: an exact
-    /// design finds every fingerprint within any radius up to the maximum of the design.
+    /// design finds all fingerprints within any radius up to its maximum, at most [`WITHIN_MAX`].
     pub within: u8,
     /// The weight of a shingle in the fingerprint.
     pub weights: SimhashWeights,
@@ -53,7 +53,8 @@ pub struct SimhashParams {
     pub near: Option<u8>,
 }
 
-/// The parameters of an index: its data, and the computation of the data from text. Built by [`Params::builder`].
+/// The parameters of an index: which data it stores, and how the data is computed from text. Built by
+/// [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
@@ -68,7 +69,7 @@ pub struct Params {
     pub minhash: Option<MinhashParams>,
     /// The number of smallest hashes stored for each document (a bottom-t sketch); 0 stores none.
     pub bottom: u16,
-    /// The modulus of sampled hashes: shingle hashes divisible by `modulus` are stored; 0 stores none.
+    /// A shingle hash is stored as a sample if it is divisible by this number; 0 stores no such samples.
     pub modulus: u32,
     /// Whether the distinct shingle hashes of each document are stored, so that resemblance is computed exactly instead
     /// of estimated.
@@ -79,8 +80,8 @@ pub struct Params {
     pub priorities: bool,
     /// Whether a value of at most 64 KiB is stored with each document.
     pub values: bool,
-    /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
-    /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
+    /// The age at which a document expires, at least 1, in the unit of stamps. The age of a document is the newest
+    /// stamp in the index minus the document's stamp. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
     /// The resemblance at or above which documents are near, used if minima are stored. If `None`, the resemblance does
     /// not decide whether documents are near.
@@ -132,8 +133,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses `given` if its sketches would differ from the sketches of these parameters. The kind of keys, the
-    /// tables, stored data other than sketches, and the near relation may differ.
+    /// Returns an error if sketches made with `given` would differ from sketches made with these parameters. The kind
+    /// of keys, the tables, stored data other than sketches, and the near relation may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -141,7 +142,7 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses `given` if its minima or bands would differ from the minima or bands of these parameters. Fingerprints
+    /// Returns an error if minima or bands made with `given` would differ from those of these parameters. Fingerprints
     /// and samples may differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
@@ -150,8 +151,8 @@ impl Params {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
-    /// Refuses `given` if its minima, bands or signatures would differ from those of these parameters. Fingerprints and
-    /// samples may differ or be absent.
+    /// Returns an error if minima, bands or signatures made with `given` would differ from those of these parameters.
+    /// Fingerprints and samples may differ or be absent.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -159,7 +160,7 @@ impl Params {
         self.check_same(given, &["simhash", "idf", "within", "bottom", "modulus"])
     }
 
-    /// Refuses `given` if the shingle hashes of a text could differ between `given` and these parameters.
+    /// Returns an error if the shingle hashes of a text could differ between `given` and these parameters.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -169,8 +170,8 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses `given` if its fingerprints would differ from the fingerprints of these parameters. Minima and samples
-    /// may differ or be absent, and the radius may differ.
+    /// Returns an error if fingerprints made with `given` would differ from those of these parameters. Minima and
+    /// samples may differ or be absent, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -180,7 +181,7 @@ impl Params {
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
-    /// Refuses `given` if its near relation differs.
+    /// Returns an error if the near relation of `given` differs.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] with both near relations.
@@ -196,8 +197,8 @@ impl Params {
         })
     }
 
-    /// Refuses `given` if a field differs, except the fields in `but`, and the fields in `BESIDE`, which do not affect
-    /// sketches.
+    /// Returns an error if a field of `given` differs. Ignores the fields in `but`, and those in `BESIDE`, which do not
+    /// affect sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
             "key",
@@ -216,8 +217,9 @@ impl Params {
         Ok(())
     }
 
-    /// Refuses a sketch that cannot be compared with the sketches of an index with these parameters. `digest` is the
-    /// precomputed digest of [`sketch`](Self::sketch); usually the digests are equal, and no other values are compared.
+    /// Returns an error for a sketch that cannot be compared with the sketches of an index with these parameters.
+    /// `digest` is the digest of [`sketch`](Self::sketch), computed in advance. If it equals the sketch's digest, as
+    /// usual, nothing else is compared.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -240,7 +242,7 @@ impl Params {
         params
     }
 
-    /// Checks the range of each parameter and the combination of parameters. Needed for parameters that were modified
+    /// Checks the range of each parameter, and whether the parameters fit together. Call it if parameters were modified
     /// after [`ParamsBuilder::build`].
     ///
     /// # Errors
@@ -269,7 +271,7 @@ impl Params {
         Ok(())
     }
 
-    /// Refuses a near relation that an index with these parameters cannot evaluate.
+    /// Returns an error for a near relation that an index with these parameters cannot evaluate.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `near` is empty or out of range, or if the index does not store the minima or fingerprints
@@ -318,7 +320,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Sets the width of shingles: the number of words, or of tokens of another kind ([`shingling`](Self::shingling)).
+    /// Sets the width of shingles, in words, or in tokens of the kind that [`shingling`](Self::shingling) selects.
     pub fn words(mut self, width: u8) -> Self {
         self.width = Some(width);
         self
@@ -377,7 +379,7 @@ impl ParamsBuilder {
 
     /// Stores the bands of a preset: same as [`minhash`](Self::minhash) with the preset's number of groups and group
     /// size. If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The
-    /// preset's threshold, the number of features that must agree, is not part of the parameters.
+    /// preset's threshold, the number of features that must agree, is not stored.
     pub fn preset(self, preset: Preset) -> Self {
         let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
         if let Some(minhash) = &mut of_preset.params.minhash {
@@ -415,8 +417,8 @@ impl ParamsBuilder {
         self
     }
 
-    /// Rounds the weight of each shingle to a multiple of `unit`, and represents the shingle by one set element per
-    /// unit. Any family, samples and [`sets`](Self::sets) then support inverse document frequencies and vectors of
+    /// Rounds the weight of each shingle to a multiple of `unit`, and replaces the shingle by one set element per unit.
+    /// This makes any family, samples and [`sets`](Self::sets) support inverse document frequencies and vectors of
     /// weights. Requires [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states
     /// the rounding error. Time and space grow with the number of units in a document.
     pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
@@ -433,15 +435,14 @@ impl ParamsBuilder {
     }
 
     /// Stores the hashes of each document that are divisible by `modulus`
-    /// ([`sketch::samples`](twindex_sketch::samples)); 0, the default, stores none. Containment is estimated from these
-    /// samples, even of a short document in a long document. The samples take 6 bytes per `modulus` shingles on
-    /// average.
+    /// ([`sketch::samples`](twindex_sketch::samples)), on average one of `modulus` hashes, 6 bytes each; 0, the
+    /// default, stores none. Containment is estimated from these samples, even that of a short document in a long one.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
         self
     }
 
-    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of the hashes in the
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each. Also indexes the hashes in the
     /// document's prefix (a fifth of the hashes at a threshold of 0.8), about 4 bytes each. With sets,
     /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
     /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is
@@ -475,8 +476,8 @@ impl ParamsBuilder {
     }
 
     /// Lets documents expire by event time. Each document has a stamp. The highest committed stamp is the current time
-    /// `now`, and a document has expired if `now - stamp >= age`. Stamps may have any unit, usually seconds since 1970;
-    /// no clock is read.
+    /// `now`; no clock is read. A document has expired if `now - stamp >= age`. Stamps may have any unit, usually
+    /// seconds since 1970.
     pub fn expire_after(mut self, age: u64) -> Self {
         self.params.expire_after = Some(age);
         self
@@ -572,7 +573,7 @@ mod tests {
         Params::builder().words(5).simhash(3).minhash(20, 6).build().unwrap()
     }
 
-    /// The near relation that needs no line in files.
+    /// The near relation with both a threshold and a distance, each at its default, so files need no line for it.
     fn either() -> Params {
         let near = Near::resembling(0.8).unwrap().or_within(3);
         Params::builder().words(5).simhash(3).minhash(20, 6).near(near).build().unwrap()
@@ -714,7 +715,7 @@ mod tests {
             let text = params.encode();
             assert!(text.contains(line), "{text}");
             assert_eq!(Params::decode(&text).unwrap(), params);
-            // The `fold` line may be missing in the index's parameters or in the given parameters.
+            // The `fold` line may be absent from the index's parameters or from the given ones.
             for (index, given) in [(&params, &both()), (&both(), &params)] {
                 let error = index.check_same_sketch(given).unwrap_err().to_string();
                 assert!(error.contains("fold is ") && error.contains("absent"), "{error}");

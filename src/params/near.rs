@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The resemblance at or above which documents are near: above 0 and at most 1. A decimal number is rounded to the
+/// The resemblance at or above which documents are near: above 0 and at most 1. Decimal numbers are rounded to the
 /// nearest `f64`, as in [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
 impl Threshold {
-    /// The default, 0.8: for a new index without a specified threshold, and parameters without a `threshold` line.
+    /// The default threshold of a new index, and of parameters that are stored without a `threshold` line: 0.8.
     pub const USUAL: Self = Self(0.8_f64.to_bits());
 
     /// Creates a threshold from a resemblance above 0 and at most 1.

@@ -1,6 +1,6 @@
 //! Feature schemes (k features of s minima each; r features must agree), and named schemes from the literature.
 //!
-//! The [`planner`](crate::planner) computes the probability that such features agree.
+//! The [`planner`](crate::planner) computes the probability that the required number of features agree.
 
 /// A feature scheme: how features are computed from minima, and how many features two documents must share to be
 /// near-duplicates.
@@ -30,8 +30,8 @@ pub struct FeatureScheme {
     pub group_size: u16,
     /// r: the minimum number of features that must agree. 0 accepts every pair.
     pub threshold: u16,
-    /// The number of bits stored of each feature, 0 to 64. Features computed from different minima agree by chance with
-    /// probability `2^-bits`.
+    /// The number of bits stored of each feature, 0 to 64. Two features that are computed from different minima still
+    /// agree with probability `2^-bits`.
     pub feature_bits: u8,
 }
 
@@ -57,12 +57,12 @@ impl FeatureScheme {
 
 /// A feature scheme from the literature or from another program.
 ///
-/// `docs/choosing.md` has a table of P(fungible) of each preset, at resemblances from 0.5 to 0.95. The constants here
-/// state P(fungible) at 0.9.
+/// P(fungible) is the probability that a pair has the required number of common features. `docs/choosing.md` lists it
+/// for each preset at resemblances from 0.5 to 0.95. The constants here state P(fungible) at 0.9.
 ///
-/// An index looks up each feature separately, so its candidates are a superset: all pairs that share at least one
-/// feature ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then
-/// requires r common features.
+/// An index looks up each feature separately, so its candidates are all pairs that share at least one feature
+/// ([`Banding::recall`](crate::planner::Banding::recall)). Of these, [`fungible`](fn@twindex_sketch::fungible) accepts
+/// the pairs with r common features.
 ///
 /// ```
 /// use twindex::params::{FeatureScheme, Preset};
@@ -108,8 +108,8 @@ impl Preset {
     /// pairs); with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs can outnumber true
     /// pairs. From 304,000 documents on, each document has one accidental partner on average, and chains of accidental
     /// pairs join most of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is
-    /// expected at 134 million documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9
-    /// (Broder: "filter is not so sharp"). To find most of these pairs, groups would need one or two minima.
+    /// expected only at 134 million documents. But groups of 8 minima then find just 14 in 1,000 pairs of resemblance
+    /// 0.9 (Broder: "filter is not so sharp"). To find most of these pairs, groups must have one or two minima.
     ///
     /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice:
     /// the scheme then accepts 0.411 of the pairs at resemblance 0.9, closest to [`BRODER_84`](Self::BRODER_84).
@@ -124,7 +124,7 @@ impl Preset {
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima; at resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6).
+    /// 128 minima. Near resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6).
     /// P(fungible) is 1.000; at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",

@@ -1,21 +1,21 @@
 //! Computes the probability that two documents share a band, and chooses bands for a threshold.
 //!
 //! With `b` bands of `r` minima, two documents of resemblance `J` agree in a given band with probability `J^r`, and in
-//! at least one band with probability `1 - (1 - J^r)^b`. This function of `J` is the S-curve (Broder's features with
-//! threshold 1, *Algorithms for duplicate documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of
-//! Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If documents must share several bands, the curve
-//! is steeper and lies further to the right; [`Banding::recall_sharing`] computes this curve. [`FeatureScheme`] is the
-//! general case, and [`choose`](super::choose) also bounds the rate of false positives.
+//! at least one band with probability `1 - (1 - J^r)^b`. As a function of `J`, this is the S-curve (Broder's features
+//! with threshold 1, *Algorithms for duplicate documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman,
+//! *Mining of Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If documents must share several bands,
+//! the curve is steeper and further to the right ([`Banding::recall_sharing`]). [`FeatureScheme`] is the general case,
+//! and [`choose`](super::choose) also bounds the rate of false positives.
 
 use crate::params::FeatureScheme;
 
-/// Default number of minima used for bands.
+/// Default number of minima from which the bands of an index are computed.
 pub const MINIMA: u16 = 120;
-/// Recommended number of minima if pairs are accepted only by their estimated resemblance. At a resemblance of 0.8, the
-/// standard deviation of the estimate is 0.018; with [`MINIMA`] minima it is 0.037.
+/// Recommended number of minima if only the estimated resemblance decides which pairs are accepted. The standard
+/// deviation of the estimate at a resemblance of 0.8 is then 0.018, compared with 0.037 for [`MINIMA`] minima.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
-/// The minimum recall of chosen bands for pairs whose resemblance equals the threshold. Pairs of higher resemblance
-/// have a higher recall.
+/// The minimum recall of chosen bands for pairs whose resemblance equals the threshold. More similar pairs are found
+/// with a higher recall.
 pub const RECALL: f64 = 0.995;
 
 /// The number of bands, and the number of minima in each band.
@@ -55,7 +55,7 @@ impl Banding {
         FeatureScheme { threshold: bands, ..FeatureScheme::from(*self) }.fungible(resemblance)
     }
 
-    /// Returns the banding of [`MINIMA`] minima for a threshold, as [`of_minima`](Self::of_minima) chooses it.
+    /// Returns the banding that [`of_minima`](Self::of_minima) chooses for a threshold with [`MINIMA`] minima.
     ///
     /// ```
     /// use twindex::planner::Banding;
@@ -67,9 +67,9 @@ impl Banding {
     }
 
     /// Returns the most selective banding of at most `minima` minima whose recall at `threshold` is at least
-    /// [`RECALL`]: the longest bands that reach this recall, and as many bands as the minima allow. For low thresholds
-    /// no banding reaches this recall: below about 0.04 with [`MINIMA`] minima, and below 0.01 with 512. The result is
-    /// then bands of one minimum.
+    /// [`RECALL`]: the longest bands that reach this recall, and as many bands as the minima allow. Low thresholds are
+    /// out of reach: below about 0.04 with [`MINIMA`] minima, and below 0.01 with 512. In that case, returns bands of
+    /// one minimum.
     ///
     /// ```
     /// use twindex::planner::banding::{Banding, MINIMA_TO_ESTIMATE};
@@ -86,7 +86,8 @@ impl Banding {
 }
 
 impl From<Banding> for FeatureScheme {
-    /// Returns the scheme in which one equal feature (a band) suffices, because an index looks up each band separately.
+    /// Returns the scheme that accepts a pair with one equal feature (band), because an index looks up each band
+    /// separately.
     fn from(banding: Banding) -> Self {
         Self::new(banding.bands, banding.rows, 1)
     }
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn requiring_more_shared_bands_steepens_and_shifts_the_curve() {
         let banding = Banding { bands: 20, rows: 6 };
-        // Returns the resemblance at which half of the pairs are found, and the slope of the curve at this resemblance.
+        // Returns the resemblance at which half of the pairs are found, and the slope of the curve there.
         let middle = |r| {
             let at = (1..1000)
                 .map(|j| f64::from(j) / 1000.0)

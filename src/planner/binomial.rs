@@ -1,14 +1,14 @@
 //! The binomial distribution, with tails that neither cancel nor underflow.
 //!
 //! The probability of a single count is computed as in Loader, *Fast and accurate computation of binomial
-//! probabilities*, 2000: from the deviance and the error of Stirling's formula, both without cancellation. Subtracting
-//! logarithms of factorials would lose as many digits as these logarithms have before the decimal point. A tail is
-//! summed from its largest term outwards, so all terms are positive and none underflows. The larger of the two tails is
+//! probabilities*, 2000: from the deviance and the error of Stirling's formula, both without cancellation. A difference
+//! of logarithms of factorials would lose as many digits as they have before the decimal point. A tail is summed from
+//! its largest term outwards, so all terms are positive and none underflows. The larger of the two tails is computed as
 //! one minus the smaller.
 
 use std::f64::consts::{LN_10, TAU};
 
-/// Terms below this fraction of the sum are ignored.
+/// A sum ends at the first term below this fraction of the sum.
 const NEGLIGIBLE: f64 = 1e-18;
 
 /// The distribution of the number of events that occur among `trials` independent events of equal probability.
@@ -26,7 +26,7 @@ pub struct Binomial {
     trials: u64,
     /// The probability of one event.
     p: f64,
-    /// The probability `1 - p` that an event does not occur; can be more precise than the subtraction `1.0 - p`.
+    /// The probability `1 - p` that an event does not occur. It may be more precise than `1.0 - p`.
     q: f64,
 }
 
@@ -50,8 +50,8 @@ impl Binomial {
         self.ln_exactly(k).exp()
     }
 
-    /// Returns the probability of `k` events or more. Takes at most `trials` steps; usually the number of steps is a
-    /// few times the standard deviation.
+    /// Returns the probability of `k` events or more. Takes at most `trials` steps, usually a few times the standard
+    /// deviation.
     #[must_use]
     pub fn at_least(&self, k: u64) -> f64 {
         self.ln_at_least(k).exp()
@@ -113,7 +113,7 @@ impl Binomial {
         }
         let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
         let (n, x, y) = (trials as f64, k as f64, others as f64);
-        // Returns the logarithm of `this`, which is `1 - other`. `ln_1p` is more precise if `other` is small.
+        // Returns the logarithm of `this`. `other` is `1 - this`; if it is small, `ln_1p` is more precise than `ln`.
         let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
         match (k, others) {
             (0, 0) => 0.0,
@@ -132,7 +132,7 @@ impl Binomial {
     }
 }
 
-/// Returns `1 + r1 + r1 r2 + ...`, where `r1`, `r2` and so on are the ratios. Stops when the terms are negligible.
+/// Returns `1 + r1 + r1 r2 + ...` for the ratios `r1`, `r2` and so on. Stops when the terms are negligible.
 fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for ratio in ratios {

@@ -1,8 +1,8 @@
 //! Computes the number of minima that an estimate of resemblance needs, by Chernoff bounds and exactly.
 //!
 //! Let X be the number of equal minima among t minima; the mean of X is mu = J t. The estimate X / t *misses* J by a
-//! relative error of more than `delta` if it is below `(1 - delta) J` or above `(1 + delta) J`. The textbook bounds of
-//! the probabilities of these misses are:
+//! relative error of more than `delta` if it is below `(1 - delta) J` or above `(1 + delta) J`. Textbooks bound the
+//! probabilities of these misses by:
 //!
 //! ```text
 //! P[X < (1 - delta) mu] <= exp(-mu delta^2 / 2)
@@ -11,15 +11,15 @@
 //!
 //! The lecture from which these bounds are taken (*Duplicate detection*, 1.3) omits the exponent mu in the second
 //! bound, and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives
-//! `-k J / 200`. According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is
-//! 0.67, and the true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the
+//! `-k J / 200`. According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000. The correct bound is
+//! 0.67, and the true probability is 0.020, so 100 minima do not suffice for the 1 % of the lecture's example. (In the
 //! lecture's exact sum, the binomial coefficient should be k choose j, with the summation index j.)
 //!
 //! Number of minima for a probability of failure of at most 1 %, at J = 0.8 and delta = 0.1:
 //!
 //! | | minima |
 //! |---|---|
-//! | by the bound above, [`samples_by_chernoff`] | 1,152 |
+//! | by the simplified bound above, [`samples_by_chernoff`] | 1,152 |
 //! | by the unsimplified bound, [`samples_by_relative_entropy`] | 251 |
 //! | exactly, [`samples_exact`] | 154 |
 
@@ -52,10 +52,10 @@ impl Miss {
 /// Returns the exact probability that the estimate from `samples` minima misses `resemblance` by a relative error of
 /// more than `delta`.
 ///
-/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at a limit is not a
-/// miss. A limit within 1e-12 t of an integer is rounded to the integer, because doubles only approximate decimal J
-/// and delta. The probability does not decrease monotonically with t, because X is an integer: at J = 0.8 and
-/// delta = 0.1 the probability is 0.0097 for 136 minima, and 0.0141 for 139.
+/// An estimate exactly at the limit `(1 - delta) J` or `(1 + delta) J` is not a miss. A limit for X within 1e-12 t of
+/// an integer is rounded to the integer, because doubles only approximate decimal J and delta. The probability does not
+/// decrease monotonically with t, because X is an integer: at J = 0.8 and delta = 0.1 the probability is 0.0097 for 136
+/// minima, and 0.0141 for 139.
 ///
 /// Returns NaN if J is not in the range 0 to 1, or if delta is negative.
 #[must_use]
@@ -71,8 +71,7 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     {
         sum += equal.at_most(max);
     }
-    // The number of equal minima is above the limit if and only if the number of different minima is below t minus the
-    // limit.
+    // More minima are equal than the limit allows if and only if fewer are different than t minus the limit.
     if miss.over()
         && let Some(max) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
     {
@@ -81,8 +80,8 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     sum
 }
 
-/// Returns the smallest integer that is not below `x`, with a tolerance for the rounding errors of numbers up to `t`.
-/// Returns 0 for a negative `x`.
+/// Returns the smallest integer that is not below `x`, or 0 for a negative `x`. Tolerates rounding errors of numbers up
+/// to `t`.
 #[allow(clippy::cast_sign_loss, reason = "negative numbers become 0 here")]
 fn whole_above(x: f64, t: f64) -> u64 {
     let nearest = x.round();
@@ -101,7 +100,7 @@ pub fn chernoff_bound(samples: u64, resemblance: f64, delta: f64, miss: Miss) ->
     bound(samples, miss, chernoff_exponents(resemblance, delta))
 }
 
-/// Returns the exponents per minimum of the bounds for [`Miss::Under`] and for [`Miss::Over`].
+/// Returns the exponents of the bounds for [`Miss::Under`] and [`Miss::Over`], divided by the number of minima.
 fn chernoff_exponents(resemblance: f64, delta: f64) -> (f64, f64) {
     // `ln_1p` is precise for small delta, where both terms are near delta and the result is about delta^2 / 2.
     let over = (1.0 + delta) * delta.ln_1p() - delta;
@@ -157,13 +156,13 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
     term(a, p) + term(1.0 - a, 1.0 - p)
 }
 
-/// Returns the smallest number of minima for which the probability of a miss is at most `failure`, for this number and
-/// for all larger numbers.
+/// Returns the smallest number of minima from which on the probability of a miss is at most `failure` for every larger
+/// number, too.
 ///
 /// The probability is not monotonic in the number of minima ([`miss_probability`]). For J = 0.8, delta = 0.1 and 1 %
-/// the result is 154: 136 and 140 minima suffice, but 139 and 153 do not. Searches downwards from the result `n` of
-/// [`samples_by_relative_entropy`], whose bound holds for all larger numbers. Returns `None` if `n` is `None` or above
-/// [`SAMPLES_MAX`]. Takes O(n^1.5) time.
+/// the result is 154: 136 and 140 minima suffice, but 139 and 153 do not. [`samples_by_relative_entropy`] returns a
+/// number `n` whose bound also holds for all larger numbers, so this searches downwards from `n`. Returns `None` if `n`
+/// is `None` or above [`SAMPLES_MAX`]. Takes O(n^1.5) time.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_exact};

@@ -2,14 +2,15 @@
 //!
 //! Bytes follow from the layouts of the codecs. The work is computed for uniform fingerprints and queries. A table that
 //! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`; each probe scans a bucket of
-//! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is
-//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from that of the query in `i`
-//! bits, the remaining distance is `l = k - i`, where `k` is the radius of the query. Each entry of a partial table
-//! within this distance leads to a bucket of `n / 2^16` entries in table 1. Memory accesses are counted in cache lines.
+//! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is `P(j, l) = sum
+//! C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from that of the query in `i` bits, the other
+//! bits may differ in at most `l = k - i` bits, where `k` is the radius of the query. Each entry of a partial table
+//! that may be within this distance requires reading a bucket of `n / 2^16` entries of table 1. Memory accesses are
+//! counted in cache lines.
 //!
 //! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] describe one reference
-//! machine and were fitted to measurements by `scripts/experiment fit_costs`. They are constants because the scheme
-//! chosen for a segment is stored in the segment and must not depend on the machine. For the same reason, numbers that
+//! machine and were fitted to measurements by `scripts/experiment fit_costs`. They are constants, because the scheme
+//! that they select for a segment is stored and must not depend on the machine. For the same reason, numbers that
 //! affect a choice are computed only with `+ - * /`, which give the same bits on all machines.
 
 use std::ops::{Add, AddAssign};
@@ -22,10 +23,10 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// A query of an exact design scans all fingerprints if there are at most about this number of fingerprints per probe.
+/// A query scans all fingerprints instead of probing an exact design if there are at most this many of them per probe.
 pub const ROWS_A_PROBE: u64 = 128;
 /// Returns whether a scan of all `rows` fingerprints is less work than `probes` probes. Always `false` for free
-/// designs, because a scan would find more fingerprints than their tables.
+/// designs: a scan would also find fingerprints that their tables miss.
 #[must_use]
 pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
@@ -33,14 +34,14 @@ pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
 
 /// Number of bytes in a cache line.
 const LINE: f64 = 64.0;
-/// Cost of each further cache line of a run of consecutive bytes, as a fraction of the cost of its first line. Further
-/// lines cost less because the processor prefetches lines of the same page.
+/// Cost of each further cache line of a run of consecutive bytes, as a fraction of the cost of the first line. Further
+/// lines cost less because of hardware prefetch.
 const FOLLOWING: f64 = 0.15;
 /// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Average number of hits per query that need a lookup in table 1: a partial table finds the hit, and the probes of
-/// table 1 do not. Holds for the queries to which the [`PRICES`] were fitted: half of these queries have a hit, at a
-/// distance of 0 to 3 bits.
+/// Average number of hits per query that a partial table finds, that need a lookup in table 1, and that the probes of
+/// table 1 miss. Holds for the queries to which the [`PRICES`] were fitted: half of these have a hit, at a distance of
+/// 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Average number of hits per query, in the queries to which the [`PRICES`] were fitted.
 const HITS: f64 = 0.5;
@@ -85,15 +86,15 @@ const LINE_UNCACHED_PAGE: usize = 13;
 /// 2.6 GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
 /// users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of
 /// `plain` and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a
-/// virtual machine (`scripts/experiment billion`), where page tables of guest and host translate each address.
+/// virtual machine (`scripts/experiment billion`), where the page tables of guest and host both translate each address.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2, 50.8];
 /// Size of the level 2 cache in the cost model, in bytes.
 const NEAR_BYTES: f64 = 2_097_152.0;
 /// Size of the level 3 cache in the cost model, in bytes.
 const FAR_BYTES: f64 = 33_554_432.0;
-/// Largest size in bytes of tables whose page tables stay in the caches, in the cost model. A page of 4 KiB has a page
-/// table entry of 8 bytes, so 4 GiB of tables have page tables of 8 MiB, a quarter of the level 3 cache.
+/// In the cost model, the page tables of at most this number of bytes of tables stay in the caches. A page of 4 KiB has
+/// a page table entry of 8 bytes, so 4 GiB of tables have page tables of 8 MiB, a quarter of the level 3 cache.
 const TRANSLATED_BYTES: f64 = 4_294_967_296.0;
 
 /// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
@@ -107,8 +108,8 @@ impl QueryWork {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
     }
 
-    /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. The share of the
-    /// lines that a cache serves is the share of the data that fits into the cache.
+    /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. Each cache
+    /// serves the fraction of these lines that equals the fraction of the data that fits into the cache.
     fn read(&mut self, lines: f64, bytes: f64) {
         let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
         self.0[LINE_NEAR] += lines * share(NEAR_BYTES);
@@ -142,12 +143,11 @@ pub struct Cost {
     pub bytes: u64,
     /// The number of bits by which each table is probed.
     pub probe_bits: Vec<u32>,
-    /// Number of probes of a query.
+    /// Number of probes that a query makes.
     pub probes: u64,
-    /// Whether all fingerprints are scanned because a scan is less work than the probes.
+    /// Whether a query scans all fingerprints, because a scan is less work than the probes.
     pub scan: bool,
-    /// Number of entries that a query reads: entries of the probed tables and, for entries of partial tables, entries
-    /// of table 1.
+    /// Number of entries that a query reads in the probed tables, and in table 1 for the entries of partial tables.
     pub entries: f64,
     /// Number of fingerprints that are compared with the query in all bits.
     pub candidates: f64,
@@ -162,8 +162,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the time of a query in nanoseconds if the tables are in memory, for a batch of 100,000 queries on one
-    /// thread of the reference machine; half of the queries have a hit. Single queries take about twice as long.
+    /// Returns the time of a query in nanoseconds if the tables are in memory. Applies to a batch of 100,000 queries,
+    /// half of which have a hit, on one thread of the reference machine. Single queries take about twice as long.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
@@ -245,7 +245,7 @@ fn min(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// A table as described by the cost model.
+/// A table with the numbers that the cost model needs.
 struct PricedTable {
     complete: Option<Complete>,
     /// Number of bytes of the table's section.
@@ -257,15 +257,15 @@ struct PricedTable {
     probe_bits: u32,
     /// For a partial table, the number of bits of an entry after the pointer.
     filter_bits: u32,
-    /// The number of pointer bits by which the table is probed. `overlapping` is the mask of these bits; bit 0 of the
-    /// fingerprint is the highest bit of the mask.
+    /// The number of pointer bits among the bits by which the table is probed. `overlapping` is the mask of these bits;
+    /// bit 0 of the fingerprint is the highest bit of the mask.
     overlap: u32,
     overlapping: u64,
     /// Whether the pointer and the leading bits of the table have no bit in common.
     apart: bool,
     /// Number of bytes per entry in the scanned column.
     column: f64,
-    /// Number of bytes per entry in the columns that are read only for entries that pass the scan.
+    /// Number of bytes per entry in the other columns, which are read only for entries that pass the scan.
     rest: f64,
 }
 
@@ -280,7 +280,7 @@ pub fn cost(scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     of_design(&design, scheme, within, rows)
 }
 
-/// Same as [`cost`], for a design that is already constructed.
+/// Same as [`cost`], for a design that the caller has already constructed.
 pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     if rows > DOCUMENTS_MAX {
         return Err(Error::Invalid(format!(
@@ -430,15 +430,15 @@ impl Cost {
     /// the scan.
     fn probe(&mut self, table: &PricedTable, radius: u32, within: u32, rows: f64) {
         let probes = masks::count(table.probe_bits, radius) as f64;
-        // A probe of a partial table reads a whole bucket of its directory. In other tables, a search narrows the
-        // bucket to the rows of a longer prefix.
+        // A probe of a partial table reads a whole bucket of the directory. In other tables, a search narrows the
+        // bucket down to the rows of a longer prefix.
         let bits = if table.complete.is_none() {
             table.probe_bits.min(table.directory_bits)
         } else {
             table.probe_bits
         };
         let bucket = rows / power(bits);
-        // The number of entries that are within the radius in the bits of the scanned column.
+        // The number of entries that pass the scan, that is, are within the radius in the bits of the scanned column.
         let mut candidates = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
@@ -486,7 +486,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // Entries of one bucket that pass the scan share cache lines and pages of the next column.
+        // Entries that pass the scan in the same bucket share cache lines and pages of the next column.
         let after = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { min(candidates, probes * spanned(column, size)) + hits }
@@ -498,7 +498,8 @@ impl Cost {
     }
 
     /// Adds the cost of the lookups in table 1 for entries of a partial table. `own` is the radius of the probes of
-    /// table 1; `None` if table 1 is not probed. Skips pointers to fingerprints that the probes of table 1 find.
+    /// table 1; `None` if table 1 is not probed. Pointers to fingerprints that the probes of table 1 find are not
+    /// looked up.
     fn follow(
         &mut self,
         first: &PricedTable,
@@ -510,8 +511,8 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // A pointer shows whether the probes of table 1 find the fingerprint only if the pointer contains all bits by
-        // which table 1 is probed.
+        // A pointer shows whether the probes of table 1 find its fingerprint only if it contains all bits by which
+        // table 1 is probed.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| FirstTableProbe {
@@ -523,7 +524,7 @@ impl Cost {
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
             let near = bucket * table.pointer_share(ones, within, table.filter_bits, own);
-            // Entries with equal pointers are followed once.
+            // Entries with equal pointers need only one lookup.
             followed += probes * min(near, pointers);
         }
         self.add_first_table_lookups(first, followed, within, rows);
@@ -537,7 +538,7 @@ impl Cost {
         let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // Candidates are too rare to count: the differing bits of the pointer use up most of the radius.
+                // Ignore candidates, which are rare: the differing bits of the pointer use up most of the radius.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
@@ -572,14 +573,14 @@ impl Cost {
 }
 
 impl PricedTable {
-    /// Returns the number of the first `bits` bits of a fingerprint (at most the length of a pointer) by which this
-    /// table is probed.
+    /// Returns how many of the first `bits` bits of a fingerprint are among the bits by which this table is probed.
+    /// `bits` is at most the length of a pointer.
     fn overlap_with(&self, bits: u32) -> u32 {
         self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
     }
 
-    /// Returns the fraction of the entries in a bucket that pass the scan, if the prefix of the bucket differs from the
-    /// query in `ones` bits.
+    /// Returns the fraction of the entries of a bucket that pass the scan. The prefix of the bucket differs from that
+    /// of the query in `ones` bits.
     fn first_share(&self, ones: u32, within: u32) -> f64 {
         let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
         let wide = |left: i64| left >= i64::from(WIDE);
@@ -595,16 +596,16 @@ impl PricedTable {
         }
     }
 
-    /// Returns the fraction of the entries in a bucket of a partial table that are within the radius in the pointer and
-    /// in the `filter` bits after the pointer. The prefix of the bucket differs from the query in `ones` bits. Excludes
-    /// the fingerprints that the probes `own` of table 1 find.
+    /// Returns the fraction of the entries of a partial table's bucket that are within the radius in the pointer and in
+    /// the `filter` bits after it. The prefix of the bucket differs from that of the query in `ones` bits. Excludes the
+    /// fingerprints that the probes `own` of table 1 find.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. These bits always reduce the
-        // radius that remains for the other bits. The `ones - inside` other differing bits of the prefix reduce the
-        // remaining radius only in tables in which no pointer bit is a leading bit.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They always reduce the radius
+        // that remains for the other bits. The `ones - inside` other differing bits of the prefix reduce it only in
+        // tables in which no pointer bit is a leading bit.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
@@ -623,7 +624,7 @@ impl PricedTable {
     }
 }
 
-/// The probes of table 1, which find fingerprints without a pointer from another table.
+/// The probes of table 1, whose results need no lookup from a partial table.
 #[derive(Clone, Copy)]
 struct FirstTableProbe {
     radius: u32,
@@ -634,9 +635,9 @@ struct FirstTableProbe {
 }
 
 impl FirstTableProbe {
-    /// Returns the probability that the probes of table 1 find an entry of a partial table. The entry differs from the
-    /// query in `inside` of the `overlap` pointer bits by which the partial table is probed, and in `outside` of the
-    /// `16 - overlap` other pointer bits.
+    /// Returns the probability that the probes of table 1 find the fingerprint of an entry of a partial table. The
+    /// entry differs from the query in `inside` of the `overlap` pointer bits by which the partial table is probed, and
+    /// in `outside` of the `16 - overlap` other pointer bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -653,8 +654,8 @@ impl FirstTableProbe {
     }
 }
 
-/// Returns the expected number of blocks and of bytes of a `manku` table of uniform values. In sorted order, neighbours
-/// first differ in bit `d` if they are separated at a node of depth `d` with two children in the trie of all values.
+/// Returns the expected number of blocks and of bytes of a `manku` table of uniform values. Consider the trie of all
+/// values: neighbours in sorted order first differ in bit `d` if a node of depth `d` with two children separates them.
 /// There are `2^d (1 - q1)^2` such nodes, where `q1` is the probability that a child is empty. The Huffman code follows
 /// from these counts. A difference is stored as its code and the bits after bit `d`.
 fn manku(rows: u64) -> (u64, u64) {
@@ -681,15 +682,15 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // The unused bits at the end of a block are, on average, half the length of a difference.
+    // On average, the unused bits at the end of a block are half the length of a difference.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
     (blocks, 64 + align(blocks * 8) + align((blocks + 1) * 4) + blocks * 1024)
 }
 
-/// The costs of the method in the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): tables with 8 bytes for each
-/// fingerprint. A probe of a table finds the fingerprints that agree with the query in all leading bits of the table.
+/// The costs of the method in the paper (Manku, Jain and Das Sarma, WWW 2007, section 3). Its tables have 8 bytes for
+/// each fingerprint. A probe finds the fingerprints that agree with the query in all leading bits of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The name of the table design.
@@ -706,7 +707,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Returns the costs for `documents` fingerprints, a design and a radius.
+    /// Returns the costs of a design for `documents` fingerprints and queries of radius `within`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius above the maximum of the design, and for invalid parameters of a design.
@@ -832,7 +833,8 @@ mod tests {
             let after = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
             let own = expected.entries - after;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
-            // Only hundreds or thousands of pointers are followed, so the tolerance includes the sampling error.
+            // A query follows few pointers, hundreds or thousands in total, so the tolerance includes the sampling
+            // error.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
             assert!(
                 (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,
@@ -862,8 +864,8 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // If nothing is in memory, a query reads the pages (of 4 kB) of four buckets of 1.5 kB each, of the lookups in
-        // table 1, and of the directories.
+        // If nothing is in memory, a query reads the pages (of 4 kB) of four buckets of 1.5 kB each, of lookups in
+        // table 1, and of directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -15,7 +15,7 @@ impl FeatureScheme {
     fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
         let by_chance = (-f64::from(self.feature_bits)).exp2();
         let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
-        // Computes 1 - J^s without cancellation for J close to 1.
+        // Compute 1 - J^s without cancellation for J close to 1.
         let unequal = if self.group_size == 0 {
             0.0
         } else {
@@ -64,9 +64,8 @@ impl FeatureScheme {
     }
 
     /// Returns the distribution of the number of equal minima in two documents with this resemblance, among all t
-    /// minima (the *full sketch*). If at least T minima must be equal, the probability of acceptance is
-    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the
-    /// bytes.
+    /// minima (the *full sketch*). If at least T minima must be equal, a pair is accepted with probability `sum over i
+    /// >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
     ///
     /// ```
     /// use twindex::params::Preset;
@@ -90,8 +89,8 @@ impl FeatureScheme {
         if features.is_nan() || resemblance.is_nan() {
             return 0;
         }
-        // Tails decrease with T. The nearest tail is the first that does not exceed the probability of the features, or
-        // its predecessor.
+        // Tails decrease with T. So the nearest tail is the first that does not exceed the probability of the features,
+        // or the one before it.
         let first_not_above = |probability: f64| {
             let (mut low, mut high) = (0, self.minima());
             while low < high {
@@ -107,7 +106,7 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // Several T may have the same tail, because tails round to 1. Selects the smallest of these T.
+        // Several T may have the same tail, because tails are rounded to 1. Return the smallest of them.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }
@@ -210,7 +209,7 @@ mod tests {
                 assert!(off(found) <= nearest + 1e-15, "{scheme:?} at {j}: {found}");
             }
         }
-        // About 4.3 billion minima. 93 of the features are expected to be equal.
+        // The signature has about 4.3 billion minima, and 93 features are expected to be equal.
         let scheme = FeatureScheme::new(u16::MAX, u16::MAX, 93);
         let found = f64::from(scheme.full_sketch_threshold(0.9999));
         assert!((found / f64::from(scheme.minima()) - 0.9999).abs() < 1e-4, "{found}");

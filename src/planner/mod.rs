@@ -1,4 +1,4 @@
-//! Predicts the costs and the recall of parameters, and chooses parameters. Uses formulas only; reads no documents.
+//! Predicts the costs and the recall of parameters, and chooses parameters. All results are computed from formulas.
 //!
 //! **Permutation tables.** Most users choose `auto`, `small` or `fast` and can skip these modules:
 //!
@@ -7,13 +7,13 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
-//! so the number of equal minima has a binomial distribution. This distribution allows the following predictions before
-//! any document is sketched:
+//! so the number of equal minima has a binomial distribution. This answers the following questions before any document
+//! is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|
 //! | How far off is an estimate from t minima? | [`standard_error`](twindex_sketch::standard_error), sqrt(J (1 - J) / t) |
-//! | How many minima limit its error to a fraction of J? | [`samples_exact`]; by the textbook bound [`samples_by_chernoff`] |
+//! | How many minima limit this error to a fraction of J? | [`samples_exact`]; by the textbook bound [`samples_by_chernoff`] |
 //! | How likely are two documents *fungible* (r or more of k features agree)? | [`FeatureScheme::fungible`] |
 //! | How close do features come to a comparison of whole sketches? | [`FeatureScheme::full_sketch`], and the tails of [`Binomial`] in logarithms |
 //! | How many pairs agree by accident? | [`FeatureScheme::accidental_pairs`] |

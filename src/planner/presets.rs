@@ -46,7 +46,7 @@ fn common_bytes_thresholds_match_documented_accidental_matches() {
     let three = Preset::SMALL_8.scheme;
     let seven = FeatureScheme { threshold: 7, ..three };
     assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
-    // Returns the expected number of accidental matches of a document.
+    // Returns the expected number of accidental matches per document.
     let partners =
         |scheme: FeatureScheme, documents: u64| scheme.accidental_pairs(documents) * 2.0 / documents as f64;
     assert!((partners(three, 50_000) - 1.0 / 6.0).abs() < 0.005);
@@ -56,15 +56,15 @@ fn common_bytes_thresholds_match_documented_accidental_matches() {
     assert!((FeatureScheme { group_size: 8, ..seven }.fungible(0.9) - 0.014).abs() < 5e-4);
 }
 
-/// Computes the bands by the rule of datasketch: minimize the sum of the area under the S-curve left of the threshold
-/// and the area above the S-curve right of the threshold.
+/// Computes the bands by the rule of datasketch: they minimize the sum of the area under the S-curve left of the
+/// threshold and the area above the S-curve right of the threshold.
 #[test]
 fn datasketch_and_text_dedup_bands_minimize_their_error_area() {
     for (threshold, minima, expected) in
         [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
     {
         let area = |banding: Banding| -> f64 {
-            // Integrates by Simpson's rule on each side of the threshold. With 200 steps, the error is far smaller than
+            // Integrate by Simpson's rule on each side of the threshold. With 200 steps, the error is far smaller than
             // the differences between bandings.
             let side = |from: f64, to: f64, f: &dyn Fn(f64) -> f64| {
                 let h = (to - from) / 200.0;

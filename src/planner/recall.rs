@@ -1,20 +1,20 @@
 //! Computes the recall of tables: the probability that a query finds a fingerprint at a given distance.
 //!
 //! The model: a fingerprint differs from the query in `d` bits, and all choices of `d` bits are equally likely. A table
-//! with radius `r` finds the fingerprint if at most `r` of the differing bits are among the bits by which the table is
-//! probed. The method of computation depends on the tables:
+//! with radius `r` finds the fingerprint if at most `r` of the differing bits are among the bits by which it is probed.
+//! Three methods compute the probability:
 //!
 //! - If no two tables share a bit, as in block designs: the number of choices of `d` bits that no table finds is the
-//!   coefficient of `x^d` in a product. It has one factor for each table, the sum of `C(b, i) x^i` over all `i` above
-//!   the table's radius, where `b` is the number of probed bits, and the factor `(1 + x)^f` for the `f` bits that no
-//!   table uses.
-//! - If there are at most [`UNIONS_MAX`] tables, all of radius 0, as in free designs: inclusion and exclusion. For a
-//!   subset of the tables that is probed by `u` bits in total, `C(64 - u, d)` of the `C(64, d)` choices contain none of
+//!   coefficient of `x^d` in a product. Each table contributes a factor, the sum of `C(b, i) x^i` over all `i` above
+//!   its radius, where `b` is the number of probed bits. The `f` bits that no table uses contribute the factor `(1 +
+//!   x)^f`.
+//! - If there are at most [`UNIONS_MAX`] tables, all of radius 0, as in free designs: inclusion and exclusion. If a
+//!   subset of the tables is probed by `u` bits in total, `C(64 - u, d)` of the `C(64, d)` choices contain none of
 //!   these bits.
-//! - Otherwise: [`SAMPLES`] random draws from a fixed seed, with a standard error.
+//! - Otherwise: a sample of [`SAMPLES`] random choices from a fixed seed, with a standard error.
 //!
 //! The first two methods compute with integers until the final division. The model is an approximation: in simhashes of
-//! real texts the bits differ with unequal probabilities, because features have different weights.
+//! real texts, some bits differ more often than others, because features have different weights.
 
 use crate::design::Design;
 use crate::design::masks::choices;
@@ -24,7 +24,7 @@ use twindex_kernel::splitmix::SplitMix;
 
 /// Maximum number of tables for inclusion and exclusion, which enumerates all subsets of the tables.
 pub const UNIONS_MAX: usize = 16;
-/// Number of random draws if the probability is not computed exactly.
+/// Number of random choices if the probability is not computed exactly.
 pub const SAMPLES: u32 = 1 << 16;
 const SEED: u64 = 0x7477_696E_6465_7821;
 
@@ -58,8 +58,8 @@ impl TableProbe {
 
 /// Returns the probability that a query with radius `within` finds a fingerprint at `distance` (0 to 64; larger values
 /// are treated as 64) in tables of `rows` entries. For exact designs, the probability is 1 for distances up to
-/// `within`. Fingerprints at a larger distance may be found but are not reported; for larger distances, the result is
-/// the fraction of fingerprints that become false candidates.
+/// `within`. Fingerprints at a larger distance are not hits: for these, it is the fraction that become false
+/// candidates.
 ///
 /// Takes up to 2^16 steps for each table.
 ///
@@ -119,8 +119,8 @@ fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
 
 /// Returns the number of choices of `distance` bits that at least one table finds. All radii must be 0.
 fn found_by_any(probed: &[TableProbe], distance: u32) -> u128 {
-    // Entry `u` counts the nonempty subsets of the tables that are probed by `u` bits in total: the number of subsets
-    // of odd size minus the number of subsets of even size.
+    // Entry `u` is a signed count of the nonempty subsets of the tables that are probed by `u` bits in total: subsets
+    // of odd size minus subsets of even size.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {
@@ -139,7 +139,7 @@ fn drawn(probed: &[TableProbe], distance: u32) -> Recall {
     let mut random = SplitMix(SEED);
     let mut found = 0_u32;
     for _ in 0..SAMPLES {
-        // Draws distinct bits by Floyd's method.
+        // Draw distinct bits by Floyd's method.
         let mut difference = 0_u64;
         for last in BITS - distance..BITS {
             let bit = 1 << random.below(u64::from(last) + 1);

@@ -30,12 +30,12 @@ pub struct SchemeChoice {
     pub cost: Cost,
 }
 
-/// Returns the schemes from which `auto`, `small` and `fast` choose for the radius `within`, with their costs in a
-/// segment of `rows` distinct fingerprints, in a fixed order.
+/// Returns the schemes from which `auto`, `small` and `fast` choose for the radius `within`, in a fixed order, with
+/// their costs in a segment of `rows` distinct fingerprints.
 ///
 /// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and a
 /// largest radius of `within`, and `nested-4-4`. The codec of complete tables is planes or compact. Either all tables
-/// are complete, or all except the first are partial. A given `design` or `codecs` replaces these alternatives.
+/// are complete, or only the first. A given `design` is the only design; the same holds for `codecs`.
 #[must_use]
 pub fn candidates(
     design: Option<DesignName>,
@@ -55,7 +55,7 @@ pub fn candidates(
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // A design with one table has no partial tables, so their codec makes no difference.
+            // A design with one table has no partial tables, so a codec for partial tables makes no difference.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }
@@ -86,8 +86,8 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// Returns the smallest of the choices whose query time is at most `twentieths / 20` times `min`. Ties are broken by
-/// query time, then by order.
+/// Returns the smallest of the schemes whose query time is at most `twentieths / 20` times `min`. Among equally small
+/// ones, takes the fastest, then the first.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
@@ -100,7 +100,7 @@ fn min<'a>(choices: impl Iterator<Item = &'a SchemeChoice>) -> f64 {
 }
 
 impl Scheme {
-    /// Chooses the scheme of a segment of `rows` distinct fingerprints by the sizes and times that [`super::cost`]
+    /// Chooses the scheme of a segment of `rows` distinct fingerprints by the size and query time that [`super::cost`]
     /// predicts. The result depends only on the arguments.
     ///
     /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
@@ -109,10 +109,10 @@ impl Scheme {
     /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
     /// A named design and named codecs are used as given. If only the design is named, the codecs are chosen as for
-    /// `auto`; if only the codecs are named, the design is chosen as above. If there are at most [`SIMPLE_ROWS`]
-    /// fingerprints, or if a scan of all fingerprints is less work than the probes of any of these designs, the parts
-    /// that are not named are taken from [`SIMPLE`]. A segment has at most [`DOCUMENTS_MAX`] rows; larger `rows` are
-    /// treated as [`DOCUMENTS_MAX`].
+    /// `auto`; if only the codecs are named, the design is chosen as above. Parts that are not named are taken from
+    /// [`SIMPLE`] if there are at most [`SIMPLE_ROWS`] fingerprints, or if a scan of all fingerprints is less work than
+    /// the probes of any of these designs. A segment has at most [`DOCUMENTS_MAX`] rows; larger `rows` are treated as
+    /// [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {
         let named = match design {

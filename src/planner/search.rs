@@ -11,14 +11,14 @@ use crate::params::{BANDS_MAX, FeatureScheme, MINIMA_MAX};
 pub struct Goal {
     /// The minimum resemblance of pairs that must be found, above 0 and at most 1.
     pub resemblance: f64,
-    /// The minimum probability that a pair of exactly this resemblance is found, above 0 and below 1. Pairs of higher
-    /// resemblance are found with a higher probability.
+    /// The minimum probability that a pair of exactly this resemblance is found, above 0 and below 1. More similar
+    /// pairs are found with a higher probability.
     pub recall: f64,
     /// The bound on false positives.
     pub false_positives: FalsePositiveBound,
     /// The maximum number of minima, 1 to [`MINIMA_MAX`].
     pub minima: u32,
-    /// The largest threshold r to try, at least 1. Use 1 for lookups in an index, which find each feature separately.
+    /// The largest threshold r to try, at least 1. Use 1 for an index: it looks up each feature separately.
     pub thresholds: u16,
     /// Number of bits stored of each feature, 0 to 64.
     pub feature_bits: u8,
@@ -50,8 +50,8 @@ pub struct FalsePositiveBound {
 }
 
 impl FalsePositiveBound {
-    /// Creates a bound on the expected number of false positives among `documents` documents: at most `at_most` pairs
-    /// are found if all pairs have this resemblance. Use a resemblance of 0 for documents with nothing in common.
+    /// Creates a bound on the expected number of false positives among `documents` documents: if all pairs have this
+    /// resemblance, at most `at_most` of them are found. Use a resemblance of 0 for documents with nothing in common.
     #[must_use]
     pub fn pairs(resemblance: f64, documents: u64, at_most: f64) -> Self {
         Self { resemblance, at_most: (at_most / pairs(documents).max(1.0)).min(1.0) }
@@ -84,7 +84,7 @@ pub enum Infeasible {
         required: f64,
         /// The rate of false positives of `best`.
         reached: f64,
-        /// The features with the fewest false positives among those with the required recall.
+        /// Of the features with the required recall, the ones with the fewest false positives.
         best: FeatureScheme,
     },
 }
@@ -118,18 +118,18 @@ impl From<Infeasible> for crate::error::Error {
 /// Returns the features with the fewest minima that satisfy `goal`. Ties are broken by the fewest groups, then by the
 /// lowest threshold.
 ///
-/// For each threshold r, starting with 1, tries all group sizes, starting with 1, as long as the recall can be reached.
-/// For each group size, uses the smallest number of groups that reaches the recall: more groups would need more minima
-/// and find more false positives. The result is monotonic: for a lower recall, a higher rate of false positives, or
-/// larger limits on minima or thresholds, it never has more minima. Increasing only the limit on minima does not
-/// change a result, except that an infeasible goal may become feasible.
+/// Tries each threshold r from 1 on, and for each threshold all group sizes from 1 on that can reach the recall. For
+/// each group size, uses the smallest number of groups that reaches the recall: more groups would need more minima and
+/// find more false positives. The result is monotonic: for a lower recall, a higher rate of false positives, or larger
+/// limits on minima or thresholds, it never has more minima. A larger limit on minima alone does not change a result,
+/// but may make an infeasible goal feasible.
 ///
 /// Tries at most `thresholds x minima` schemes. Each takes time proportional to r times the logarithm of its number of
 /// groups.
 ///
 /// # Errors
-/// [`Infeasible`] names the requirement that is out of range, or the requirement that cannot be satisfied with the
-/// features that come closest to it.
+/// [`Infeasible`] names the requirement that is out of range. If a requirement cannot be satisfied, it names the
+/// requirement and the features that come closest to it.
 ///
 /// ```
 /// use twindex::params::FeatureScheme;
@@ -158,8 +158,7 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
         for group_size in 1..=goal.minima {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
-            // Recall decreases with the group size, so the loop ends at the first group size that cannot reach the
-            // required recall.
+            // Recall decreases with the group size, so no later group size can reach the required recall either.
             if recall(of(max(group_size))) < goal.recall {
                 break;
             }
@@ -254,8 +253,7 @@ mod tests {
         }
     }
 
-    /// Returns the number of minima of a result; the maximum `u32` for an infeasible goal, so that results can be
-    /// compared.
+    /// Returns the number of minima of a result, for comparisons. For an infeasible goal, returns the maximum `u32`.
     fn price(answer: Result<FeatureScheme, Infeasible>) -> u32 {
         answer.map_or(u32::MAX, |scheme| scheme.minima())
     }
@@ -317,7 +315,8 @@ mod tests {
             let threshold = f64::from(percent) / 100.0;
             let banding = Banding::for_threshold(threshold);
             // No longer group reaches the recall, so these features have the fewest false positives at `resemblance`.
-            // It is low enough that the group size decides, and high enough that accidental equality of features (with
+            // This resemblance is so low that the group size decides, and so high that accidental equality of features
+            // (probability 2^-64) is negligible.
             // probability 2^-64) is negligible.
             let resemblance = 10_f64.powf(-10.0 / f64::from(banding.rows));
             let impossible = FalsePositiveBound { resemblance, at_most: 0.0 };
@@ -387,7 +386,7 @@ mod tests {
             let infeasible = choose(&goal).unwrap_err();
             assert!(matches!(infeasible, Infeasible::Range { field, .. } if field == name), "{infeasible}");
         }
-        // The largest search also ends quickly.
+        // The largest search also takes little time.
         let large = Goal { minima: MINIMA_MAX, thresholds: 8, ..false_positives(0.6, 1e-9) };
         let scheme = choose(&large).unwrap();
         assert!(scheme.fungible(0.8) >= 0.9 && scheme.fungible(0.6) <= 1e-9, "{scheme:?}");

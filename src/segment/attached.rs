@@ -1,5 +1,4 @@
-//! Values, fields and stamps: the data that a document has in addition to its sketch, and the sections that store it by
-//! ordinal.
+//! Values, fields and stamps: the data that the caller attaches to a document. Their sections store them by ordinal.
 
 use zerocopy::IntoBytes;
 
@@ -13,7 +12,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// The value, fields and stamp of a record, which its hash covers; `None` for data that the index does not store.
+/// The value, fields and stamp of a record, as its hash covers them; `None` for data that the index does not store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -21,14 +20,14 @@ pub(super) struct RecordAttached<'a> {
     pub(super) fields: Option<&'a [u8]>,
 }
 
-/// Number of bytes that are buffered before they are written.
+/// Number of bytes that are collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// A function that passes an item of each document to another function, in the order of ordinals. It can be called
-/// repeatedly.
+/// A function that takes a callback, and calls it with an item of each document in the order of ordinals. It can be
+/// called repeatedly.
 type ItemSource<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes a section of values or fields. `lengths` yields the number of bytes of each document, and is called twice.
+/// Writes a section of values or fields. `lengths` yields the length of each document's bytes, and is called twice.
 /// `values` writes the bytes of all documents.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
@@ -109,7 +108,7 @@ impl Segment {
         self.bytes_of(fields, ordinal).map(Fields::of)
     }
 
-    /// Replaces `out` by the set of a document, which is empty if the index stores no sets.
+    /// Replaces `out` by the set of a document. Leaves `out` empty if the index stores no sets.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -117,8 +116,8 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// Returns the number of hashes that the set of a document shares with `set`, or `None` if it is below `min`. See
-    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
+    /// Returns the number of hashes that the set of a document shares with `set`; `None` if there are fewer than `min`.
+    /// See [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -141,7 +140,7 @@ impl Segment {
         self.fields(ordinal)?.set_size().map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// Returns the error that reports damaged fields of a document.
+    /// Creates the error that reports damaged fields of a document.
     #[cold]
     pub(super) fn wrong_fields(&self, ordinal: u32, fault: Fault) -> Error {
         let Some((section, layout)) = &self.fields else {
@@ -155,8 +154,8 @@ impl Segment {
 
     fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
-        // For an ordinal past the last document, the value bytes would be misread as offsets, so a range past the section is
-        // read, which fails.
+        // Past the last ordinal, value bytes would be misread as offsets. Reads a range past the section instead, which
+        // fails.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {
@@ -182,7 +181,7 @@ impl Segment {
         layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
     }
 
-    /// Returns the ordinal of the document at index `place` in the order of stamps.
+    /// Returns the ordinal of the document at position `place` of the order by stamp.
     fn stamped_at(&self, place: u64) -> Result<u32> {
         let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);
@@ -198,7 +197,7 @@ impl Segment {
     /// Returns the number of documents whose stamp is at most `stamp`. O(log n).
     fn stamped_to(&self, stamp: u64) -> Result<u64> {
         let (_, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
-        // The smallest stamp was read when the segment was opened.
+        // The smallest stamp (`base`) was read when the segment was opened.
         if stamp < layout.base {
             return Ok(0);
         }
@@ -214,8 +213,8 @@ impl Segment {
         Ok(low)
     }
 
-    /// Calls `each` with each document whose stamp is above `above` (if specified) and at most `to`. These documents expire
-    /// when the time advances from `above` to `to`. Takes O(log n), and O(1) for each document.
+    /// Calls `each` with each document whose stamp is above `above` (if specified) and at most `to`. If these two are
+    /// expiry limits, the documents expire when the limit advances. Takes O(log n), and O(1) for each document.
     ///
     /// # Errors
     /// Same as [`value`](Self::value); also if the segment has no stamps.

@@ -1,4 +1,4 @@
-//! Band buckets: all documents that have the same key in a band.
+//! Band buckets. A bucket has all documents with the same key in a band.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::format::wire::Fault;
 use crate::sys::column::{Column, MemoryBudget};
 
 impl Segment {
-    /// Calls `each` with the ordinals of the documents whose feature in band `band` (from 0) agrees with `feature` in all
-    /// stored bits, in ascending order. The documents are only candidates, because at most 32 bits of a feature are stored.
-    /// The parameters may specify fewer bits.
+    /// Calls `each` with the ordinals of the documents whose feature in band `band` (from 0) agrees with `feature` in
+    /// all stored bits, in ascending order. At most 32 bits of a feature are stored, or fewer if the parameters say so;
+    /// therefore the documents are only candidates.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -59,8 +59,8 @@ impl Segment {
         Ok(end - first_place(layout, bytes, &rows, |entry| entry < tag))
     }
 
-    /// Prefetches the data that [`same_feature_bits`](Self::same_feature_bits) reads for `features`, which has one feature
-    /// for each band. Prefetches the directory entries of all bands before the buckets, so that the memory accesses overlap.
+    /// Prefetches the data that [`same_feature_bits`](Self::same_feature_bits) reads for `features`, one for each
+    /// band. First prefetches the directory entries of all bands, then the buckets, so that memory accesses overlap.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
         let bands = self.bands.iter().zip(features);
         self.hint_keys(bits, || {
@@ -81,7 +81,7 @@ impl Segment {
         }
         for (section, layout, key) in all() {
             let (source, (prefix, known)) = (self.at(section), layout.leading(key, bits));
-            // Damage is reported later, when the bucket is read.
+            // Ignores damage, which is reported when the bucket is read.
             let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
             let entries = layout.entries(&rows);
             source.hint(entries.start);
@@ -181,8 +181,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Calls `each` with each readable entry of a band, in ascending order, and `lost` with the error of each damaged
-    /// bucket.
+    /// Calls `each` with each entry of a band that can be read, in ascending order, and `lost` with the error of each
+    /// damaged bucket.
     pub(super) fn for_each_sound_band_entry(
         &self,
         band: usize,
@@ -276,8 +276,8 @@ impl Segment {
     }
 }
 
-/// Returns the index in a bucket of the first entry whose tag fails `before`, or the number of entries if there is
-/// none. The tag is the part of a key that its entry stores. Uses binary search, because entries ascend by tag.
+/// Returns the index of the first entry of a bucket for whose tag `before` is false; the number of entries if there is
+/// none. A tag is the part of a key that its entry stores. Uses binary search, because entries ascend by tag.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {
@@ -292,8 +292,8 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
 }
 
 impl Segment {
-    /// Returns the [`feature_column`](Self::feature_column) of this segment. It is read at the first call and cached while
-    /// the segment is open.
+    /// Returns the [`feature_column`](Self::feature_column) of this segment. The first call reads the column, which is
+    /// then cached while the segment is open.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -305,7 +305,7 @@ impl Segment {
         Ok(self.features.get_or_init(|| made))
     }
 
-    /// Reads all bands once and returns the band keys by document. Takes 4 bytes of `budget` for each band of each document.
+    /// Reads all bands once, and returns the band keys by document. Takes 4 bytes of `budget` per document and band.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.

@@ -1,13 +1,13 @@
 //! Builds a segment file from records.
 //!
-//! The file is canonical: equal records and parameters give equal bytes, in whatever order the records were added.
+//! The file is canonical: equal records and parameters give equal bytes, whatever order they were added in.
 //!
 //! 1. Sort the records by key; the ordinal of a record is the rank of its key. Of repeated keys, only the last record is
 //!    kept.
 //! 2. Compute the salt: the sum of the parameters' digest and the records' hashes.
 //! 3. Sort (fingerprint, ordinal). This yields table 1, the ranks and the postings.
-//! 4. For each other table, distribute the rows of table 1 by the leading bits of their keys in that table. Table 1 is read
-//!    in order, so rows with equal leading bits are already nearly sorted.
+//! 4. For each other table, distribute the rows of table 1 by the leading bits of their keys in that table. Rows with
+//!    equal leading bits remain nearly sorted, because table 1 is read in order.
 //! 5. For each band, sort (band key, ordinal).
 //!
 //! Takes O(n log n) time and about 60 bytes of memory for each record, in addition to the records. [`rows`](super::rows)
@@ -38,10 +38,10 @@ use crate::format::{attached, design, fields, postings, ranks, samples, signatur
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of values that are encoded before they are written.
+/// Number of values that are encoded before their bytes are written.
 const CHUNK: usize = 8192;
 
-/// A segment that is written and synced to disk, but whose file has no name yet.
+/// A segment file that is complete and synced to disk, but has no name yet.
 #[derive(Debug)]
 pub struct BuiltSegment {
     file: Box<dyn TemporaryFile>,
@@ -60,7 +60,7 @@ impl BuiltSegment {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Gives the file the name `path`. Fails if a file with this name exists.
+    /// Gives the file the name `path`. Fails if a file with that name exists.
     ///
     /// # Errors
     /// Errors of the operating system. The name becomes durable only when the directory is synced.
@@ -154,7 +154,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     Ok(())
 }
 
-/// Creates the file and writes its first section, the parameters.
+/// Creates the file and writes the parameters, which are its first section.
 pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
     let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
     let params = params.encode();
@@ -198,7 +198,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes ascending numeric keys. For consecutive numbers, only the first one is stored, and `sorted` is not read.
+/// Writes ascending numeric keys. If the numbers are consecutive, stores only the first one and does not read `sorted`.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
@@ -219,7 +219,7 @@ pub(super) fn write_numbers(
     })
 }
 
-/// Returns (fingerprint, ordinal) of all documents with a sketch, in ascending order.
+/// Returns the pairs (fingerprint, ordinal) of all documents with a sketch, in ascending order.
 fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     let mut pairs: Vec<u128> = (0..)
         .zip(order)
@@ -234,7 +234,7 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
 enum RankColumn<'r> {
     /// Ranks by ordinal.
     InMemory(Vec<u32>),
-    /// Ordinals and ranks: an item has the ordinal in the high 32 bits and the rank in the low 32 bits.
+    /// Pairs of ordinal and rank: an item has the ordinal in the high 32 bits and the rank in the low 32 bits.
     RadixSorted(Box<RadixSorter<'r, u64>>),
 }
 
@@ -261,8 +261,8 @@ impl<'r> DistinctFingerprints<'r> {
                 RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
             },
         };
-        // The ordinals of the current fingerprint, without the first ordinal. Usually there are none or few, but
-        // sometimes millions.
+        // The documents of the current fingerprint after the first one. Usually there are none or few, but sometimes
+        // millions.
         let mut more = SpillColumn::new(budget, budget.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
@@ -315,7 +315,7 @@ pub(super) fn write_fingerprints(
     budget: SpillBudget<'_>,
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
-    // `of` consumes the pairs, so their memory has been freed when the tables are built.
+    // `of` consumes the pairs, so the memory of the pairs is free when the tables are built.
     let DistinctFingerprints { fingerprints, posting, lists, ranks } =
         DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
@@ -356,8 +356,8 @@ pub(super) fn write_fingerprints(
     Ok(rows)
 }
 
-/// Appends `count` ranks `NO_RANK`, for documents without a fingerprint, to `waiting`. Writes `waiting` whenever it has
-/// `CHUNK` ranks, because `count` may be millions.
+/// Appends `count` times the rank `NO_RANK` to `waiting`, for documents without a fingerprint. Writes `waiting`
+/// whenever it has `CHUNK` ranks, because `count` may be millions.
 fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
     while count > 0 {
         let now = count.min(CHUNK as u64);
@@ -371,7 +371,7 @@ fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>)
     Ok(())
 }
 
-/// Chooses a design for these ascending, distinct fingerprints, and writes the tables of the design.
+/// Chooses a table design for these ascending, distinct fingerprints, and writes the tables of this design.
 fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
@@ -401,7 +401,7 @@ fn write_tables(
     })
 }
 
-/// Encodes the tables of a scheme one after the other, and calls `each` with the parts of each table.
+/// Encodes the tables of a scheme one after the other. Calls `each` with the encoded parts of each table.
 pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &SpillColumn<'_, u64>,
@@ -412,7 +412,7 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // All tables use this buffer, one after the other.
+    // Each table uses this buffer, one table after the other.
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
@@ -466,8 +466,8 @@ pub(super) fn encode_tables(
     Ok(())
 }
 
-/// Returns the entries of a band in ascending order. An entry has its band key in the high 32 bits and its ordinal in the
-/// low 32 bits.
+/// Returns the entries of a band in ascending order. An entry has the band key in the high 32 bits and the ordinal in
+/// the low 32 bits.
 fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     let (bands, _) = records.widths();
     let mut entries: Vec<u64> = (0_u64..)
@@ -482,8 +482,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes a band, numbered from 0. `entries` are `rows` ascending entries with the band key, of `key_bits` bits, in the high
-/// 32 bits and the ordinal in the low 32 bits.
+/// Writes a band, numbered from 0. `entries` yields `rows` ascending entries, with the band key (of `key_bits` bits) in
+/// the high 32 bits and the ordinal in the low 32 bits.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,
@@ -494,7 +494,7 @@ pub(super) fn write_band(
     write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), budget, entries)
 }
 
-/// Encodes `values` and writes them in chunks.
+/// Encodes `values` and writes the encoded bytes chunk by chunk.
 pub(super) fn put_all<T: Copy>(
     out: &mut SegmentOutput,
     values: &[T],

@@ -1,4 +1,4 @@
-//! Writes sections that are encoded as bands. An entry has a 32-bit key in its high bits and an ordinal in its low bits.
+//! Writes sections that are encoded as bands. An entry has a 32-bit key in the high half and an ordinal in the low.
 
 use super::output::SegmentOutput;
 use super::spilled::{SliceSource, SpillBudget, SpilledParts};
@@ -8,11 +8,11 @@ use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::table::Columns;
 
-/// Number of entries that are encoded before they are written.
+/// Number of entries that are encoded before their bytes are written.
 const CHUNK: usize = 8192;
 
-/// Writes a section encoded as a band. `entries` are `rows` ascending entries with the key, of `key_bits` bits, in the high
-/// 32 bits and an ordinal below `documents` in the low 32 bits.
+/// Writes a section encoded as a band. `entries` yields `rows` ascending entries, with the key (of `key_bits` bits) in
+/// the high 32 bits and an ordinal below `documents` in the low 32 bits.
 pub(super) fn write_entries(
     out: &mut SegmentOutput,
     (kind, index): (Kind, u16),

@@ -1,10 +1,10 @@
-//! The band keys of a segment by document. The band sections map keys to documents; this column maps documents to keys.
+//! A column of band keys, indexed by document. Band sections map keys to documents; the column is their inverse.
 
 use roaring::RoaringBitmap;
 
 use crate::sys::column::Column;
 
-/// The band keys of all documents of a segment: 4 bytes for each band of a document.
+/// The band keys of all documents of a segment. Takes 4 bytes per document and band.
 #[derive(Debug)]
 pub struct FeatureColumn {
     pub(super) bands: usize,
@@ -14,8 +14,8 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
-    /// Replaces `out` by the features of a document, in which bits that are not stored are 0. For a document without a
-    /// sketch, returns false and clears `out`.
+    /// Replaces `out` by the features of a document. Bits that are not stored are 0. If the document has no sketch,
+    /// returns false and leaves `out` empty.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         let start = ordinal as usize * self.bands;

@@ -1,4 +1,4 @@
-//! The bytes of a segment file, read section by section. Each page is checked against its checksum at its first use.
+//! Reads the bytes of a segment file section by section. Checks each page against its checksum at its first use.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::format::table::Source;
 use crate::format::wire::{self, Fault};
 use crate::sys::mmap::View;
 
-/// A segment file and the ranges of its sections. The bytes are mapped, or read at their first use.
+/// A segment file and the ranges of its sections. Its bytes are either mapped, or read at their first use.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl SegmentFile {
         Self { path: path.to_owned(), bytes, pages, sections }
     }
 
-    /// Returns the bytes at `range` of a section, after checking the pages that contain them.
+    /// Returns the bytes at `range` of a section. First checks the pages that contain them.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         if range.end > section.length || range.start > range.end {
@@ -34,8 +34,8 @@ impl SegmentFile {
         self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
     }
 
-    /// Returns the bytes at `range` of the file, which must be within the checksummed pages. `section` is the section named
-    /// in errors.
+    /// Returns the bytes at `range` of the file, which must be within the checksummed pages. Errors name the section
+    /// `section`.
     pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
         self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
     }
@@ -45,7 +45,7 @@ impl SegmentFile {
         self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
     }
 
-    /// Returns an error if a page of a guarded map was unreadable.
+    /// Returns an error if a page of a guarded map could not be read.
     #[inline]
     pub(super) fn check_map(&self) -> Result<()> {
         if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
@@ -68,8 +68,8 @@ impl SegmentFile {
         }
     }
 
-    /// Returns the whole file if it is mapped or in memory, otherwise an empty slice. The bytes are unchecked: use only
-    /// ranges for which [`CheckedPages::have`] returns true.
+    /// Returns the whole file if it is mapped or in memory, otherwise an empty slice. The bytes may be damaged: use
+    /// only ranges for which [`CheckedPages::have`] returns true.
     #[inline(always)]
     pub(super) fn whole(&self) -> &[u8] {
         match &self.bytes {
@@ -88,9 +88,9 @@ impl SegmentFile {
         self.pages.known()
     }
 
-    /// Asks the operating system to read the pages at `range` (offsets in the file) that have not been read yet,
-    /// without waiting for them. Call it for all data that a batch of queries needs before reading the first byte: a
-    /// disk serves many reads at once nearly as fast as one.
+    /// Asks the operating system to read the pages at `range` (offsets in the file), unless they were read already.
+    /// Does not wait. Call it for all data that a batch of queries needs before the first byte is read: a disk serves
+    /// many reads at once nearly as fast as one.
     #[cold]
     #[inline(never)]
     fn will_need(&self, range: Range<u64>) {
@@ -109,7 +109,7 @@ impl SegmentFile {
         corrupt(&self.path, section.kind.name(), section.offset, fault)
     }
 
-    /// Returns the bytes at `range` of a section as a column of `T`.
+    /// Returns the bytes at `range` of a section as a slice of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -136,14 +136,14 @@ impl SegmentFile {
     }
 }
 
-/// Reads the bytes of a section for codecs.
+/// Reads the bytes of one section; codecs use it as their input.
 #[derive(Clone, Copy)]
 pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
     /// The whole file if it is mapped or in memory, otherwise empty.
     pub(super) whole: &'a [u8],
-    /// The bytes of all tables, which start at offset `base` of the file. Empty until all of their pages have been checked.
+    /// The bytes of all tables, which start at offset `base` of the file. Empty until all their pages are checked.
     pub(super) sound: &'a [u8],
     pub(super) base: usize,
 }
@@ -154,13 +154,13 @@ impl<'a> SectionReader<'a> {
         Self { file, section, whole: file.whole(), sound: &[], base: 0 }
     }
 
-    /// Lets later reads within `extent`, a range of the file, skip their checks if all pages of `stretch` have been checked.
-    /// `stretch` must contain all pages of `extent`.
+    /// If all pages of `stretch` have been checked, later reads within `extent`, a range of the file, skip their
+    /// checks. `stretch` must contain all pages of `extent`.
     #[inline(always)]
     pub(super) fn settle(&mut self, extent: &Range<u64>, stretch: &Stretch) {
         if self.sound.is_empty() && self.file.all_sound(stretch) {
             let &Range { start, end } = extent;
-            // If the file is neither mapped nor in memory, `sound` remains empty and each read is checked.
+            // A file that is neither mapped nor in memory leaves `sound` empty, so that each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
@@ -171,7 +171,7 @@ impl<'a> SectionReader<'a> {
         Self { section, ..self }
     }
 
-    /// Returns true while some pages of the tables may be unchecked.
+    /// Returns true until all pages of the tables are known to be checked.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()
@@ -192,7 +192,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    // Not inlined, and takes references only, so that its callers copy nothing on the fast path.
+    // Not inlined, and takes only references, so that the fast path in the callers copies nothing.
     #[inline(never)]
     pub(super) fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())

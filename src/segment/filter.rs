@@ -1,7 +1,7 @@
-//! The filter of a search: selects the rows of a bucket that are near the query in the 16 bits that are compared first.
+//! The filter of a search. It selects the rows of a bucket whose first 16 compared bits are near those of the query.
 //!
-//! A search spends nearly all of its time in this loop and in waiting for memory. So the loop covers many buckets and does
-//! nothing else. Callers process the selected rows.
+//! A search spends nearly all its time in this loop and in waiting for memory. So one call filters many buckets and
+//! does nothing else. The callers process the selected rows.
 
 use zerocopy::little_endian::U16;
 
@@ -10,17 +10,17 @@ use super::tables::RawLayout;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Number of rows covered by one mask.
+/// Number of rows that one mask covers.
 const LANES: usize = 64;
 
-/// A bucket, and the bits with which its rows are compared.
+/// A bucket, and the bits of the query that its rows are compared with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FilteredBucket {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The bits of the query with which the values of the plane are compared.
+    /// The 16 bits of the query with which the 16-bit values of the rows are compared.
     pub(super) scanned: u16,
-    /// The maximum number of bits in which the value of a row may differ from `scanned`.
+    /// The maximum number of bits in which the value of a row may differ from `scanned` if the row is selected.
     pub(super) left: u32,
 }
 
@@ -31,19 +31,19 @@ impl FilteredBucket {
     }
 }
 
-/// Up to 64 consecutive rows of a bucket. At least one of them may be near.
+/// 64 consecutive rows of a bucket, or fewer at its end. At least one of them may be near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survivors {
-    /// The index of the bucket among those passed to [`filter_buckets`].
+    /// The position of the bucket in the buckets passed to [`filter_buckets`].
     pub(super) bucket: u32,
-    /// The row to which bit 0 of `near` refers.
+    /// The row of bit 0 of `near`.
     pub(super) base: u32,
     /// Bit i is set if row `base + i` may be near.
     pub(super) near: u64,
 }
 
-/// Filters buckets, each with the raw layout of its table. Writes the results to the first elements of `survivors`, in the
-/// order of buckets and rows, and returns the number of results.
+/// Filters the rows of buckets. Each bucket comes with the raw layout of its table. Writes the results to the first
+/// elements of `survivors`, in the order of buckets and rows, and returns the number of results.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -77,12 +77,12 @@ impl<'f, I: Iterator<Item = (FilteredBucket, &'f RawLayout)>> Kernel for FilterK
                 if count == survivors.len() {
                     survivors.resize(count * 2 + LANES, Survivors::default());
                 }
-                // Write the result in any case, and keep it only if a row may be near. A branch would be mispredicted too
-                // often.
+                // Writes the result in any case, but counts it only if a row may be near: a branch would be
+                // mispredicted too often.
                 let near = simd.near16(lanes, scanned, left);
                 survivors[count] = Survivors { bucket: number, base, near };
                 count += usize::from(near != 0);
-                // If fewer than `LANES` rows remained, `near16` has compared all of them.
+                // If fewer than `LANES` rows remained, `near16` has compared all of them, and the slice becomes empty.
                 lanes = lanes.get(LANES..).unwrap_or_default();
                 base += LANES as u32;
             }

@@ -1,12 +1,12 @@
-//! Caches the documents of long buckets in the order of priority.
+//! Caches the documents of long buckets, sorted by priority.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of cached entries per document of the segment. If a new bucket would exceed it, all cached orders are
-/// dropped first. Dropped orders are sorted again when they are needed.
+/// Maximum number of cached entries, per document of the segment. If a new bucket would exceed it, all cached buckets
+/// are dropped. A dropped bucket is sorted again when it is needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// The limit on cached entries is at least this number, even for small segments.
+/// Minimum of the limit on cached entries, for small segments.
 const HELD_MIN: usize = 1 << 16;
 
 /// Identifies a bucket of a segment.
@@ -14,14 +14,14 @@ const HELD_MIN: usize = 1 << 16;
 pub enum Bucket {
     /// The documents whose fingerprint has this rank.
     Fingerprint(u32),
-    /// The documents with this key in the prefix section: a tag (the upper 32 bits of a shingle hash), inverted for a marked
-    /// document.
+    /// The documents with this key in the prefix section. The key is a tag (the upper 32 bits of a shingle hash),
+    /// inverted for documents that are marked as duplicates.
     Prefix(u32),
     /// The documents that have this key (second field) in this band (first field, from 0).
     Band(usize, u32),
 }
 
-/// The documents of long buckets, as ordinals in the order of priority.
+/// The cached buckets: for each, the ordinals of its documents in the order of priority.
 #[derive(Debug, Default)]
 pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,
@@ -33,7 +33,7 @@ impl HeldOrders {
         self.by_bucket.get(&bucket).cloned()
     }
 
-    /// Caches the order of a bucket. `documents` is the number of documents in the segment.
+    /// Caches a bucket whose ordinals are sorted by priority. `documents` is the number of documents in the segment.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
         let max = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
         if self.entries + order.len() > max {

@@ -1,5 +1,5 @@
-//! Searches hot buckets, which have far more rows than an average bucket, with their nested tables. Searching a bucket
-//! of a million rows then costs little more than searching a normal bucket.
+//! Searches hot buckets, which have far more rows than an average bucket. Each hot bucket has nested tables, with which
+//! searching a million rows costs little more than searching a normal bucket.
 
 use super::file::SectionReader;
 use super::output::SegmentOutput;
@@ -14,7 +14,7 @@ use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// A search of one hot bucket.
+/// A search of one hot bucket for one query.
 pub(super) struct NestedSearch<'a, 'b> {
     pub(super) at: SectionReader<'a>,
     pub(super) tables: &'a OpenTables,
@@ -60,7 +60,7 @@ impl Kernel for NestedSearch<'_, '_> {
                         let row = base + u64::from(near.trailing_zeros());
                         near &= near - 1;
                         let rank = bucket.rank(source, j, row, tables.rows)?;
-                        // Bits 1 to 16 of a key may be expensive to decode. In this case, compare the other bits first,
+                        // Bits 1 to 16 of a key may be expensive to decode. If so, the other bits are compared first,
                         // which excludes most keys.
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
@@ -83,7 +83,7 @@ impl Kernel for NestedSearch<'_, '_> {
                                 format!("{fingerprint:016x}"),
                             )));
                         }
-                        // Skip a match that an earlier nested table has already reported.
+                        // Skips a match that an earlier nested table has reported already.
                         let found_before = (0..j).any(|earlier| {
                             let differs = leads(earlier, hot.rest.nested(earlier, difference));
                             radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
@@ -106,18 +106,18 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-/// The hot buckets: the prefix of each bucket, and the (key, rank) pairs of its fingerprints.
+/// The hot buckets of a table: the prefix of each bucket, and the (key, rank) pairs of the fingerprints in it.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
-/// Returns the hot buckets of a table. `fingerprints` must be in the order of their ranks, and is iterated twice. Uses 4
-/// bytes of memory for each bucket of the table, and 16 bytes for each fingerprint in a hot bucket.
+/// Returns the hot buckets of a table. `fingerprints` must return them in the order of their ranks, and is called
+/// twice. Takes 4 bytes of memory per bucket of the table, and 16 bytes per fingerprint in a hot bucket.
 pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
 ) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
-    // If a prefix has more bits than a directory can have, few fingerprints share it, so no bucket is hot.
+    // With more prefix bits than any directory has, few fingerprints share a prefix, so no bucket is hot.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
         return Ok(HotMembers::new());
     }
@@ -175,7 +175,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
-    /// Builds a segment of `count` fingerprints. In 7 of 8 fingerprints, the bits of the mask `hot` have the same value.
+    /// Builds a segment of `count` fingerprints. 7 of 8 fingerprints have the same bits under the mask `hot`.
     fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
         let mix = |i: u64| {
             let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(ask(Some(0), &[query]), (Vec::new(), 4));
         let (some, left_out) = ask(Some(20), &[query]);
         assert!(left_out > 0 && some.iter().all(|hit| all.contains(hit)));
-        // Which buckets are skipped does not depend on other queries that are searched at the same time.
+        // The skipped buckets do not depend on the other queries of the same batch.
         let together = ask(Some(20), &[query ^ 1, query, query ^ 2]);
         let mine: Vec<(usize, u64)> =
             together.0.iter().filter(|hit| hit.0 == 1).map(|&(_, found)| (0, found)).collect();

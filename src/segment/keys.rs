@@ -13,7 +13,7 @@ use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
 use crate::sys::column::{Column, MemoryBudget};
 
-/// The keys and ordinals of a segment's live documents, in the order of keys.
+/// Iterator over the keys and ordinals of a segment's live documents, in the order of keys.
 #[derive(Debug)]
 pub struct LiveKeys<'a> {
     segment: &'a Segment,
@@ -22,7 +22,7 @@ pub struct LiveKeys<'a> {
 }
 
 impl<'a> LiveKeys<'a> {
-    /// Iterates over all keys except the keys of the documents in `deleted`.
+    /// Creates an iterator over all keys except those of the documents in `deleted`.
     #[must_use]
     pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
         Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }
@@ -79,7 +79,7 @@ impl Segment {
         }
     }
 
-    /// Returns the first ordinal whose key is at least `key`, or above `key` if `after` is true. Returns the number of
+    /// Returns the first ordinal whose key is at least `key`, or above `key` if `after` is true; the number of
     /// documents if there is none. O(log n).
     ///
     /// # Errors
@@ -147,12 +147,12 @@ impl Segment {
         }
     }
 
-    /// Returns false for a key below the smallest or above the largest key of the segment. If new keys are larger than old
-    /// ones, as with timestamps, most of them are rejected here for every segment.
+    /// Returns false if the key is below the smallest or above the largest key of the segment. If new keys are larger
+    /// than all old ones, as with timestamps, this test alone rejects most of them in every segment.
     fn spans(&self, key: Key<'_>) -> bool {
         let span = self.key_span.get().or_else(|| {
-            // If the smallest or the largest key cannot be read, assume that `key` is between them, so that other keys are
-            // still found.
+            // If the smallest or the largest key cannot be read, assumes that `key` is between them: a damaged key must
+            // not hide others.
             let span = self.read_key_span().ok()?;
             Some(self.key_span.get_or_init(|| span))
         });
@@ -212,7 +212,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the sort key by which documents are ordered by priority: the priority of the document (`u64::MAX` if it has
+    /// Returns the sort key that orders documents by priority: the priority of the document (`u64::MAX` if it has
     /// none), then the hash of its key.
     ///
     /// # Errors
@@ -226,8 +226,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document and caches all priorities while the segment is open, 16
-    /// bytes for each document. Use it before reading many priorities.
+    /// Reads the [`priority`](Self::priority) of each document, and caches all of them while the segment is open. Takes
+    /// 16 bytes per document. Use it before reading many priorities.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -249,7 +249,7 @@ impl Segment {
         })?;
         done?;
         self.check_map()?;
-        // If another thread has stored the same priorities first, keep its copy.
+        // If another thread has cached the same priorities first, keeps those.
         let _ = self.priorities.set(all);
         Ok(())
     }

@@ -1,24 +1,24 @@
 //! Merges segments. The output is byte for byte the segment that [`build`](super::build::build) writes for the live records
 //! of the inputs.
 //!
-//! 1. Merge the keys. The ordinal of a record is the rank of its key, so the old ordinals of each input map to new ordinals
-//!    in ascending order.
+//! 1. Merge the keys. The ordinal of a record is the rank of its key. So the new ordinals of the records of an input
+//!    ascend with their old ordinals.
 //! 2. Compute the salt, which is a sum of hashes: add the salts of the inputs, and subtract the hashes of dropped records.
-//! 3. Replace the ordinals of each input's table 1 by new ones. This yields an ascending run of (fingerprint, ordinal) for
-//!    each input, which is read lazily if its map is in memory. Merging the runs yields distinct fingerprints, ranks and
-//!    postings.
-//! 4. Build all other tables from table 1, as for a new segment. Partial tables are built by distribution (`partial`), in
-//!    two passes over their values. Merging the inputs' tables would take as many passes, and would require directories and
-//!    entries of equal width; their widths depend on the number of rows.
+//! 3. Replace the ordinals in each input's table 1 by new ones. Each input yields an ascending run of (fingerprint,
+//!    ordinal), which is read lazily if the input's map of ordinals is in memory. Merging the runs yields distinct
+//!    fingerprints, ranks and postings.
+//! 4. Build all other tables from table 1, as for a new segment. Partial tables are built by distribution (`partial`),
+//!    in two passes over their values. Merging the tables of the inputs would take as many passes. It would also
+//!    require directories and entries of equal width, but the widths depend on the number of rows.
 //! 5. Map and merge each band. Copy signatures and samples in the order of keys.
 //!
-//! Uses the memory budget plus a thousandth of the size of the files. Maps and runs that exceed the budget spill to scratch
-//! files. If the map of an input exceeds its share of the budget, the input is read several times, once for each stripe of
-//! ordinals.
+//! Uses the memory budget plus a thousandth of the size of the files. Maps of ordinals and runs that exceed the budget
+//! spill to scratch files. If the map of an input exceeds its share of the budget, the input is read several times:
+//! once for each range ("stripe") of ordinals.
 //!
-//! All input is checked: keys and fingerprints ascend, ranks agree with postings, and each band lists each document with a
-//! sketch once. The salts of the inputs are not recomputed; only [`verify`](Segment::verify) does so. If the salt of an
-//! input is wrong, so is the salt of the output.
+//! All input is checked: keys and fingerprints ascend, ranks agree with postings, and each band lists each document
+//! with a sketch once. The salts of the inputs are not recomputed; only [`verify`](Segment::verify) does this. If the
+//! salt of an input is wrong, the salt of the output is wrong, too.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -61,21 +61,21 @@ use twindex_kernel::prefetch;
 pub struct MergeInput<'a> {
     /// The segment.
     pub segment: &'a Segment,
-    /// Ordinals of documents that were deleted or replaced.
+    /// Ordinals of the documents that are no longer live.
     pub deleted: &'a RoaringBitmap,
 }
 
-/// Number of documents ahead of the current one for which ranks and new ordinals are prefetched.
+/// Ranks and new ordinals are prefetched for the document that is this many documents ahead.
 const AHEAD: usize = 24;
 /// The new ordinal of a dropped document.
 const LEFT_OUT: u32 = u32::MAX;
 /// Maximum number of keys read at once.
 const KEYS: u64 = 1 << 10;
-/// Number of bytes that are buffered before they are written.
+/// Number of bytes that are collected before they are written.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments, given from the oldest to the newest. If a key is live in several inputs, the record of the newest input
-/// is kept. The output may have no documents.
+/// Merges segments, which are given from the oldest to the newest. If a key is live in several inputs, the record of
+/// the newest of these is kept. The output may have no documents.
 ///
 /// Takes O(n log n) time in the worst case, and O(n) for random fingerprints. Uses the memory budget plus a thousandth of
 /// the size of the files.
@@ -115,8 +115,8 @@ impl MergedInputs<'_, '_> {
         Ok(out)
     }
 
-    /// Writes the sections that follow the sections of fingerprints, and finishes the file. `distinct` is the number of
-    /// distinct fingerprints.
+    /// Writes the sections after those of fingerprints, and finishes the file. `distinct` is the number of distinct
+    /// fingerprints.
     fn finish(
         self,
         mut out: SegmentOutput,
@@ -148,9 +148,9 @@ impl MergedInputs<'_, '_> {
     }
 }
 
-/// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables and returns the total
-/// number of their entries, but writes nothing. If `documents` is true, it also reads, checks and merges postings and ranks.
-/// Otherwise no document may have been deleted.
+/// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables and returns the
+/// total number of their entries, but writes nothing. If `documents` is true, it also reads, checks and merges postings
+/// and ranks. If `documents` is false, no input may have deleted documents.
 /// # Errors
 /// Same as [`merge`].
 #[doc(hidden)]
@@ -178,7 +178,7 @@ pub fn merge_tables(
         } else {
             let mut keys = RunMerge::new(merged.keys_of_first()?);
             while let Some(slice) = keys.next_slice()? {
-                // Whether the slice has repeated values, which is rare.
+                // Whether the slice has repeated values, which happens rarely.
                 let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
                 let start = usize::from(last == slice.first().copied());
                 last = slice.last().copied();
@@ -219,20 +219,20 @@ struct MergedInputs<'a, 'r> {
     inputs: Vec<MergeSource<'a, 'r>>,
     budget: SpillBudget<'r>,
     documents: u64,
-    /// The index of the input of each output document. Empty if no section requires it.
+    /// For each output document, the index of its input. Empty if no section needs it.
     origins: SpillColumn<'r, u32>,
 }
 
 struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The new ordinal of each document, or [`LEFT_OUT`] for a dropped document.
+    /// The new ordinal of each document of this input; [`LEFT_OUT`] for a dropped document.
     map: SpillColumn<'r, u32>,
     left_out: RoaringBitmap,
 }
 
 impl MergeSource<'_, '_> {
-    /// Maps the next live document of this input to the new ordinal `ordinal`, or drops the document if `ordinal` is `None`.
+    /// Assigns the new ordinal `ordinal` to the next live document of this input. `None` drops the document.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
         if ordinal.is_none() {
@@ -336,7 +336,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
         let mut keys = SpillColumn::new(self.budget, self.budget.share(8));
         let mut span = None;
-        // Among equal keys, the key of the newest input comes last.
+        // Among equal keys, the one of the newest input comes last, and only that one is kept.
         let mut waiting: Option<(u64, usize)> = None;
         let mut put = |merged: &mut Self, key: u64, input: usize| {
             span = Some((span.map_or(key, |(first, _)| first), key));
@@ -366,7 +366,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
-        // Among equal keys, the key of the newest input comes last. So a key is written only once the next key is known.
+        // Among equal keys, the one of the newest input comes last. So a key is written only once the next is known.
         let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
         loop {
             let next = merge.next()?;
@@ -390,8 +390,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(MergedKeys::Bytes(parts))
     }
 
-    /// Divides the ordinals of each input into stripes. Calls `each` with the input, the stripe, and the stripe's part of
-    /// the map.
+    /// Divides the ordinals of each input into stripes. Calls `each` with the input, the stripe, and the new ordinals
+    /// of the stripe's documents.
     fn for_each_stripe(
         &self,
         mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
@@ -420,7 +420,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 
     /// Returns the fingerprints with their new ordinals, in ascending order. Reads them lazily if every input permits
-    /// it (see [`listed`](Self::listed)). Otherwise stores them as runs first.
+    /// it (see [`listed`](Self::listed)); otherwise first stores them as runs.
     fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
@@ -430,15 +430,15 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
     }
 
-    /// Returns a run that reads an input lazily. `None` if the table is not in planes, the map is not in memory, or the
-    /// posting lists exceed the budget.
+    /// Returns a run that reads an input lazily; `None` if table 1 is not in planes, the map of ordinals is not in
+    /// memory, or the posting lists exceed the budget.
     fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
             return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
-        // All documents of a posting list are returned at once, so reserve memory for all lists. Fall back to stored runs if
-        // the budget is too small.
+        // A run returns all documents of a posting list at once, so the budget must have space for all lists. If it is
+        // too small, the caller falls back to stored runs.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let budget = self.budget.share(8 * self.inputs.len()) as u64;
@@ -460,8 +460,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns runs that read the keys of table 1 lazily, one run for each input. Fails if an input drops documents or
-    /// has a table 1 that is not in planes.
+    /// Returns runs that read the keys of table 1 lazily, one run for each input. Returns an error if an input drops
+    /// documents, or if its table 1 is not in planes.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -476,15 +476,15 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
     }
 
-    /// Stores the items of [`fingerprints`](Self::fingerprints) in runs, and returns the runs. Works for all inputs and any
-    /// memory budget.
+    /// Stores the items of [`fingerprints`](Self::fingerprints) in runs, and returns the runs. Works for any input and
+    /// any memory budget.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
             let mut run = SpillColumn::new(self.budget, share);
-            // For each document of the stripe, the rank whose posting list contains it.
+            // For each document of the stripe, the rank of the posting list that has it; `NO_RANK` if none has.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
             let mut postings = input.segment.postings_in_order();
@@ -495,7 +495,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                         return Ok(());
                     };
                     if std::mem::replace(listed_by, rank) != NO_RANK {
-                        // Checked for each document, because overlapping lists could make the run quadratic in size.
+                        // Checked for each document, because overlapping lists could make the run quadratically long.
                         return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
                     }
                     listed += 1;
@@ -513,7 +513,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                 ranked += u64::from(rank.is_some());
                 Ok(())
             })?;
-            // Each document with a rank must be in exactly one list.
+            // Each document that has a rank must be in exactly one list.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
@@ -524,8 +524,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(runs)
     }
 
-    /// Returns the number of entries of a band, and the entries in ascending order. An entry has its band key in the high 32
-    /// bits and the new ordinal in the low 32 bits.
+    /// Returns the number of entries of a band, and the entries in ascending order. An entry has the band key in the
+    /// high 32 bits and the new ordinal in the low 32 bits.
     fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
@@ -579,7 +579,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
     }
 
-    /// Copies the bottom samples (`of` is 0) or the modular samples (1), if they are stored.
+    /// Copies the bottom samples (if `of` is 0) or the modular samples (if it is 1), if the inputs store them.
     fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
         if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
             return Ok(());
@@ -612,8 +612,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })
     }
 
-    /// Copies values, stamps and fields, if they are stored. Sorts the documents by stamp, and computes the sections of sets
-    /// from the fields.
+    /// Copies values, stamps and fields, if they are stored. Sorts the documents by stamp, and computes the sections of
+    /// common tags and prefixes from the fields.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -670,8 +670,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(())
     }
 
-    /// Returns the salt of the output: the parameters' digest plus the hashes of all live records. Derives it from the
-    /// inputs' salts.
+    /// Returns the salt of the output: the sum of the parameters' digest and the hashes of all live records. Computes
+    /// it from the salts of the inputs.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
@@ -684,7 +684,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(salt)
     }
 
-    /// Returns the sum, modulo 2^128, of the record hashes of the documents of this input that the output omits.
+    /// Returns the sum, modulo 2^128, of the record hashes of the documents of this input that are not in the output.
     fn sum_left_out(&self, input: &MergeSource<'_, '_>, fingerprint: &FingerprintOf<'_>) -> Result<u128> {
         let width = 4 * input.segment.band_count() + 16;
         let max = (self.budget.share(8) / width).max(KEYS as usize);
@@ -697,7 +697,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 }
 
-/// A function that returns the fingerprint of the document with this ordinal; `None` if the document has no fingerprint.
+/// A function that returns the fingerprint of the document with an ordinal; `None` if the document has none.
 type FingerprintOf<'a> = dyn Fn(u32) -> Result<Option<u64>> + 'a;
 
 /// Returns the sum of the record hashes of the documents with these ascending ordinals.
@@ -734,7 +734,7 @@ fn sum_of(segment: &Segment, ordinals: &[u32], fingerprint: &FingerprintOf<'_>) 
     Ok(sum)
 }
 
-/// The fingerprints of an input with their new ordinals, in ascending order.
+/// The fingerprints of one input with the new ordinals of their documents, in ascending order.
 enum Fingerprints<'m, 'r> {
     Stored(ChunkedValues<'m, u128>),
     ListedRun(Box<ListedRun<'m, 'r>>),
@@ -750,13 +750,13 @@ impl SortedRun<u128> for Fingerprints<'_, '_> {
     }
 }
 
-/// A run that is read lazily, with fingerprints from table 1 and documents from the postings. Checks that postings and ranks
-/// agree.
+/// A run that is read lazily: the fingerprints come from table 1, the documents from the postings. Checks that postings
+/// and ranks agree.
 struct ListedRun<'m, 'r> {
     input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// The current chunk of keys; `at` is the index of the next key in it.
+    /// The current chunk of keys; `at` is the index of the next one.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
@@ -781,7 +781,7 @@ impl<'m> ListedRun<'m, '_> {
         Ok(ranks)
     }
 
-    /// Appends the documents of the next fingerprint, which may have a single document or a list.
+    /// Appends the documents of the next fingerprint, which has one document or a list of documents.
     #[inline(never)]
     fn list(
         &mut self,
@@ -822,8 +822,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document can be only in the list of its rank. So if the number of listed documents is the
-                    // number of documents with a rank, each of these is in its list.
+                    // Each listed document is in the list of its own rank. So if there are as many listed documents as
+                    // documents with a rank, each of the latter is in its list.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());
@@ -832,7 +832,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Handle fingerprints with one document each, up to the first posting list or damaged entry.
+            // Handles fingerprints with one document each, up to the first posting list or damaged entry.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
@@ -876,8 +876,8 @@ impl SortedRun<u64> for KeysOfFirst<'_> {
     }
 }
 
-/// The live numeric keys of a segment, in ascending order. An item has the key in its high bits and the index of the input
-/// in its low 32 bits.
+/// The live numeric keys of a segment, in ascending order. An item has the key in the high bits and the index of the
+/// input in the low 32 bits.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -918,7 +918,7 @@ impl SortedRun<u128> for NumberKeys<'_> {
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The concatenated keys of a group, and the end of each key.
+    /// The concatenated keys of a group, and the end of each key in them.
     group: Vec<u8>,
     ends: Vec<usize>,
     at: usize,

@@ -1,12 +1,12 @@
 //! One immutable segment file: written once, then mapped, probed, scanned and verified.
 //!
-//! Most users need [`crate::Index`] and can skip this module. A segment does not refer to other segments or to the
-//! directory that contains it.
+//! Most users need [`crate::Index`] and can skip this module. A segment is self-contained: it refers neither to other
+//! segments nor to the directory that contains it.
 //!
 //! - [`records`]: the input, stored by column;
 //! - [`build`]: writes a file from records, front to back; [`rows`]: builds from more records than fit in memory;
 //! - [`merge`]: merges segments;
-//! - [`sorted`], [`spilled`]: sort values, and store columns that spill to scratch files;
+//! - [`sorted`], [`spilled`]: sort values within a memory budget, and store columns that spill to scratch files;
 //! - `file`: reads the bytes of a file and checks each page against its checksum at its first use; `parsed`: a file whose
 //!   table of contents has been read; [`open`]: a [`Segment`], whose sections match its parameters;
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;

@@ -26,8 +26,8 @@ impl Segment {
     /// table designs may miss fingerprints; all other designs are exact. Finds none if the index stores no
     /// fingerprints.
     ///
-    /// Takes [`Design::probes`](crate::design::Design::probes) lookups. Each is followed by a scan of about n / 2^b entries,
-    /// where b is the number of bits in the prefix of a probe.
+    /// Takes [`Design::probes`](crate::design::Design::probes) lookups. Each lookup is followed by a scan of about n /
+    /// 2^b entries, where n is the number of fingerprints and b the number of bits in the prefix of a probe.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; matches that were reported before the error are valid. [`Error::Invalid`] for a radius that the
@@ -41,15 +41,16 @@ impl Segment {
         })
     }
 
-    /// Searches as [`within`](Self::within) does, but for several queries whose memory accesses overlap. If the segment is
-    /// larger than the CPU caches, 16 queries take half as long as one at a time. A thousand queries or more are sorted by
-    /// the prefixes of each table, so that they share buckets; with a hundred thousand queries, this halves the time again.
-    /// `hit` is called with the index of the query and a match. Matches of different queries are interleaved. A break ends
-    /// the search for that query only.
+    /// Searches as [`within`](Self::within) does, but for several queries at once, whose memory accesses overlap. If
+    /// the segment is larger than the CPU caches, 16 queries together take half as long as one after the other. If
+    /// there are a thousand queries or more, they are sorted by the prefixes of each table, so that they share buckets;
+    /// with a hundred thousand queries, this halves the time again. `hit` is called with the index of the query and a
+    /// match. Matches of different queries are interleaved. If `hit` returns `Break`, only the search for that query
+    /// ends.
     ///
     /// # Errors
-    /// Those of [`within`](Self::within); [`Error::Invalid`] if the tables' codecs do not support the probe strategy; the
-    /// errors of `hit`.
+    /// Same as [`within`](Self::within); [`Error::Invalid`] if the tables' codecs do not support the probe strategy;
+    /// the errors that `hit` returns.
     pub fn search(
         &self,
         queries: &[u64],
@@ -60,7 +61,7 @@ impl Segment {
         self.search_by(queries, ask, scratch, &mut hit)
     }
 
-    /// Implements [`search`](Self::search). It is not generic, so that the search is compiled only once.
+    /// Implements [`search`](Self::search). Not generic, so that the search is compiled only once.
     fn search_by(
         &self,
         queries: &[u64],
@@ -98,8 +99,8 @@ impl Segment {
     /// order.
     ///
     /// # Errors
-    /// Those of [`within`](Self::within). [`Error::Corrupt`] if posting lists overlap, at the latest when more documents
-    /// have been reported than the segment has.
+    /// Same as [`within`](Self::within). [`Error::Corrupt`] if posting lists overlap; it is returned at the latest when
+    /// more documents have been reported than the segment has.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
         SearchScratch::lend(|scratch| {
@@ -110,8 +111,8 @@ impl Segment {
         })
     }
 
-    /// Searches as [`search`](Self::search) does, but for documents. `hit` is called with the index of the query, the
-    /// ordinal and the distance.
+    /// Searches as [`search`](Self::search) does, but for documents. The arguments of `hit` are the index of the query,
+    /// the ordinal and the distance.
     ///
     /// # Errors
     /// Same as [`search`](Self::search) and [`documents_within`](Self::documents_within).
@@ -138,7 +139,7 @@ impl Segment {
         })
     }
 
-    /// Returns an error if the posting lists of these ranks together have more documents than the segment.
+    /// Returns an error if the posting lists of these ranks together have more entries than the segment has documents.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -146,7 +147,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // A document is in at most one list, so more entries than documents mean that the lists overlap.
+            // A document is in at most one list, so if there are more entries than documents, the lists overlap.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }

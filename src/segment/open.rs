@@ -1,6 +1,6 @@
 //! Opens a file as a [`Segment`].
 //!
-//! The checks run in this order; each relies on the previous ones:
+//! The checks run in this order; each check relies on the earlier ones:
 //!
 //! 1. the header: magic, checksum, version, features, role;
 //! 2. the footer, with the header's salt: magic, checksum, the file's length;
@@ -10,12 +10,12 @@
 //! 6. the sections, against the parameters: exactly the required sections are present, and the length of each matches its
 //!    number of rows.
 //!
-//! Steps 1 to 5, in `parsed`, return a `ParsedSegment`. Step 6, in this module, converts it into a [`Segment`], which never
-//! changes.
+//! Steps 1 to 5, in `parsed`, return a `ParsedSegment`. Step 6, in this module, converts it into a [`Segment`], which
+//! is immutable.
 //!
-//! Pages are checked when they are first used, and stored values whenever they are used. Header, footer, table of contents
-//! and checksums are read, not mapped. Opening takes O(sections + pages) time and memory: about a thousandth of the file
-//! size.
+//! The checksum of a page is checked when the page is first used; the validity of a stored value is checked at each
+//! use. Header, footer, table of contents and checksums are read, not mapped. Opening takes O(sections + pages) time
+//! and memory: about a thousandth of the file size.
 
 use std::ops::Range;
 use std::path::Path;
@@ -46,7 +46,7 @@ use crate::sync::Mutex;
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 use crate::sys::{Access, Column};
 
-/// An open segment, shared by all readers. Its bytes are mapped, or read from the file at their first use.
+/// An open segment, which any number of readers share. Its bytes are mapped, or read from the file at their first use.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: SegmentFile,
@@ -58,27 +58,26 @@ pub struct Segment {
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
     pub(super) signatures: Option<(Section, u64)>,
-    /// The sections of the bottom and the modular samples; `None` if they are not stored.
+    /// The sections of the bottom samples and of the modular samples; `None` if the index stores none.
     pub(super) samples: [Option<(Section, Samples)>; 2],
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
     pub(super) fields: Option<(Section, Values)>,
     /// The sections of common tags and of prefixes, which are used to find near sets; `None` if the index stores no sets.
     pub(super) sets: Option<[(Section, Band); 2]>,
-    /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment has no
-    /// documents.
+    /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment is empty.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
-    /// The band keys by document; read at their first use.
+    /// The band keys, indexed by document; read at the first use.
     pub(super) features: OnceLock<FeatureColumn>,
-    /// The priority of each document; computed at its first use.
+    /// The priority of each document; computed at the first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// The number of reads announced to [`prepare_priorities`](Self::prepare_priorities) so far.
+    /// The number of reads that were announced to [`prepare_priorities`](Self::prepare_priorities) so far.
     pub(super) priority_reads: AtomicU64,
-    /// The documents of long buckets, ordered by priority.
+    /// The cached documents of long buckets, sorted by priority.
     pub(super) ordered: Mutex<HeldOrders>,
 }
 
-/// The section of the keys and their encoding.
+/// The section of the keys, in one of two encodings.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys {
     Frame(Section, Frame),
@@ -103,7 +102,7 @@ impl Segment {
         Self::open_with(vfs, path, Access::default())
     }
 
-    /// Opens a segment as [`open`](Self::open) does, but brings its bytes into memory as `access` specifies.
+    /// Opens a segment as [`open`](Self::open) does, but `access` specifies whether its bytes are mapped or read.
     ///
     /// # Errors
     /// Same as [`open`](Self::open).
@@ -122,7 +121,7 @@ impl Segment {
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let parsed = ParsedSegment::read(file, path, access)?;
-        // The first section, the parameters, has already been read.
+        // The first entry, the section of parameters, has been read already.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
         let fingerprints = entries.fingerprints()?;
@@ -159,18 +158,18 @@ impl Segment {
         })
     }
 
-    /// Returns the total size in bytes of the pages whose checksums have been compared since the segment was opened.
+    /// Returns the total size in bytes of the pages whose checksums have matched since the segment was opened.
     pub(crate) fn verified_bytes(&self) -> u64 {
         self.file.sound_pages() * PAGE
     }
 
-    /// Reads the whole file and compares each page with its checksum, about as fast as the file can be read. Checks less
-    /// than [`verify`](Self::verify).
+    /// Reads the whole file and compares each page with its checksum, about as fast as the file can be read. Unlike
+    /// [`verify`](Self::verify), does not check the contents.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first damaged page, [`Error::Io`].
     pub fn check_pages(&self) -> Result<()> {
-        // The checksums section has its own checksum, which was compared when the file was opened.
+        // The checksums section has its own checksum, which was checked when the file was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             let mut at = 0;
             while at < section.length {
@@ -182,19 +181,19 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns a reader of `section` for codecs.
+    /// Returns a reader of `section`, from which codecs read.
     #[inline]
     pub(super) fn at<'a>(&'a self, section: &'a Section) -> SectionReader<'a> {
         SectionReader::new(&self.file, section)
     }
 
-    /// Returns the bytes at `range` of a section, after checking the pages that contain them.
+    /// Returns the bytes at `range` of a section. First checks the pages that contain them.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         self.file.read(section, range)
     }
 
-    /// Returns the bytes at `range` of a section as a column of `T`.
+    /// Returns the bytes at `range` of a section as a slice of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -209,10 +208,10 @@ impl Segment {
         self.file.corrupt_at(section, fault)
     }
 
-    /// Returns an error if pages of the map were unreadable. Call it after each query on this segment, before using the
-    /// results. Once the program has installed the guard (`sys::guard::install`), unreadable pages of a map read as zeros
-    /// and are reported only here. Without the guard, this always succeeds. [`Snapshot`](crate::Snapshot) and all layers
-    /// above it call it.
+    /// Returns an error if pages of the map could not be read. Call this after each query on this segment, before you
+    /// use the results: if the program has installed the guard (`sys::guard::install`), unreadable pages of a map read
+    /// as zeros and are reported only here. Without the guard, this always succeeds. [`Snapshot`](crate::Snapshot) and
+    /// all layers above it call this.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -233,7 +232,7 @@ impl Segment {
         self.file.length()
     }
 
-    /// Returns the parameters of the segment's records.
+    /// Returns the parameters with which the segment's records were made.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.params
@@ -271,7 +270,7 @@ impl Segment {
     }
 }
 
-/// Step 6: takes the entries of the table of contents one by one, and checks that they are in the required order.
+/// Step 6: takes the entries of the table of contents one by one, and checks that they are the required ones.
 struct Entries<'a> {
     parsed: &'a ParsedSegment,
     /// The index of the next entry.
@@ -279,8 +278,8 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Takes the next entry and returns its section. Fails unless the entry has this kind, index, codec and number of rows.
-    /// `None` accepts any number of rows.
+    /// Takes the next entry and returns its section. Returns an error unless the entry has this kind, index, codec and
+    /// number of rows; `None` accepts any number of rows.
     fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
         let entry = self.next;
         let expected = || {
@@ -298,7 +297,7 @@ impl Entries<'_> {
         Ok(section)
     }
 
-    /// Fails if entries remain.
+    /// Returns an error if entries remain.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
             None => Ok(()),
@@ -353,7 +352,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table with hot buckets has a hot section. Only `verify` checks whether a hot section is missing.
+        // A table with hot buckets has a hot section. If such a section is missing, only `verify` detects this.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
@@ -388,8 +387,8 @@ impl Entries<'_> {
         Ok(postings)
     }
 
-    /// Returns the codec of table `index`, numbered from 1, as specified in the table of contents. `before` has the tables
-    /// with lower numbers. A complete table must not follow a partial one.
+    /// Returns the codec of table `index`, numbered from 1, according to the table of contents. `before` has the tables
+    /// with lower numbers. Refuses a complete table after a partial one.
     fn codec_of_table(&self, design: &Design, index: u16, before: &[OpenTable]) -> Result<Codec> {
         let kinds = [Kind::Table, Kind::FilterTable];
         let mut entries = self.parsed.file.sections().iter().enumerate();
@@ -474,7 +473,7 @@ impl Entries<'_> {
         self.bytes_of_documents(Kind::Fields, fields::CODEC, Values::of_fields).map(Some)
     }
 
-    /// Takes the section of the values or fields, which has one byte string for each document.
+    /// Takes the section of values or the section of fields. Each has one byte string per document.
     fn bytes_of_documents(
         &mut self,
         kind: Kind,
@@ -499,7 +498,7 @@ impl Entries<'_> {
         Ok(Some([common, prefixes]))
     }
 
-    /// Takes a section that is encoded as a band. `below` is an upper bound (exclusive) on the ordinals in its entries.
+    /// Takes a section that is encoded as a band. The ordinals in its entries must be below `below`.
     fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
         let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
         if section.rows > u32::MAX.into() {
@@ -523,7 +522,7 @@ impl Entries<'_> {
     }
 }
 
-/// Formats a section for error messages.
+/// Describes a section in error messages.
 fn shown(section: &Section) -> String {
     let Section { kind, index, codec, rows, .. } = section;
     format!("section {} {index}, codec {codec}, {rows} rows", kind.name())

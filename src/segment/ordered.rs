@@ -1,8 +1,8 @@
 //! Reads the documents of a bucket in the order of priority.
 //!
-//! A bucket stores documents in the order of ordinals, but a query by priority needs only the first few documents by
-//! priority. So a long bucket is sorted by priority at its first use, and the sorted ordinals (4 bytes for each document)
-//! are cached while the segment is open. Short buckets are read each time.
+//! A bucket stores documents in the order of ordinals, but a query by priority needs only the first few by priority. So
+//! a long bucket is sorted by priority at its first use, and the sorted ordinals (4 bytes per document) are cached
+//! while the segment is open. Short buckets are read each time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,10 +12,9 @@ use super::open::{Fingerprints, Segment};
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 
-/// Minimum number of documents of a bucket whose order is cached.
+/// Minimum number of documents in a long bucket, which is sorted and cached.
 const LONG: usize = 32;
-/// All priorities are cached once the number of priorities read reaches the number of documents divided by this
-/// constant.
+/// All priorities are cached when the number of priorities that were read reaches 1/`READS` of the number of documents.
 const READS: u64 = 8;
 /// Minimum number of priorities that are read one by one before all of them are cached.
 const READS_MIN: u64 = 4096;
@@ -40,18 +39,18 @@ impl Segment {
         self.read_bucket(bucket, |ordinal| ordinals.push(ordinal))?;
         self.prepare_priorities(ordinals.len() as u64)?;
         let by_priority = |ordinal: u32| Ok((self.priority(ordinal)?, ordinal));
-        // If priority and hash are equal, the smaller ordinal comes first. Ordinals ascend with keys.
+        // Documents of equal priority and equal hash are sorted by ordinal, and so by key.
         let mut keyed: Vec<([u64; 2], u32)> = ordinals.into_iter().map(by_priority).collect::<Result<_>>()?;
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
         self.check_map()?;
-        // This replaces an equal order if another thread has stored one in the meantime.
+        // If another thread has cached the same order in the meantime, replaces that.
         self.ordered.lock().add(bucket, &sorted, self.documents());
         Ok(Some(sorted))
     }
 
-    /// Prepares for `reads` calls of [`priority`](Self::priority). Once single reads cost more than reading the priorities
-    /// of all documents, caches all priorities, 16 bytes for each document.
+    /// Announces `reads` calls of [`priority`](Self::priority). When single reads have cost more than reading the
+    /// priorities of all documents would, caches all of these, 16 bytes per document.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).

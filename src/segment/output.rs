@@ -15,12 +15,12 @@ use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of bytes that are buffered before they are written. This is the size of a huge page and a multiple of the page
-/// size, and each write starts at a multiple of this size. So file systems with large folios keep the file in huge pages,
+/// Number of bytes that are collected before they are written: the size of a huge page, and a multiple of the page
+/// size. Each write starts at a multiple of this size. So file systems with large folios keep the file in huge pages,
 /// and maps of the file need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
-/// Writes a segment from front to back. The file gets its name only after [`SegmentOutput::finish`] has synced it.
+/// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
 pub(super) struct SegmentOutput {
     file: Box<dyn TemporaryFile>,
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct SegmentOutput {
     sections: Vec<Section>,
 }
 
-/// A complete, synced file, with the length and the digest that the manifest stores.
+/// A complete, synced file, and the length and the digest that the manifest records for it.
 pub(super) struct Finished {
     pub(super) file: Box<dyn TemporaryFile>,
     pub(super) length: u64,
@@ -63,7 +63,7 @@ impl SegmentOutput {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Adds a section. `body` writes its contents, and does not need to know its offset.
+    /// Adds a section. `body` writes the contents of the section, whose offset it does not need.
     pub(super) fn section(
         &mut self,
         kind: Kind,
@@ -81,8 +81,7 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Pads the file with zeros to a multiple of 64. Sections start at multiples of 64, so this also aligns the parts of a
-    /// section.
+    /// Pads the file with zeros to a multiple of 64, at which sections and the aligned parts of a section start.
     pub(super) fn align(&mut self) -> Result<()> {
         let gap = align(self.offset()) - self.offset();
         self.put(&[0; format::ALIGNMENT as usize][..gap as usize])
@@ -162,7 +161,7 @@ impl SegmentOutput {
         Ok(Finished { file: self.file, length, digest })
     }
 
-    /// Appends bytes and padding after the checksummed pages. The sections there have their own checksums.
+    /// Appends bytes and padding after the checksummed pages. The sections after these pages have their own checksums.
     fn put_whole(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         let gap = align(self.offset()) - self.offset();
@@ -170,8 +169,8 @@ impl SegmentOutput {
     }
 }
 
-/// Returns a digest that identifies a whole segment without reading all of it: the digest of the header, the page checksums,
-/// the table of contents and the footer. Together they determine all other bytes.
+/// Returns a digest that identifies a whole segment without reading all of it. It covers the header, the page
+/// checksums, the table of contents and the footer, which together determine all other bytes.
 pub(super) fn digest(header: &Header, checksums: &[u8], contents: &[u8], footer: &Footer) -> u128 {
     let mut hasher = Xxh3Default::new();
     hasher.update(header.as_bytes());

@@ -2,7 +2,7 @@
 //!
 //! Lookups read single pages, while scans read consecutive pages and benefit from read-ahead. The set of checked pages
 //! distinguishes the two: if the [`WALK`] pages before a new page have been checked, the new page belongs to a scan. So
-//! scans of any sections are read ahead, even if several run at once, and callers need not announce them.
+//! scans are recognized in any section, even several at once, and callers need not announce them.
 
 use std::io;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::sys::mmap::{PIECE, View};
 
 const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
 
-/// A new page belongs to a scan if this many pages directly before it have been checked. If half of a file's pages have been
-/// read at random, one new page in 256 is mistaken for a part of a scan.
+/// If this number of pages directly before a new page have been checked, the new page belongs to a scan. If half of a
+/// file's pages were read at random, one new page in 256 is mistaken for a part of a scan.
 const WALK: u64 = 8;
-/// Number of pages ahead of a scan that the operating system is advised to read: 1 MiB, which is more than devices transfer
-/// at once. The advice is repeated when less than half of these pages are still in flight.
+/// Number of pages ahead of a scan that the operating system is advised to read: 1 MiB, more than devices transfer at
+/// once. The advice is repeated when less than half of these pages are still in flight.
 const AHEAD: u64 = 256;
-/// Maximum number of pages that one read fetches, for a scan or for a large request.
+/// Maximum number of pages that are fetched by one read, in a scan or for a large request.
 const RUN: u64 = 64;
 
 /// The expected checksums of all pages, and the set of pages whose checksums have matched.
@@ -30,8 +30,8 @@ const RUN: u64 = 64;
 pub(super) struct PageChecks {
     salt: u128,
     expected: Vec<u32>,
-    /// A bit for each page whose checksum has matched. If two threads check the same page, both set its bit, which is
-    /// harmless.
+    /// A bit for each page whose checksum has matched. Two threads may check the same page at once; both then set its
+    /// bit.
     sound: AtomicBits,
     /// A bit for each page that the operating system has been advised to read.
     announced: AtomicBits,
@@ -48,7 +48,7 @@ pub(super) enum PageError {
     Failed(io::Error),
 }
 
-/// Returns the error for a guarded map in which a page was unreadable.
+/// Creates the error for a guarded map in which a page could not be read.
 pub(super) fn lost() -> io::Error {
     io::Error::other(
         "a page of the map cannot be read: the file was cut short, or its disk failed; open the index again",
@@ -61,7 +61,7 @@ impl From<Fault> for PageError {
     }
 }
 
-/// The set of pages that have been checked, for fast lookups.
+/// The set of pages that have been checked, as plain words for fast lookups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheckedPages<'a>(&'a [AtomicU64]);
 
@@ -70,7 +70,7 @@ impl CheckedPages<'_> {
     #[inline(always)]
     pub(super) fn have(self, range: &Range<usize>) -> bool {
         const SIZE: usize = PAGE as usize;
-        // Acquire ordering, for the reason given at `AtomicBits::has`.
+        // Acquire ordering, as explained at `AtomicBits::has`.
         let has = |page: usize| {
             let word = self.0.get(page / 64);
             word.is_some_and(|word| word.load(Ordering::Acquire) >> (page % 64) & 1 != 0)
@@ -80,8 +80,8 @@ impl CheckedPages<'_> {
     }
 }
 
-/// A range of consecutive pages, for example the pages of all tables. `reached` is a page number; all pages of the range
-/// before it have been checked.
+/// A range of consecutive pages, for example the pages of all tables. All pages of the range before page `reached` have
+/// been checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,
@@ -105,8 +105,8 @@ impl AtomicBits {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Returns true if the bit of a page is set. Acquire ordering, because a thread that sees the bit of a checked page must
-    /// also see the fetched bytes.
+    /// Returns true if the bit of a page is set. Uses acquire ordering: a thread that sees the bit of a checked page
+    /// must also see the bytes that were fetched for this page.
     #[inline(always)]
     fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
@@ -139,7 +139,7 @@ impl PageChecks {
         CheckedPages(&self.sound.0)
     }
 
-    /// Returns true if all pages of a stretch have been checked. Each call continues at the page where the last call
+    /// Returns true if all pages of a stretch have been checked. Each call continues at the page where the previous one
     /// stopped.
     #[inline(always)]
     pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
@@ -152,7 +152,7 @@ impl PageChecks {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // If another thread has stored a larger page number, later calls check some pages again.
+        // Another thread may have stored a larger number, which this overwrites: later calls then repeat some checks.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }
@@ -161,8 +161,8 @@ impl PageChecks {
         self.expected.len() as u64
     }
 
-    /// Returns the bytes at `range` of `file`, after checking the pages that contain them. If a page fails, the next call
-    /// tries it again.
+    /// Returns the bytes at `range` of `file`. First checks the pages that contain them. If reading a page fails, the
+    /// next call tries it again.
     #[inline(always)]
     pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], PageError> {
         if range.start < range.end {
@@ -206,12 +206,12 @@ impl PageChecks {
             if self.sound.has(page) {
                 return Ok(());
             }
-            // The read may have failed because of a page that was not requested, so read and check the requested page alone.
+            // The failure may concern a page that was not requested, so the requested page is read and checked alone.
         }
         self.check(file, page)
     }
 
-    /// Compares a page with its checksum, even if it has matched before. If the file is not mapped, reads the page again.
+    /// Compares a page with its checksum, even if it has matched before. Reads an unmapped page again.
     #[inline(never)]
     pub(super) fn check(&self, file: &View, page: u64) -> Result<(), PageError> {
         let start = page.saturating_mul(PAGE);
@@ -269,7 +269,7 @@ impl PageChecks {
         page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
     }
 
-    /// Returns true if a page has been announced or checked.
+    /// Returns true if the operating system was advised to read a page, or if the page has been checked.
     fn is_under_way(&self, page: u64) -> bool {
         self.announced.has(page) || self.sound.has(page)
     }
@@ -282,8 +282,8 @@ impl PageChecks {
         }
     }
 
-    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon. Skips pages that have
-    /// been announced or checked before, so each page is announced at most once.
+    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon. Each page is
+    /// announced at most once, and never after it has been checked.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
             return;
@@ -296,7 +296,7 @@ impl PageChecks {
         }
     }
 
-    /// Advises the operating system once for each run of pages that have been neither announced nor checked.
+    /// Announces to the operating system each run of pages that have been neither announced nor checked.
     #[cold]
     #[inline(never)]
     fn announce(&self, file: &View, pages: Range<u64>) {
@@ -329,12 +329,12 @@ mod tests {
 
     const SALT: u128 = 5;
 
-    /// A file in memory that records reads and announcements, and whose pages can be made unreadable.
+    /// A file in memory that records its reads and announcements. Single pages can be made unreadable.
     #[derive(Clone, Debug, Default)]
     struct Disk {
         bytes: Vec<u8>,
         bad: Vec<u64>,
-        /// The first page and the number of pages of each read.
+        /// For each read, the first page and the number of pages.
         read: Arc<Mutex<Vec<(u64, u64)>>>,
         announced: Arc<Mutex<Vec<(u64, u64)>>>,
     }
@@ -406,7 +406,7 @@ mod tests {
         let alone = (100..100 + WALK).map(|page| (page, 1));
         let runs = (100 + WALK..400).step_by(RUN as usize).map(|page| (page, RUN));
         assert_eq!(Disk::taken(&disk.read), alone.chain(runs).collect::<Vec<_>>());
-        // A run ends before a page that has already been checked, and at the end of the file.
+        // A read of several pages ends before a page that has been checked already, and at the end of the file.
         for at in 860..1000 {
             pages.read(&view, &page(at)).unwrap();
         }
@@ -440,7 +440,7 @@ mod tests {
         for at in 121..140 {
             pages.read(&view, &page(at)).unwrap();
         }
-        // A page with wrong bytes does not fail other reads, either.
+        // Nor does a page with wrong bytes make other reads fail.
         let disk = Disk::new(200 * PIECE);
         let (pages, _) = disk.open();
         let mut damaged = disk.clone();

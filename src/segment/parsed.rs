@@ -1,5 +1,5 @@
-//! Parses a segment file. All sections of a [`ParsedSegment`] can be read, but only the contents of the parameters have been
-//! checked.
+//! Parses a segment file. All sections of a [`ParsedSegment`] can be read; of their contents, only the parameters have
+//! been checked.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::sys::Access;
 use crate::sys::mmap::View;
 use crate::sys::vfs::ReadFile;
 
-/// The contents of header, footer, table of contents, checksums and parameters, which have been checked against each other.
+/// The contents of header, footer, table of contents, checksums and parameters, which agree with each other.
 #[derive(Debug)]
 pub(super) struct ParsedSegment {
     pub(super) file: SegmentFile,
@@ -63,7 +63,7 @@ impl ParsedSegment {
         let footer = read(footer_offset, FOOTER_BYTES as u64)?;
         let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
 
-        // The footer was checked, so its offsets are within the file, and this reads at most the length of the file.
+        // The offsets in the footer are within the file, as was checked, so this reads at most the length of the file.
         let contents_offset = footer.contents_offset.get();
         let contents = read(contents_offset, footer_offset - contents_offset)?;
         let expected = checksum(salt, contents_offset, &contents);
@@ -84,7 +84,7 @@ impl ParsedSegment {
             let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
             return Err(fault("footer", footer_offset, sums));
         }
-        // The padding between the checksums and the table of contents is not covered by a checksum, so it must be zero.
+        // No checksum covers the padding between the checksums and the table of contents, so it must be zero.
         let gap = read(sums.end(), contents_offset - sums.end())?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
@@ -110,7 +110,7 @@ impl ParsedSegment {
         Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
     }
 
-    /// Returns the error for entry `entry` of the table of contents, counted from 0.
+    /// Creates the error for the entry with index `entry` (from 0) of the table of contents.
     pub(super) fn wrong_entry(&self, entry: usize, expected: String, found: String) -> Error {
         let fault = Fault::new((entry * ENTRY_BYTES) as u64, expected, found);
         corrupt(self.file.path(), "table of contents", self.contents_offset, fault)
@@ -121,7 +121,7 @@ fn in_memory(what: &'static str, length: u64) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::Limit { what, limit: usize::MAX as u64, found: length })
 }
 
-/// Returns the page checksums as a column: one for each page before the checksums section.
+/// Returns the page checksums as a slice. There is one for each page before the checksums section.
 fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [U32], Fault> {
     let pages = sums.offset.div_ceil(PAGE);
     let column: &[U32] = wire::column(bytes)?;
@@ -153,7 +153,7 @@ fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result
     let text = file.read(&section, 0..section.length)?;
     let text = std::str::from_utf8(text).map_err(|e| wrong("UTF-8 text", e.to_string()))?;
     let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
-    // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
+    // The decoder accepts only one text for the same parameters, so a digest of the text identifies the parameters.
     if xxh3_128(text.as_bytes()) != digest {
         return Err(wrong("the parameters of the digest in the header", "others".into()));
     }

@@ -1,11 +1,11 @@
 //! Builds partial tables from ascending fingerprints with two radix sort passes, called distributions.
 //!
-//! A partial table is sorted by prefix and then by entry, and an entry starts with the first bits of the fingerprint. Since
-//! the fingerprints ascend, a stable distribution by prefix sorts nearly all entries. Only entries of one bucket with equal
-//! first bits may be out of order. The first distribution uses enough bits that each part fits into the second-level cache.
-//! It processes several tables while their fingerprints are cached. The second distribution uses the remaining bits of the
-//! directory's prefix. Between the two distributions, a row has only these remaining bits and its entry. This takes 4 bytes
-//! in most cases, compared to 8 bytes for the values by which a table is [sorted](Filter::value).
+//! A partial table is sorted by prefix and then by entry, and an entry starts with the first bits of the fingerprint.
+//! Since the fingerprints ascend, a stable distribution by prefix sorts nearly all entries. Only entries of one bucket
+//! with equal first bits may be out of order. The first distribution uses enough bits that each part fits into the
+//! second-level cache. It processes several tables while their fingerprints are cached. The second distribution uses
+//! the remaining bits of the directory's prefix. Between the two distributions, a row consists of these remaining bits
+//! and its entry. Usually this takes 4 bytes, while the values by which a table is [sorted](Filter::value) take 8.
 //!
 //! Takes O(n) time for random fingerprints, and O(n log n) in the worst case.
 
@@ -20,7 +20,7 @@ use crate::sys::zeroed::Zeroed;
 
 /// Binary logarithm of the average number of rows in a part.
 const PART_BITS: u32 = 15;
-/// Maximum number of bits of the first distribution, so that the TLB covers the output streams of all parts.
+/// Maximum number of bits of the first distribution. With more bits, the TLB would not cover the output of all parts.
 const PARTS_BITS_MAX: u32 = 10;
 /// Number of fingerprints that are processed at once.
 const TOGETHER: usize = 1 << 11;
@@ -47,7 +47,7 @@ impl PartRemainder for u64 {
 /// A partial table that is being built.
 struct UnfinishedTable {
     filter: Filter,
-    /// The prefix bits of the directory. `part` has the first `part_bits` of them, which the first distribution uses.
+    /// The prefix bits that the directory uses. `part` has the first `part_bits` of them, for the first distribution.
     prefix: BitField,
     part: BitField,
     part_bits: u32,
@@ -105,7 +105,7 @@ impl DistributedParts {
 
 struct Distributed<T> {
     rows: Zeroed<T>,
-    /// The index at which the next row of each part is stored. After the distribution, the index of the end of each part.
+    /// For each part, the index at which its next row is stored. After the distribution, this is the end of the part.
     next: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl<T: PartRemainder> Distributed<T> {
         Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
-    /// Adds the number of rows of each part to `next`.
+    /// Counts the rows of each part in `next`.
     fn count(&mut self, table: &UnfinishedTable, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.part.add_to(fingerprints, 0, numbers);
@@ -124,7 +124,7 @@ impl<T: PartRemainder> Distributed<T> {
         }
     }
 
-    /// Converts the counts into start indices.
+    /// Converts the counts in `next` into start indices.
     fn settle(&mut self) {
         let mut sum = 0;
         for count in &mut self.next {
@@ -171,7 +171,7 @@ impl<T: PartRemainder> Distributed<T> {
                 sorted[*place as usize] = row;
                 *place += 1;
             }
-            // Most parts are sorted. Counting descents without branches lets the compiler compare several rows at once.
+            // Most parts are sorted. Counts descents without branches, so that several rows are compared at once.
             let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
             if pairs.filter(|(row, next)| row > next).count() > 0 {
                 let mut start = 0;
@@ -189,9 +189,9 @@ impl<T: PartRemainder> Distributed<T> {
     }
 }
 
-/// Builds the partial tables `places` (from 0) of the design from ascending fingerprints, with entries of `width` bytes, in
-/// at most `bytes` bytes of memory. Returns false if the memory is too small for even one of the remaining tables. Writes
-/// each table to `columns` and then calls `each`, which must clear `columns`.
+/// Builds the partial tables `places` (from 0) of the design from ascending fingerprints. Entries have `width` bytes.
+/// Uses at most `bytes` bytes of memory; returns false if this is too little for even one of the remaining tables.
+/// Writes each table to `columns` and then calls `each`, which must clear `columns`.
 pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,
@@ -283,7 +283,7 @@ mod tests {
         let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
         for count in [9, 1000, 70_000, 300_000] {
             sets.push((0..count).map(|_| random.next()).collect());
-            // The first bits have few distinct values, so that entries of a bucket are out of order.
+            // The first 16 bits have few distinct values, so that entries of a bucket are out of order.
             sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
             sets.push(
                 (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),
@@ -324,7 +324,7 @@ mod tests {
                         bytes
                     })
                     .collect();
-                // First enough memory for all tables, then enough for only one or two at a time.
+                // The first size is enough memory for all tables, the second for only one or two at a time.
                 for bytes in [usize::MAX, 13 * fingerprints.len() + 8] {
                     let mut found = Vec::new();
                     let each = |place: usize, columns: &mut Bytes| {
@@ -337,7 +337,7 @@ mod tests {
                         encode_partial(&design, places.clone(), width, &column, bytes, &mut columns, each)
                             .unwrap()
                     );
-                    // The encoder for sorted values writes no part for empty filters, so add empty parts before comparing.
+                    // For empty filters, the encoder of sorted values writes no parts, so this adds empty parts.
                     for (found, expected) in found.iter_mut().zip(&expected) {
                         found.0.resize_with(expected.0.len(), Vec::new);
                     }

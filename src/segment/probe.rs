@@ -1,17 +1,17 @@
 //! Finds the fingerprints within a radius of a query, with a pipeline of probes.
 //!
-//! A probe looks up one prefix in one table. In each table, a query has one probe for each prefix that differs from its own
-//! in at most the table's radius. Up to [`WINDOW`] probes, of one or several queries, pass each stage together, so that
-//! their memory accesses overlap. Each stage prefetches the data that the next stage reads:
+//! A probe looks up one prefix in one table. In each table, a query has one probe for each prefix that differs from the
+//! query's own prefix in at most the table's radius. Up to [`WINDOW`] probes, of one or several queries, pass each
+//! stage together, so that their memory accesses overlap. Each stage prefetches the data that the next stage reads:
 //!
 //! 1. Read the directory entry of each probe, which contains the range of rows of its bucket.
 //! 2. Compare 16 bits of each row of the bucket (from the plane or the pointer) with the query, and drop distant rows.
 //! 3. Compare further bits of the remaining rows: the whole key in a complete table, the filter in a partial table.
 //! 4. An entry of a partial table has a pointer to a bucket of table 1. Look up the buckets of the remaining entries.
-//!    Entries with equal pointers are adjacent, so a probe looks up each of these buckets once.
+//!    Entries with equal pointers are adjacent, so each probe looks up a bucket only once.
 //! 5. In these buckets, find the fingerprints that are near the query and have the prefix of the probe.
 //!
-//! A fingerprint that is found in several tables is reported only for the first of them.
+//! A fingerprint that several tables find is reported only for the first of them.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -34,25 +34,25 @@ use twindex_kernel::{Kernel, Level, Simd};
 
 /// Number of queries that pass the stages together.
 const TOGETHER: usize = 16;
-/// Maximum number of probes that pass the stages together: those of `TOGETHER` queries in 4 tables.
+/// Maximum number of probes that pass the stages together: the probes of `TOGETHER` queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Number of buckets that are scanned before the directory entries of the next 16 probes are read.
+/// After this number of buckets have been scanned, the directory entries of as many next probes are read.
 const GRAIN: usize = 16;
 
-/// Minimum number of queries for which the queries are sorted by prefix before each table is probed. Consecutive queries
-/// then read the same bucket or the same pages. For fewer queries, sorting costs more than it saves.
+/// From this number of queries on, queries are sorted by prefix before each table is probed. Consecutive queries then
+/// read the same bucket or the same pages. For fewer queries, sorting costs more than it saves.
 const MANY: usize = 1 << 10;
 /// Maximum number of queries that are sorted together. Larger batches are slower: one batch of a million queries takes
-/// longer than four batches of a quarter million.
+/// longer than four batches of a quarter million each.
 const ORDERED_MAX: usize = 1 << 18;
-/// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
-/// so that small tables are tested with sorted queries, too.
+/// Tables of at most this number of bytes fit into the CPU caches; then sorting the queries does not pay. It is 0 in
+/// tests, so that sorted queries are tested with small tables, too.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Maximum number of rows of a bucket whose keys and postings are prefetched. They take two or three cache lines each.
+/// Maximum number of rows for which the keys and the postings (2 or 3 cache lines each) of a bucket are prefetched.
 const SHORT: u64 = 32;
 
-/// Scratch memory of a search. Reuse it for the next search to save allocations.
+/// Scratch memory of a search. Reuse it in the next search to save allocations.
 #[derive(Debug, Default)]
 pub struct SearchScratch {
     /// The probes whose buckets are searched now (stages 2 to 5).
@@ -67,13 +67,13 @@ pub struct SearchScratch {
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
-    /// The number of queries whose search has ended because the caller returned `Break`.
+    /// The number of queries for which the caller returned `Break`, so that their search has ended.
     stopped: usize,
     left_out: u64,
 }
 
 thread_local! {
-    /// The scratch memory of the last single query on this thread, for reuse by the next one.
+    /// The scratch memory of the last single query on this thread, which the next one reuses.
     static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
@@ -81,8 +81,8 @@ impl SearchScratch {
     /// Runs `body` with the scratch memory of this thread, so that single queries allocate nothing.
     #[inline]
     pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // Scratch memory is allocated for nested queries, for the first query after a panic, and while the thread is
-        // destroyed.
+        // There is no kept memory for nested queries, for the first query after a panic, and while the thread is
+        // destroyed: these allocate their own.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -92,7 +92,7 @@ impl SearchScratch {
         answer
     }
 
-    /// Returns true if the scratch memory is small enough to be kept until the thread ends.
+    /// Returns true if the scratch memory is small enough to be kept for later queries.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
         let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
@@ -104,31 +104,31 @@ impl SearchScratch {
             && hits.capacity() <= MOST
     }
 
-    /// Returns the number of buckets that the last search skipped because they exceeded a query's budget of rows.
+    /// Returns the number of buckets that the last search skipped because they exceeded the limit of rows per query.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// The state of a probe between two stages.
+/// A probe on its way through the stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. Its field `left` is the maximum number of differing bits among the bits that have not been
-    /// compared yet.
+    /// The bucket to search. Its field `left` is the number of bits that may still differ among the bits that have not
+    /// been compared yet.
     bucket: FilteredBucket,
     query: u32,
     /// The index of the probe's step in the plan.
     step: u16,
 }
 
-/// A row that is near the query in the 16 bits that a bucket scan compares.
+/// A row whose 16 bits that a bucket scan compares are near those of the query.
 #[derive(Clone, Copy, Debug)]
 struct RowCandidate {
     probe: u32,
     row: u32,
-    /// The 16 compared bits of the row. In a partial table, they are its pointer.
+    /// These 16 bits of the row. In a partial table, they are the pointer of the row.
     scanned: u16,
 }
 
@@ -140,7 +140,7 @@ struct Followed {
     bucket: FilteredBucket,
 }
 
-/// A fingerprint near the query. `row` is a row of the probed table, or of table 1 if the probed table is partial.
+/// A fingerprint near the query. `row` is its row in the probed table, or in table 1 if the probed table is partial.
 #[derive(Clone, Copy, Debug)]
 struct ProbeHit {
     probe: u32,
@@ -148,7 +148,7 @@ struct ProbeHit {
     fingerprint: u64,
 }
 
-/// A search for one or more queries in one segment.
+/// A search for one or more queries in the tables of one segment.
 pub(super) struct TableSearch<'a, 'b> {
     pub(super) segment: &'a Segment,
     pub(super) at: SectionReader<'a>,
@@ -161,15 +161,15 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
 }
 
-/// Counts the rows that one query has checked in the current table. The buckets of a corrupt directory may overlap; with
-/// this limit, searching them takes no longer than scanning the whole table.
+/// Counts the rows that one query has checked in the current table. The buckets of a damaged directory may overlap;
+/// this limit ends the search when it takes longer than scanning the whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
     rows: u64,
 }
 
-/// The number of rows that the current query may still check, and the number of buckets that it had to skip.
+/// The number of rows that the current query may still check, and the number of buckets that it has skipped.
 struct VisitBudget {
     query: u32,
     left: u64,
@@ -181,7 +181,7 @@ impl VisitBudget {
         Self { query: 0, left: visits, left_out: 0 }
     }
 
-    /// Resets the budget if `query` is a new query. Returns the number of buckets that were skipped for the previous query.
+    /// Starts a new budget if `query` is a new query. Returns the number of buckets that the last query skipped.
     fn begin(&mut self, query: u32, visits: Option<u64>) -> u64 {
         if self.query == query {
             return 0;
@@ -189,8 +189,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. More than
-    /// [`HOT_ROWS`] rows count as `HOT_ROWS` rows, because a hot bucket is searched with its nested tables.
+    /// Subtracts the number of `rows` from the budget; if the budget is too small, makes `rows` empty instead. More
+    /// than [`HOT_ROWS`] rows count as `HOT_ROWS` rows, because a hot bucket is searched with its nested tables.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -209,7 +209,7 @@ impl VisitBudget {
 }
 
 impl Guard {
-    /// Adds the rows of a probe, and returns true if the query has now checked more than `max` rows of the table.
+    /// Adds the rows of a probe. Returns true if its query has now checked more than `max` rows of the table.
     #[inline(always)]
     fn exceeds(&mut self, probe: &ActiveProbe, max: u64) -> bool {
         if self.of != (probe.query, probe.step) {
@@ -220,7 +220,7 @@ impl Guard {
     }
 }
 
-/// Scans rows of a table, for any codec. All callers share one compiled instance of this large function.
+/// Scans rows of a table with any codec. All callers share one compiled instance of this large function.
 struct TableScan<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -247,7 +247,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 has not compared.
+/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 left uncompared.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -275,7 +275,7 @@ impl Kernel for PassSurvivors<'_, '_, '_> {
     }
 }
 
-/// Stage 4, compiled for each SIMD level: looks up the buckets of table 1 to which the pointers refer.
+/// Stage 4, compiled for each SIMD level: looks up the buckets of table 1 to which the pointers of the entries refer.
 struct LookUpFollowed<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: Option<RawLayout>,
@@ -291,7 +291,7 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The last step of stage 5, compiled for each SIMD level: compares the rows of the buckets of table 1 that passed the
+/// The last step of stage 5, compiled for each SIMD level: in the buckets of table 1, compares the rows that passed the
 /// filter.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
@@ -320,7 +320,7 @@ impl Kernel for DropDuplicates<'_, '_, '_> {
     }
 }
 
-/// Calls `each` with each row of one bucket that may be near the query, and with the 16 compared bits of the row.
+/// Calls `each` with each row of a bucket that may be near the query, and with the 16 compared bits of the row.
 struct FilterOne<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -351,7 +351,7 @@ impl FilterOne<'_, '_> {
     }
 }
 
-/// The position in the sequence of probes. For each group of queries, the tables are probed one after the other.
+/// The position in the sequence of probes. All queries of a group are probed in one table, then in the next.
 #[derive(Default)]
 struct ProbeCursor {
     /// Whether the queries have been sorted for the current step.
@@ -364,8 +364,8 @@ struct ProbeCursor {
 }
 
 impl OpenTable {
-    /// Returns the rows in the bucket of `prefix`, for a table without a raw layout. Prefetches the first data that a scan
-    /// of these rows reads.
+    /// Returns the rows in the bucket of `prefix`, for a table without a raw layout. Prefetches the first data that a
+    /// scan of these rows will read.
     #[inline(never)]
     fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
@@ -375,12 +375,12 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// Returns the number of bits that may differ among the bits of a row that are still to be compared. `mask` has the bits
-    /// in which the prefix of the probe differs from the prefix of the query.
+    /// Returns the number of bits that may still differ among the bits of a row that are compared later. `mask` has the
+    /// bits in which the prefix of the probe differs from that of the query.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The scanned plane starts at bit 17, so prefix bits from bit 17 on are compared again.
+            // The scanned plane starts at bit 17, so it contains the prefix bits from bit 17 on once more.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -400,8 +400,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // A single query has few probes, so reserve less memory. Reserving has no effect if the memory of an earlier search
-        // suffices.
+        // A single query has few probes and reserves less memory. Memory that an earlier search reserved is reused.
         let capacity = WINDOW.min(4 * self.queries.len());
         let SearchScratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(capacity);
@@ -419,8 +418,8 @@ impl<'a> TableSearch<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // With a budget, probes run one at a time, so that the skipped buckets do not depend on other queries of the
-                // batch.
+                // With a budget, probes run one at a time, so that the other queries of the batch do not affect which
+                // buckets are skipped.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
@@ -449,7 +448,7 @@ impl<'a> TableSearch<'a, '_> {
         &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
-    /// Searches by scanning all fingerprints of table 1.
+    /// Searches without probes: scans all fingerprints of table 1.
     fn scan_all(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
@@ -482,12 +481,12 @@ impl<'a> TableSearch<'a, '_> {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // Queries with several probes in a table gain less: only their first probe follows the sorted order.
+        // Sorting helps only the first probe of each query in a table, so queries with several probes gain less.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Replaces `ahead` by the next probes, at most as many as a window has.
+    /// Replaces `ahead` by the next probes, at most a window of them.
     #[inline(never)]
     fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
@@ -552,7 +551,7 @@ impl<'a> TableSearch<'a, '_> {
         }
     }
 
-    /// Runs stage 1 for the next probes with the indices `places`. Ignores indices past the last probe.
+    /// Runs stage 1 for the probes of `ahead` at the indices `places`. Ignores indices past the last probe.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -573,8 +572,8 @@ impl<'a> TableSearch<'a, '_> {
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
             // The buckets of a query in a table are disjoint, so together they have at most as many rows as the table.
-            // But if the directory of a partial table has fewer bits than a prefix, several probes read the same
-            // bucket.
+            // There is one exception: if the directory of a partial table has fewer bits than a prefix, several probes
+            // read the same bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, max) {
                 let table = &tables.all[step.table as usize];
@@ -586,7 +585,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2: scans the buckets of the current probes. Between the scans, runs stage 1 for the next probes.
+    /// Stage 2: scans the buckets of the current probes. Between these scans, runs stage 1 for the next probes.
     fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
@@ -597,7 +596,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Prefetch some of the next buckets between the scans, so that memory accesses are always in flight.
+        // Prefetches some of the next buckets between the scans, so that memory accesses are always in flight.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -610,7 +609,7 @@ impl<'a> TableSearch<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Runs stage 2 for a plan in which some buckets are not filtered.
+    /// Runs stage 2 for a plan that filters only some of its buckets.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -628,7 +627,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 2 for filtered buckets.
+    /// Runs stage 2 for buckets that are filtered.
     #[inline(always)]
     fn filter(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
         let SearchScratch { probes, survivors, .. } = &mut *self.scratch;
@@ -641,7 +640,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(PassSurvivors { search: self, first, count })
     }
 
-    /// Searches the buckets that are hot, and sets their row ranges to empty so that the bucket scan skips them.
+    /// Searches the hot buckets with their nested tables. Empties their row ranges, so that the scan skips them.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -660,8 +659,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Queues the rows that passed the filter for their next stage. `first` is the index of the first probe that was
-    /// filtered.
+    /// Queues the rows that passed the filter for their next stage. `first` is the index of the first filtered probe.
     #[inline(always)]
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -684,7 +682,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 2 for the unfiltered buckets of one table, one after the other.
+    /// Runs stage 2 for buckets of one table that are not filtered, one after the other.
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -725,7 +723,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table
+    /// Runs stage 3: compares the bits of the candidates that stage 2 left uncompared. A near row of a complete table
     /// is a hit. For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
@@ -763,13 +761,13 @@ impl<'a> TableSearch<'a, '_> {
     /// Runs stages 4 and 5: follows pointers into table 1 and searches their buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // A pointer with as many bits as a prefix of table 1 is a prefix of table 1, so the raw layout finds its
+        // If a pointer has as many bits as a prefix of table 1, it is such a prefix, so the raw layout finds its
         // bucket.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // A pointer with fewer bits than a prefix of table 1 refers to several buckets. A pointer with more bits refers to a
-        // part of a bucket, which is scanned.
+        // A pointer with fewer bits than a prefix of table 1 refers to several buckets. A pointer with more bits refers
+        // to a part of a bucket; such a part is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
@@ -782,7 +780,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Runs stage 4: looks up the rows of the buckets to which the pointers refer.
+    /// Runs stage 4: looks up the row ranges of the buckets to which the pointers refer.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -795,7 +793,7 @@ impl<'a> TableSearch<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // Only the pointer has been compared so far, and it is within the radius, so the subtraction does not saturate.
+            // Only the pointer has been compared so far, and its distance is within the radius, so nothing saturates.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -816,7 +814,7 @@ impl<'a> TableSearch<'a, '_> {
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
             if seen.1 > max {
-                // With overlapping buckets, the time of a probe would be quadratic in the size of the file.
+                // If buckets overlap, the time of a probe would be quadratic in the size of the file.
                 return Err(overlap(self.segment, section, max));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
@@ -828,7 +826,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 5: compares the rows of the followed buckets that passed the filter with the query.
+    /// Runs stage 5: in the followed buckets, compares the rows that passed the filter with the query.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -843,8 +841,8 @@ impl<'a> TableSearch<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // A layout without a plane for bits 1 to 16 takes these bits from the prefix of the bucket. The pointer has
-                // the same bits.
+                // A layout without a plane for bits 1 to 16 takes these bits from the prefix of the bucket, which is
+                // the pointer.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -859,8 +857,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the bucket scan skips
-    /// them.
+    /// Searches the hot buckets to which pointers refer, and makes their row ranges empty, so that the scan skips them.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -904,8 +901,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Runs stage 5 if there is no raw layout for the followed buckets or if the radius is large: scans the buckets one
-    /// after the other.
+    /// Runs stage 5 for buckets without a raw layout, or for a large radius: scans the followed buckets one after the
+    /// other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -954,7 +951,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Drops hits that an earlier table also finds. In the remaining hits, replaces the row by the rank in table 1.
+    /// Drops hits that an earlier table also finds. Replaces the row of each remaining hit by the rank in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
@@ -1003,10 +1000,10 @@ impl<'a> TableSearch<'a, '_> {
     }
 }
 
-/// Sorts queries by the leading bits of their prefixes in this table, so that most adjacent queries share a bucket.
+/// Sorts queries by the leading bits of their prefixes in this table, so that adjacent queries usually share a bucket.
 #[inline(never)]
 fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
-    // Use about four times as many counters as queries, so that most queries with the same counter share a bucket.
+    // Uses about four times as many counters as queries, so that queries with the same counter usually share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
     counts.clear();
@@ -1027,8 +1024,8 @@ fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, count
     }
 }
 
-/// Prefetches the data that is needed to report a match in this bucket of table 1, for all of its rows, unless the bucket is
-/// long. A single query has no other work to do while it waits for memory.
+/// Prefetches the data that is read when the rows of a bucket of table 1 are reported as matches, unless the bucket is
+/// long. Used for a single query, which has no other work to do while it waits for memory.
 #[inline(always)]
 fn hint_answers(
     layout: &Layout,
@@ -1047,7 +1044,7 @@ fn hint_answers(
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// The queues for rows that have passed the filter: `candidates` for stage 3 and `followed` for stage 4.
+/// The two queues for rows that have passed the filter: `candidates` for stage 3, `followed` for stage 4.
 struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,
@@ -1057,7 +1054,7 @@ struct FilteredQueues<'a, 'b> {
 }
 
 impl<'a> FilteredQueues<'a, '_> {
-    /// Adds a row to the queue of its next stage. `query` has the bits of the query with which the row was compared.
+    /// Adds a row to the queue of the next stage. `query` has the bits of the query with which the row was compared.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;
@@ -1075,8 +1072,8 @@ impl<'a> FilteredQueues<'a, '_> {
     }
 }
 
-/// Returns true if a probe of table 1 also searches the bucket of this pointer. Returns false if the pointer has too few
-/// bits to know.
+/// Returns true if a probe of table 1 itself also searches the bucket of this pointer. Returns false if the pointer has
+/// too few bits to decide this.
 #[inline(always)]
 fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
@@ -1084,7 +1081,7 @@ fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, que
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Queues the bucket of table 1 to which a pointer refers, unless it equals the last bucket in the queue.
+/// Queues the bucket of table 1 to which a pointer refers, unless the last bucket in the queue is the same.
 #[inline(always)]
 fn follow_pointer(
     followed: &mut Vec<Followed>,
@@ -1130,7 +1127,7 @@ mod tests {
     #[test]
     fn batch_search_finds_the_same_matches_as_single_queries() {
         let mut random = SplitMix(9);
-        // A third of the fingerprints share one 16-bit block, so that there are hot buckets.
+        // A third of the fingerprints share one 16-bit block, so that some buckets are hot.
         let fingerprints: Vec<u64> = (0..20_000)
             .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
             .collect();

@@ -13,18 +13,18 @@ use crate::params::{KeyKind, Params};
 
 pub use crate::format::sketches::Row as Kept;
 
-/// Records in the order in which they were added. Of the records with the same key, only the last is written.
+/// Records in the order in which they were added. Of several records with the same key, only the last is written.
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(super) params: Params,
     pub(super) keys: KeyColumn,
     /// The fingerprint of each record; 0 for a record without a sketch.
     pub(super) fingerprints: Vec<u64>,
-    /// The band keys of all records, one for each band of a record.
+    /// The band keys of all records; each record has one per band.
     pub(super) bands: Vec<u32>,
     /// The packed signatures of all records, `signature_bytes` bytes each.
     pub(super) signatures: Vec<u8>,
-    /// The bottom and the modular samples; `None` if they are not stored.
+    /// The bottom and the modular samples; `None` if the index stores none.
     pub(super) samples: [Option<SampleColumn>; 2],
     /// The value of each record, empty for a delete; `None` if the index stores no values.
     pub(super) values: Option<ValueColumn>,
@@ -41,11 +41,11 @@ pub(super) enum RowKind {
     Sketched,
     /// A document without tokens, and so without a sketch.
     Empty,
-    /// A delete. It is not written to the segment, but it hides older records with its key.
+    /// A delete. It is not written to the segment, but it hides older records with the same key.
     Deleted,
 }
 
-/// The samples of all records, encoded as in the file.
+/// The samples of all records, in the encoding of the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
     pub(super) choice: SampleChoice,
@@ -223,7 +223,7 @@ impl Records {
         Ok(())
     }
 
-    /// Appends the records of `other`, which must have the same parameters.
+    /// Appends the records of `other`, which must have been created with the same parameters.
     pub(crate) fn append(&mut self, other: &Self) {
         match (&mut self.keys, &other.keys) {
             (KeyColumn::U64(keys), KeyColumn::U64(others)) => keys.extend_from_slice(others),
@@ -336,7 +336,7 @@ impl Records {
         self.stamps.as_ref().map(|column| column[row])
     }
 
-    /// Removes all rows after the first `rows` rows.
+    /// Removes all rows except the first `rows`.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let (bands, signature_bytes) = self.widths();
         match &mut self.keys {
@@ -396,7 +396,7 @@ impl Records {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Equal keys are ordered by row, so the last row of a key comes last.
+        // Rows with equal keys are sorted by row number, so the last row of a key comes last.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {
@@ -422,8 +422,8 @@ impl Records {
         (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
     }
 
-    /// Returns all keys, including deleted ones, in ascending order without duplicates. Documents with these keys in older
-    /// segments are no longer live.
+    /// Returns all keys in ascending order without duplicates, including deleted keys. Documents with these keys in
+    /// older segments are no longer live.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         self.last_of_each_key().into_iter().map(|row| self.keys.get(row as usize))
     }
@@ -450,16 +450,16 @@ fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// The part of a record's sketch that the record's hash covers: exactly the data that the index stores.
+/// The part of a record's sketch that the hash of the record covers: exactly the data that the index stores.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],
     pub(super) signature: &'a [u8],
-    /// The encoded bottom and modular samples; `None` if they are not stored.
+    /// The encoded bottom and modular samples; `None` if the index stores none.
     pub(super) samples: [Option<&'a [u8]>; 2],
 }
 
-/// Returns the hash that a record adds to the salt: xxh3-128 of the following fields, except for those that are not stored:
+/// Returns the hash that a record adds to the salt: xxh3-128 of those of the following fields that are stored:
 ///
 /// - the length of the key in bytes (as 4 bytes), and the key; a numeric key has length 8;
 /// - 1 if the record has a sketch, otherwise 0 (1 byte);

@@ -1,4 +1,4 @@
-//! Builds a segment whose records have only a numeric key and a fingerprint, from more records than fit in memory.
+//! Builds a segment from more records than fit in memory. Each record may have only a numeric key and a fingerprint.
 //!
 //! Rows are collected in a scratch file, 17 bytes each. The segment is then built within the memory budget:
 //!
@@ -6,7 +6,7 @@
 //!    row is kept.
 //! 2. Compute the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints.
 //! 3. Sort each partition in memory. Together they yield table 1, the ranks and the postings.
-//! 4. Build each other table from table 1 in the same way, one after the other.
+//! 4. Build each other table from table 1 in the same way, one table after the other.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl Item for RawRow {
     }
 }
 
-/// Number of bytes of a row in the scratch file. `place` is not stored, because it follows from the offset.
+/// Number of bytes of a row in the scratch file. `place` is not stored, because it follows from the position.
 const ROW_BYTES: usize = 17;
 /// Number of rows that are read or written at once.
 const CHUNK: u64 = 1 << 12;
@@ -71,7 +71,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns true if records with these parameters consist of a numeric key and a fingerprint only.
+    /// Returns true if records with these parameters consist only of a numeric key and a fingerprint.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
         let attached = params.values || params.expire_after.is_some() || fields::are_kept(params);
@@ -157,8 +157,8 @@ impl Rows {
         last.map_or(Ok(()), each)
     }
 
-    /// Writes the segment of these rows, byte for byte the one that [`build`](super::build::build) writes. Calls `hide` with
-    /// each key, including deleted ones, in ascending order.
+    /// Writes the segment of these rows. It is byte for byte the segment that [`build`](super::build::build) writes.
+    /// Calls `hide` with each key, including deleted ones, in ascending order.
     ///
     /// Takes O(n log n) time in the worst case, and O(n) for random fingerprints. Uses the memory budget plus a thousandth
     /// of the size of the file.

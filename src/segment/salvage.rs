@@ -20,9 +20,9 @@ const REASONS: usize = 8;
 pub struct Salvaged {
     /// The number of live documents that were passed to the caller.
     pub saved: u64,
-    /// The number of live documents that were lost because a part of their record is unreadable.
+    /// The number of live documents that were lost because a part of the record cannot be read.
     pub lost: u64,
-    /// The keys of the first thousand lost documents whose key is readable.
+    /// The keys of lost documents, as far as they can be read; at most a thousand.
     pub lost_keys: Vec<KeyBuf>,
     /// The first errors, at most eight.
     pub reasons: Vec<Error>,
@@ -51,14 +51,14 @@ struct BandMember {
 const LOST_KEYS: usize = 1000;
 
 impl Segment {
-    /// Calls `each` with the record of each live document that is fully readable, in the order of keys. A page is trusted if
-    /// its checksum matches.
+    /// Calls `each` with the record of each live document that can be read completely, in the order of keys. A page
+    /// whose checksum matches is trusted.
     ///
-    /// Reads the whole segment once, and each band once for every 256 MiB of band entries. Memory is proportional to the
-    /// band entries that are in memory at the same time.
+    /// Reads the whole segment once, and each band once per 256 MiB of band entries. Memory is proportional to the band
+    /// entries that are in memory at the same time.
     ///
     /// # Errors
-    /// Those of `each`. Damage is not an error.
+    /// The error that `each` returns. Damage is not an error.
     pub fn salvage(
         &self,
         deleted: &RoaringBitmap,
@@ -100,7 +100,7 @@ impl Segment {
         Ok(salvaged)
     }
 
-    /// Salvages the documents with these ordinals. `found` are the band entries of these documents, sorted.
+    /// Salvages the documents with these ordinals. `found` has the band entries of these documents, sorted.
     fn salvage_stripe(
         &self,
         ordinals: Range<u32>,
@@ -120,7 +120,7 @@ impl Segment {
             if deleted.contains(ordinal) {
                 continue;
             }
-            // Trust the band entries of a document only if each band lists the document once.
+            // The band entries of a document are trusted only if each band lists the document exactly once.
             let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
             features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));
@@ -135,8 +135,8 @@ impl Segment {
                 fields.check(self.params()).map_err(|fault| self.wrong_fields(ordinal, fault))?;
                 Ok((key, fingerprint, signature, attached))
             })();
-            // A band entry was lost if a document is in only some of the bands, or if it has a fingerprint but is in no
-            // band.
+            // Band entries were lost if only some of the bands list a document, or if it has a fingerprint but no band
+            // lists it.
             let in_bands = mine.len();
             let whole = |fingerprint: Option<u64>| match (self.fingerprints.is_some(), bands) {
                 (_, 0) => true,

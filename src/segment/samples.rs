@@ -6,7 +6,7 @@ use crate::format::contents::Section;
 use crate::format::samples::Samples;
 
 impl Segment {
-    /// Replaces `out` by the bottom sample of a document: its smallest hashes, ascending. Empty if the index stores none.
+    /// Replaces `out` by the bottom sample of a document: its smallest shingle hashes, ascending. Empty if not stored.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -15,8 +15,8 @@ impl Segment {
         self.sample(self.samples[0].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Replaces `out` by the modular sample of a document: its hashes that are divisible by the modulus, ascending. Empty if
-    /// the index stores none.
+    /// Replaces `out` by the modular sample of a document: its shingle hashes that are divisible by the modulus,
+    /// ascending. Empty if the index stores none.
     ///
     /// # Errors
     /// Same as [`bottom`](Self::bottom).
@@ -25,8 +25,8 @@ impl Segment {
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Returns the bottom and the modular sample of a document, encoded as in the file. `None` for samples that are not
-    /// stored.
+    /// Returns the bottom and the modular sample of a document in the encoding of the file; `None` for a sample that is
+    /// not stored.
     pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
         let mut values = Vec::new();
         let mut bytes = [None; 2];
@@ -40,8 +40,8 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Reads a document's sample from a section of samples. Appends its hashes to `out` and returns their encoded bytes. If
-    /// `of` is `None`, appends and returns nothing.
+    /// Reads a document's sample from a section of samples: appends its hashes to `out`, and returns their encoded
+    /// bytes. If `of` is `None`, the sample is empty.
     pub(super) fn sample(
         &self,
         of: Option<&(Section, Samples)>,
@@ -50,8 +50,8 @@ impl Segment {
     ) -> Result<&[u8]> {
         let Some((section, layout)) = of else { return Ok(&[]) };
         let ordinal = u64::from(ordinal);
-        // For an ordinal past the last document, the hashes would be misread as offsets, so a range past the section is
-        // read, which fails.
+        // Past the last ordinal, hashes would be misread as offsets. Reads a range past the section instead, which
+        // fails.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

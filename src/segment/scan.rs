@@ -27,8 +27,8 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `max` ranges of ranks, or one range if `max` is 0. The ranges can be
-    /// read in parallel. Empty if the index stores no fingerprints.
+    /// Divides the distinct fingerprints into at most `max` ranges of ranks, which can be read in parallel; 0 counts as
+    /// 1. Returns none if the index stores no fingerprints.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -55,7 +55,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Copies the fingerprints of a stretch to `to`, in ascending order. `to` must have an element for each row.
+    /// Copies the fingerprints of a stretch to `to`, in ascending order. The length of `to` must be the number of rows.
     ///
     /// # Errors
     /// Same as [`for_each_slice_of`](Self::for_each_slice_of).
@@ -69,7 +69,7 @@ impl Segment {
         })
     }
 
-    /// Calls `each` with the fingerprints of a stretch in ascending order, one slice after the other. The slices have one
+    /// Calls `each` with the fingerprints of a stretch in ascending order, slice by slice. Together the slices have one
     /// fingerprint for each row of the stretch.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ impl Segment {
         table.layout.for_each(self.at(&table.section), each)
     }
 
-    /// Calls `each` with each of these ordinals and its rank, in ascending order. Cheaper than a call of
-    /// [`rank`](Self::rank) for each.
+    /// Calls `each` with each of these ordinals and its rank, in ascending order. Costs less than a call of
+    /// [`rank`](Self::rank) per ordinal.
     ///
     /// # Errors
     /// Same as [`rank`](Self::rank), or the error that `each` returns.
@@ -142,7 +142,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns a reader that is fast for many postings.
+    /// Returns a reader that is fast if many postings are read.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt). If the file is mapped or in memory, this call checks the pages of all
@@ -160,8 +160,8 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
-    /// Checks the pages of part `part` (from 0) of `parts` equal parts of the postings. Lets several threads check the pages
-    /// before [`held_postings`](Self::held_postings) is called.
+    /// Checks the pages of one of `parts` equal parts of the postings; `part` is its number, from 0. With this, several
+    /// threads can check the pages before [`held_postings`](Self::held_postings) is called.
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.file.whole().is_empty() {
@@ -182,11 +182,11 @@ impl Segment {
 pub struct FingerprintStretch {
     /// The ranks of the fingerprints, which are rows of table 1.
     pub rows: Range<u64>,
-    /// The position at which reading starts. `None` if the codec can only be read from the first row.
+    /// The position at which reading starts; `None` if the codec can be read only from the first row on.
     walk: Option<Walk>,
 }
 
-/// The postings of a segment. They are slices if the file is mapped or in memory, otherwise they are read on demand.
+/// Reads the postings of a segment: from slices if the file is mapped or in memory, otherwise on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldPostings<'a> {
     segment: &'a Segment,
@@ -203,11 +203,11 @@ impl<'a> HeldPostings<'a> {
         prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
     }
 
-    /// Prefetches the posting list of a rank, if it has one. The entry of the rank should already be in the CPU cache.
+    /// Prefetches the posting list of a rank, if it has one. Call [`hint`](Self::hint) some time before this.
     #[inline(always)]
     pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
-        // Selected without a branch, which would be mispredicted too often.
+        // Selects the list without a branch, which would be mispredicted too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
@@ -217,7 +217,7 @@ impl<'a> HeldPostings<'a> {
     #[inline(always)]
     #[must_use]
     pub fn only(self, rank: u32) -> Option<u32> {
-        // Entries that refer to a list are greater than all ordinals.
+        // An entry that refers to a list is greater than all ordinals.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
 
@@ -235,8 +235,8 @@ impl<'a> HeldPostings<'a> {
         self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
     }
 
-    /// Appends the documents of a rank if it has a valid list in memory, and returns true. Otherwise returns false, and
-    /// `ordinals` may have been extended.
+    /// If a valid list of a rank is in memory, appends its documents to `ordinals` and returns true. Otherwise returns
+    /// false; `ordinals` may then have some of the documents.
     #[inline]
     fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
         let Some(list) = self.list(rank) else { return false };
@@ -258,8 +258,8 @@ impl<'a> HeldPostings<'a> {
         rest.get(..count.get() as usize).filter(|list| entry & LIST != 0 && list.len() > 1)
     }
 
-    /// Calls `each` with each rank in `ranks` that has several documents, and with the ascending ordinals of these
-    /// documents. Reads them as [`Segment::postings`] does, but with almost no work for ranks with a single document.
+    /// Calls `each` with each rank of `ranks` that has several documents, and with the ascending ordinals of these
+    /// documents. The same as [`Segment::postings`], but with almost no work for ranks with one document.
     ///
     /// # Errors
     /// Same as [`Segment::postings`], or the error that `each` returns.
@@ -276,7 +276,7 @@ impl<'a> HeldPostings<'a> {
             let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
             let length = size_of_val(entries);
             prefetch_ahead(entries.as_bytes(), length, length);
-            // Collect the ranks with lists without a branch, which would be mispredicted too often.
+            // Collects the ranks with lists without a branch, which would be mispredicted too often.
             let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
             for (rank, entry) in (start as u32..).zip(entries) {
                 noted[count % noted.len()] = rank;
@@ -292,12 +292,12 @@ impl<'a> HeldPostings<'a> {
     }
 }
 
-/// Number of lists that are prefetched ahead of the current one.
+/// The lists of this number of following ranks are prefetched.
 const LISTS_AHEAD: usize = 4;
 /// Number of entries that are read at once.
 const TOGETHER: u64 = 1 << 10;
 
-/// Reads postings as [`Segment::postings`] does, but with less work per rank for many ascending ranks.
+/// Reads the same documents as [`Segment::postings`], with less work per rank if many ascending ranks are read.
 pub(super) struct PostingsInOrder<'a> {
     segment: &'a Segment,
     /// The rank of the first entry in `bytes`.

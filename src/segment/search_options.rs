@@ -7,12 +7,12 @@ use crate::format::table::Probe;
 pub struct SearchOptions {
     /// The search radius in bits, from 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
     pub within: u32,
-    /// The strategy for finding the bucket of a prefix. `None` selects the fastest one of the codec.
+    /// The strategy for finding the bucket of a prefix; `None` selects the fastest strategy of the codec.
     pub probe: Option<Probe>,
-    /// Maximum number of table rows that a query may check in a segment. A bucket of more than 4,096 rows counts as 4,096
-    /// rows. Buckets that would exceed the limit are skipped, and counted by
-    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). `None` means no limit. The limit has no effect if a scan
-    /// of all fingerprints is less work than probing the tables.
+    /// Maximum number of table rows that a query may check in a segment; `None` means no limit. A bucket of more than
+    /// 4,096 rows counts as 4,096 rows. A bucket that would exceed the limit is skipped, and
+    /// [`SearchScratch::left_out`](super::SearchScratch::left_out) counts it. The limit has no effect if a scan of all
+    /// fingerprints is less work than probing the tables.
     pub visits: Option<u64>,
 }
 

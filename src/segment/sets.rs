@@ -1,11 +1,11 @@
-//! Sets of shingle hashes: finds the documents of a segment whose set may be near a given set, and writes the sections for
-//! this search.
+//! Sets of shingle hashes. Finds the documents of a segment whose sets may be near a given set, and writes the sections
+//! that this search reads.
 //!
 //! An element of a set is a 64-bit shingle hash. Its tag is its upper 32 bits. The section `common` lists the common
-//! tags, which are found in two passes over all sets. The first pass counts the documents that have each tag with a
-//! count-min sketch (Cormode and Muthukrishnan 2005): two tables of `2^k` counters. The count of a tag is the smaller
-//! one of its two counters, and is never too low. The index into the first table is the first k bits of the tag, and
-//! the index into the second is the first k bits of the tag times 0x9e3779b1. k is the smallest number from 1 to 18 for
+//! tags, which two passes over all sets determine. The first pass counts, for each tag, the documents with this tag, in
+//! a count-min sketch (Cormode and Muthukrishnan 2005): two tables of `2^k` counters. The count of a tag is the smaller
+//! of its two counters, and is never too low. The index into the first table is the first k bits of the tag, and the
+//! index into the second is the first k bits of the tag times 0x9e3779b1. k is the smallest number from 1 to 18 for
 //! which a table has at least one counter per set element, or 18 if there is none. The second pass selects the tags
 //! whose count is at least 32 and at least the number of elements of all sets divided by `2^16`. It selects at most
 //! 2^17 tags: the first ones in the order of documents and elements. The class of a tag is the number of bits of its
@@ -28,11 +28,11 @@ use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
-/// Minimum count of a common tag, and minimum number of documents in a segment with common tags.
+/// Minimum count of a common tag. A segment of fewer documents than this has no common tags.
 const COMMON: u64 = 32;
 /// Maximum number of common tags.
 const COMMON_MAX: usize = 1 << 17;
-/// Factor by which tags are multiplied for the second table of counters.
+/// For the index into the second table of counters, a tag is multiplied by this factor.
 const SPREAD: u32 = 0x9E37_79B1;
 
 /// Maximum number of bits of an index into a table of counters.
@@ -43,19 +43,19 @@ fn places(tag: u32, bits: u32) -> [usize; 2] {
     [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
 }
 
-/// A function that is called with the ordinal and the fields of a document.
+/// A callback for a document. Its arguments are the ordinal and the fields of the document.
 pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// A function that calls a visitor for each document, in the order of ordinals. It can be called repeatedly.
+/// A function that calls a visitor with each document, in the order of ordinals. It can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
 
-/// The common tags and their classes.
+/// The common tags, each with its class.
 struct CommonTags {
     classes: BTreeMap<u32, u8>,
-    /// For each value of the first `FIRST_BITS` bits, whether any common tag starts with it.
+    /// For each value of the first `FIRST_BITS` bits, whether a common tag begins with them.
     first_bits: Vec<bool>,
 }
 
-/// Number of leading bits of a tag that are looked up before the whole tag.
+/// Number of leading bits of a tag that are looked up first; the whole tag is looked up only if they match.
 const FIRST_BITS: u32 = 16;
 
 impl CommonTags {
@@ -77,9 +77,9 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // The number of elements is not known yet, so count in tables of 2^18 counters. If `2^k` counters suffice,
-        // adjacent counters are summed after the pass, because an index into the smaller table is the first k bits of
-        // an index.
+        // The number of elements is not known before the pass, so it counts in tables of 2^18 counters. If `2^k`
+        // counters suffice, adjacent counters are summed afterwards: an index into the smaller table is the first k
+        // bits of an index into the larger one.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -104,7 +104,7 @@ impl CommonTags {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
-                // Skip most tags early: at least one of their two counters is below the minimum.
+                // Skips most tags early: at least one of the two counters of a rare tag is below the minimum.
                 if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
                     continue;
                 }
@@ -122,8 +122,8 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Calls `each` with each entry of the prefix section, in the order of documents: the key in the upper 32 bits, and the
-    /// ordinal in the lower 32 bits.
+    /// Calls `each` with each entry of the prefix section, in the order of documents. An entry has the key in the upper
+    /// 32 bits and the ordinal in the lower 32 bits.
     fn prefixes(
         &self,
         params: &Params,
@@ -142,7 +142,7 @@ impl CommonTags {
     }
 }
 
-/// Returns the resemblance at which two sets are near. `None` if the parameters have no sets or no threshold.
+/// Returns the minimum resemblance of near sets; `None` if the parameters have no sets or no threshold.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
@@ -185,13 +185,13 @@ impl Segment {
     /// bits of a shingle hash) in common with the prefix of `set`, and is passed once for each such tag. The arguments of
     /// `each` are the ordinal of the candidate and the position of the tag.
     ///
-    /// A mark says that a document is a duplicate. Reports every near document without a mark and, if `marked` is true,
-    /// every near document with a mark. May also report documents that are not near, deleted documents, and marked
-    /// documents whose inverted tag equals a tag of the prefix. Reports nothing if the index stores no sets.
+    /// Reports every near document that is not marked as a duplicate and, if `marked` is true, every near document that
+    /// is. May also report documents that are not near, deleted documents, and marked documents whose inverted tag
+    /// equals a tag of the prefix. Reports nothing if the index stores no sets.
     ///
-    /// The position is the index of the tag in the prefix of `set`, from 0, for
-    /// [`fewest_missing`](crate::format::prefixes::fewest_missing). It is always 0 if `marked` is true and the index stores
-    /// marks. `near` must require at least the resemblance in the parameters.
+    /// The position is the index (from 0) of the shared tag in the prefix of `set`;
+    /// [`fewest_missing`](crate::format::prefixes::fewest_missing) uses it. It is always 0 if `marked` is true and the
+    /// index stores marks. `near` must require at least the resemblance that the parameters require.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -208,8 +208,9 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// Returns the keys that [`sharing_prefix`](Self::sharing_prefix) looks up, each with the position that it reports:
-    /// (position, key). A key is a tag, or an inverted tag for marked documents. Prefetches the entries of these keys.
+    /// Returns the pairs (position, key) that [`sharing_prefix`](Self::sharing_prefix) looks up: each key, with the
+    /// position that is reported for it. A key is a tag, or an inverted tag for marked documents. Prefetches the
+    /// entries of these keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -226,8 +227,8 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // An inverted tag of a marked document may equal a tag of an unmarked one. So if both kinds of keys are looked
-        // up, a match does not determine the position of a tag, and position 0 is reported.
+        // An inverted tag of a marked document may equal a tag of an unmarked one. So if keys of both kinds are looked
+        // up, a match does not determine the position of the tag; position 0 is reported.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -256,9 +257,9 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags and prefixes
-    /// match the stored sets. To save memory, it does not compare the prefix entries, but their number and the sum of their
-    /// hashes.
+    /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags and
+    /// prefixes match the stored sets. To save memory, compares only the number of the prefix entries and the sum of
+    /// their hashes, not the entries.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());
@@ -314,7 +315,7 @@ impl Segment {
     }
 }
 
-/// The number of entries and the sum of their hashes, to compare multisets of entries.
+/// The number of entries and the sum of their hashes; used to compare multisets of entries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct EntrySum {
     count: u64,

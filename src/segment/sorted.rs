@@ -1,9 +1,9 @@
-//! Sorts items by radix, in memory or with scratch files if they exceed the memory budget, and merges sorted runs.
+//! Sorts items by radix, in memory or, if they exceed the memory budget, with scratch files; merges sorted runs.
 //!
-//! [`sort`] distributes items by their leading differing bits, and sorts the remaining small groups by comparison, so that
-//! it takes O(n log n) in the worst case. [`sort_tail_in_order`] is faster for items that are sorted except for their
-//! leading bits, such as the keys of a table computed from ascending fingerprints. `RadixSorter` sorts any number of items
-//! within a memory budget. `RunMerge` merges sorted runs.
+//! [`sort`] distributes items by their first differing bits, and sorts the remaining small groups by comparison, so
+//! that it takes O(n log n) in the worst case. [`sort_tail_in_order`] is faster for items that are sorted except for
+//! their leading bits, such as the keys of a table computed from ascending fingerprints. `RadixSorter` sorts any number
+//! of items within a memory budget. `RunMerge` merges sorted runs.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::spilled::{ChunkedValues, Item, SliceSource, SpillBudget, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Up to this number of items are sorted by comparison.
+/// Maximum number of items that are sorted by comparison.
 const SMALL: usize = 64;
 /// Number of items that fit into the second-level cache together with the copies that sorting needs.
 const CACHED: usize = 1 << 16;
-/// Number of bits by which items that exceed the cache are distributed in one pass. The TLB covers the output streams of all
-/// buckets.
+/// If items exceed the cache, one pass distributes them by this number of bits. The TLB then covers the output streams
+/// of all buckets.
 const FAR_BITS: u32 = 8;
-/// Maximum number of bits by which items within the cache are distributed in one pass.
+/// If items fit into the cache, one pass distributes them by at most this number of bits.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
-/// Random items are distributed by this many bits more than the binary logarithm of their number. About one item in 16 then
-/// shares its bucket with another item.
+/// Items are distributed by this number of bits more than the binary logarithm of their count. Of random items, about
+/// one in 16 then shares its bucket with another one.
 const APART_BITS: u32 = 4;
 
 /// Sorts `items`. Takes O(n) time if the keys are random from their first differing bit on, and O(n log n) in the worst
@@ -32,8 +32,8 @@ pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
     scatter_unordered(items, scratch, false);
 }
 
-/// Sorts as [`sort`] does. Faster if the items are already sorted by the bits after the first `lead` bits of their keys, but
-/// correct for any order.
+/// Sorts as [`sort`] does. Correct for any order, but faster if the items are already sorted by the bits after the
+/// first `lead` bits of their keys.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
     scratch.resize(items.len(), T::default());
     scatter(items, scratch, false, 64, lead.min(64));
@@ -55,8 +55,9 @@ fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
 }
 
-/// Sorts `from`, whose keys differ only in the lowest `top` bits. Distributes the items stably by the highest `bits` of
-/// these bits, then sorts each group that is not in order. The result is in `to` if `across` is true, otherwise in `from`.
+/// Sorts `from`, whose keys differ only in the lowest `top` bits. Distributes the items stably by the first `bits` of
+/// these bits, then sorts each group that is not in order. The result is in `to` if `across` is true, otherwise in
+/// `from`.
 fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
     if from.len() <= SMALL || bits == 0 {
         settle(from, to);
@@ -76,8 +77,8 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
         }
         return;
     }
-    // If the remaining bits are random, the first few of them distinguish nearly all items. If the items are already ordered
-    // by these bits, a stable distribution keeps the order.
+    // If the remaining bits are random, the first few distinguish nearly all items. If the items are already in the
+    // order of the remaining bits, a stable distribution keeps this order.
     let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
     let shift = top - bits;
     let twice = bits > NEAR_BITS;
@@ -103,7 +104,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
     }
 }
 
-/// Sorts a group of items with equal distributed bits. Fast if the group is small or already in order.
+/// Sorts a group of items that agree in the distributed bits. Fast if the group is small or already in order.
 fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.is_sorted() {
         return;
@@ -111,8 +112,8 @@ fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
 }
 
-/// Copies items stably into buckets by the `bits` bits above the lowest `shift` bits of their keys. Returns the end of each
-/// bucket.
+/// Distributes items stably into buckets by the `bits` bits above the lowest `shift` bits of their keys. Returns the
+/// end of each bucket in `to`.
 fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
     let mask = (1_u64 << bits) - 1;
     let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
@@ -132,17 +133,17 @@ fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32;
     next
 }
 
-/// Number of bits by which one pass partitions items into a scratch file.
+/// Number of bits by which one pass partitions items into buckets of a scratch file.
 const DIGIT_BITS: u32 = 8;
 /// Maximum number of bytes of a bucket that are buffered before they are written.
 const WAITING_BYTES: usize = 1 << 14;
 
-/// Sorts any number of items. If they fit into memory, sorts them there. Otherwise partitions them into buckets in a scratch
-/// file by their leading bits, repeats this for buckets that are too large, and sorts the buckets in memory one by one.
+/// Sorts any number of items. If they exceed the memory, partitions them by their leading bits into buckets in a
+/// scratch file, and partitions large buckets again. Then sorts each bucket in memory.
 #[derive(Debug)]
 pub(super) struct RadixSorter<'r, T> {
     budget: SpillBudget<'r>,
-    /// Maximum number of items in memory. Sorting needs scratch memory for the same number of items.
+    /// Maximum number of items in memory. To sort them, scratch memory for the same number of items is needed.
     max: usize,
     top: u32,
     items: Vec<T>,
@@ -150,8 +151,8 @@ pub(super) struct RadixSorter<'r, T> {
 }
 
 impl<'r, T: Item> RadixSorter<'r, T> {
-    /// Creates a sorter that uses at most `bytes` bytes of memory, for items whose keys have at most `top` bits. If the
-    /// items with one key may exceed the memory, they must be pushed in order.
+    /// Creates a sorter that uses at most `bytes` bytes of memory, for items whose keys have at most `top` bits. If
+    /// more items can have the same key than fit into memory, these must be pushed in order.
     pub(super) fn new(budget: SpillBudget<'r>, bytes: usize, top: u32) -> Self {
         let max = (bytes / 2 / size_of::<T>()).max(SMALL);
         Self { budget, max, top, items: Vec::new(), buckets: None }
@@ -193,7 +194,7 @@ impl<'r, T: Item> RadixSorter<'r, T> {
     }
 }
 
-/// The output of a `RadixSorter`. It can be iterated repeatedly.
+/// The result of a `RadixSorter`. It can be iterated repeatedly.
 #[derive(Debug)]
 pub(super) struct RadixSorted<'r, T> {
     budget: SpillBudget<'r>,
@@ -213,7 +214,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         ChunkedValues::from_chunks(move || rest.next())
     }
 
-    /// Returns all items in ascending order and consumes the output.
+    /// Returns all items in ascending order, and consumes the result.
     pub(super) fn into_values(self) -> ChunkedValues<'r, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::from(self.items);
@@ -223,7 +224,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
     }
 }
 
-/// Buckets that are not sorted yet. The last one has the smallest keys.
+/// The buckets that have not been sorted yet. The last one has the smallest keys.
 struct RemainingBuckets<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
@@ -245,7 +246,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
-                // All items of this bucket have the same key and were pushed in order, so they are sorted.
+                // All items of this bucket have the same key. They were pushed in order, so they are sorted.
                 let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;
@@ -287,7 +288,7 @@ impl SpilledBucket {
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// The number of key bits below those that select a bucket.
+    /// The number of key bits after those that select a bucket.
     shift: u32,
     waiting_bytes: usize,
     buckets: Vec<PendingBucket>,
@@ -356,14 +357,14 @@ impl PendingBucket {
     }
 }
 
-/// Number of items from all runs that are sorted at once. They fit into the first-level cache together with their copies.
+/// Number of items of all runs that are sorted together. They and their copies fit into the first-level cache.
 const MERGED: usize = 1 << 11;
 /// Minimum number of items that are read from each run at once.
 const WINDOW_MIN: usize = 32;
 
-/// Merges ascending runs. Each step reads a window of items from each run and takes the smallest of the windows' last items
-/// as the bound. It sorts the items of all runs up to the bound. For eight runs of random numbers this is faster than a
-/// loser tree, because no step waits for a comparison.
+/// Merges ascending runs. Each step reads a window of items from each run. The smallest of the windows' last items is
+/// the bound of the step: the items of all runs up to it are sorted and returned. For eight runs of random numbers this
+/// is faster than a loser tree, because no step waits for a comparison.
 #[derive(Debug)]
 pub(super) struct RunMerge<R, T> {
     runs: Vec<MergeHead<R, T>>,
@@ -373,8 +374,8 @@ pub(super) struct RunMerge<R, T> {
     counts: Vec<u32>,
 }
 
-/// Sorts a few thousand items, fastest if their keys are evenly spread. Distributes them into more buckets than there are
-/// items, then uses insertion sort. Falls back to a comparison sort, so that it takes O(n log n) in the worst case.
+/// Sorts a few thousand items, fastest if their keys are evenly spread. Distributes the items into more buckets than
+/// there are items, then uses insertion sort. Falls back to a comparison sort, for O(n log n) in the worst case.
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
     let (min, max) =
         items.iter().fold((u64::MAX, 0), |(min, max), item| (min.min(item.key()), max.max(item.key())));
@@ -418,7 +419,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     }
 }
 
-/// Average number of insertion sort moves per item above which a comparison sort is faster.
+/// If insertion sort would move items more often than this on average, a comparison sort is used.
 const MOVES: usize = 4;
 
 #[derive(Debug)]
@@ -431,7 +432,7 @@ struct MergeHead<R, T> {
 
 /// An ascending run that is read piece by piece.
 pub(super) trait SortedRun<T> {
-    /// Appends at most `max` items, or more with a long posting list. Appends none only at the end of the run.
+    /// Appends at most `max` items; a long posting list may add more. Appends none only at the end of the run.
     fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 
@@ -461,7 +462,7 @@ impl<T: Item, R: SortedRun<T>> SliceSource<T> for RunMerge<R, T> {
                 front.ended = front.window.len() == before;
             }
         }
-        // All unread items of a run are at or above the last item read from it.
+        // The unread items of a run are at or above the last item that was read from this run.
         let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
         let Some(bound) = bound else { return Ok(None) };
         self.merged.clear();
@@ -483,7 +484,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Returns test lists. Each of them is difficult for one of the sorting steps.
+    /// Returns lists of test items. Each list is difficult for one of the sorting steps.
     fn lists() -> Vec<Vec<u64>> {
         let mut state = 1_u64;
         let mut next = || {

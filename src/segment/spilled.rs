@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
 
-/// A memory budget, and a directory for scratch files with the data that exceeds the budget.
+/// A memory budget, and the directory of the scratch files for data that exceeds the budget.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillBudget<'a> {
     memory: usize,
@@ -17,8 +17,8 @@ pub struct SpillBudget<'a> {
 }
 
 impl<'a> SpillBudget<'a> {
-    /// Creates a budget of `memory` bytes. Scratch files are created on the file system of `dir`. They have no names, and
-    /// are deleted when they are closed or the process ends.
+    /// Creates a budget of `memory` bytes. Scratch files are created on the file system of `dir`. They have no names,
+    /// and their space is freed when they are closed or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
         Self { memory, dir }
@@ -49,7 +49,7 @@ impl<'a> SpillBudget<'a> {
     }
 }
 
-/// An item of a column. It has a 64-bit key, and items are ordered by key first.
+/// An item of a column. It has a 64-bit key, and the order of items is first the order of their keys.
 pub trait Item: Copy + Ord + Default + 'static {
     /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;
@@ -95,8 +95,8 @@ impl Item for u64 {
     }
 }
 
-/// A pair of a 64-bit key in the high bits and a 32-bit number in the low 32 bits. A single integer comparison compares two
-/// pairs.
+/// A pair: a 64-bit key in the high bits, and a 32-bit number in the low 32 bits. Pairs are compared by a single
+/// integer comparison.
 impl Item for u128 {
     const BYTES: usize = 12;
     #[inline(always)]
@@ -113,7 +113,7 @@ impl Item for u128 {
     }
 }
 
-/// Returns an item with a key and a number.
+/// Returns the pair of a key and a number.
 #[inline(always)]
 pub(super) fn pair(key: u64, number: u32) -> u128 {
     u128::from(key) << 32 | u128::from(number)
@@ -132,7 +132,7 @@ const CHUNK: usize = 1 << 12;
 pub(super) struct SpillColumn<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
-    /// The last items, which are not in the scratch file. All items if there is no scratch file.
+    /// The last items, which are not in the scratch file. If there is no scratch file, all items.
     memory: Vec<T>,
     spill: Option<Spill>,
     bytes: Vec<u8>,
@@ -200,7 +200,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         self.spill = None;
     }
 
-    /// Returns the items at the indices `range`, which must be within the column.
+    /// Returns the items at the indices `range`, which must not exceed the column.
     pub(super) fn get(&self, range: Range<u64>) -> Result<Cow<'_, [T]>> {
         let spilled = self.spilled();
         if range.start >= spilled {
@@ -251,7 +251,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
     }
 }
 
-/// A sequence of items that is read slice by slice.
+/// A sequence of items that is read one slice at a time.
 pub(super) trait SliceSource<T> {
     /// Returns the next slice, which is never empty, or `None` at the end.
     fn next_slice(&mut self) -> Result<Option<&[T]>>;
@@ -260,7 +260,7 @@ pub(super) trait SliceSource<T> {
 /// A function that returns the next chunk, or `None` at the end.
 type ChunkSource<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
-/// A sequence of items that are either in memory or produced chunk by chunk.
+/// A sequence of items that are in memory, or that a function produces chunk by chunk.
 pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
@@ -282,7 +282,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Self { chunk: Cow::Borrowed(&[]), at: 0, more: Some(Box::new(more)) }
     }
 
-    /// Loads the next chunk if all items of the current one have been read. Returns false at the end.
+    /// Loads the next chunk when all items of the current one have been read. Returns false at the end of the sequence.
     fn refill(&mut self) -> Result<bool> {
         while self.at >= self.chunk.len() {
             let Some(more) = &mut self.more else { return Ok(false) };
@@ -302,7 +302,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Ok(true)
     }
 
-    /// Calls `take` with the next items, at most `max`. Does not call `take` if there are no more items.
+    /// Calls `take` with at most `max` of the next items. Does not call `take` if no items remain.
     pub(super) fn take_some(&mut self, max: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
             let end = self.chunk.len().min(self.at + max);
@@ -341,8 +341,8 @@ impl<T: Item> Iterator for ChunkedValues<'_, T> {
     }
 }
 
-/// The parts of a section. They are collected because the offset of a part is known only when the previous parts are
-/// complete.
+/// Collects the parts of a section. A part can be written only when all parts before it are complete, because their
+/// lengths determine its offset.
 #[derive(Debug)]
 pub(super) struct SpilledParts<'r> {
     budget: SpillBudget<'r>,

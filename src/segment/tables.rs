@@ -22,8 +22,8 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// File offsets of the data that the first stages of a search read in a `planes` or partial table: the directory, and a
-/// plane of 16-bit values. They are relative to the file, not to the section, so that a probe takes few instructions.
+/// The offsets of the data that the first stages of a search read in a `planes` or partial table: the directory, and a
+/// plane of 16-bit values. They are relative to the file, not to the section, which saves instructions in each probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLayout {
     /// The index of the table's section in the table of contents, from 0.
@@ -33,8 +33,8 @@ pub(super) struct RawLayout {
 }
 
 impl RawLayout {
-    /// Returns the raw layout of a table. Returns `None` if the codec has no plane of 16-bit values, or if probes do not use
-    /// exactly the bits of the directory.
+    /// Returns the raw layout of a table; `None` if the codec has no plane of 16-bit values, or if the prefixes of
+    /// probes and of the directory differ in length.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
@@ -49,16 +49,16 @@ impl RawLayout {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// Returns the row range of the bucket of `prefix`, in a table with `max` rows. Prefetches the first data that a scan of
-    /// the bucket reads.
+    /// Returns the row range of the bucket of `prefix`, in a table with `max` rows. Prefetches the first data that a
+    /// scan of the bucket will read.
     #[inline(always)]
     pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
-        // If the page of the entry has not been checked, `both` is 1. Then `start` is 1 and `end` is 0, so this branch
-        // is taken.
+        // If the page of the entry has not been checked, `both` is 1, so `start` is 1 and `end` is 0: this branch is
+        // taken.
         if start > end || u64::from(end) > max {
             return self.checked_rows(at, prefix, max);
         }
@@ -66,7 +66,7 @@ impl RawLayout {
         Ok(start..end)
     }
 
-    /// Prefetches the first cache lines of these rows' values in the plane.
+    /// Prefetches the values of these rows in the plane, up to [`LINES_AHEAD`] cache lines.
     #[inline(always)]
     fn hint_rows(&self, at: &SectionReader<'_>, start: u32, end: u32) {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
@@ -115,7 +115,7 @@ impl RawLayout {
         <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
     }
 
-    /// Returns the error for a range that is not a whole number of 2-byte values.
+    /// Creates the error for a range that is not a whole number of 2-byte values.
     #[cold]
     fn odd_lanes(&self, at: &SectionReader<'_>, range: &Range<usize>) -> Error {
         let section = self.section(at);
@@ -137,7 +137,7 @@ impl RawLayout {
     }
 }
 
-/// Maximum number of cache lines of a plane that are prefetched. For longer scans, the hardware prefetcher continues.
+/// Maximum number of cache lines of a plane that are prefetched. In longer scans the hardware prefetcher takes over.
 const LINES_AHEAD: usize = 12;
 
 /// An open permutation table.
@@ -147,15 +147,15 @@ pub(super) struct OpenTable {
     pub(super) codec: Codec,
     pub(super) layout: Layout,
     pub(super) order: BitOrder,
-    /// The bit order of the table's entries if the table is partial, otherwise `None`.
+    /// The bit order of the entries of a partial table; `None` for a complete table.
     pub(super) entry_order: Option<BitOrder>,
-    /// Whether the pointer bits of an entry are disjoint from the leading bits of the table.
+    /// Whether none of the pointer bits of an entry are among the leading bits of the table.
     pub(super) pointer_apart: bool,
     /// The number of bits in the prefix of a probe.
     pub(super) bits: u32,
     /// The positions of the prefix bits in a fingerprint.
     lead: BitField,
-    /// The bits that a bucket scan compares first: bits 17 to 32 of a key, or the pointer of a partial table's entry.
+    /// The bits that a bucket scan compares first: bits 17 to 32 of a key, or the pointer of an entry.
     scanned: BitField,
     pub(super) front: Option<RawLayout>,
     pub(super) hot: Option<OpenHot>,
@@ -216,8 +216,8 @@ impl OpenTable {
         }
     }
 
-    /// Returns the prefix of a fingerprint in this table. For the XOR of two fingerprints, returns the bits in which their
-    /// prefixes differ.
+    /// Returns the prefix of a fingerprint in this table. Applied to the XOR of two fingerprints, it returns the bits
+    /// in which their prefixes differ.
     #[inline(always)]
     pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
         self.lead.of(fingerprint)
@@ -229,7 +229,7 @@ impl OpenTable {
         self.scanned.of(fingerprint) as u16
     }
 
-    /// Returns the value that is compared with whole rows: the key of the query, or its entry if the table is partial.
+    /// Returns the value with which whole rows are compared: the key of the query or, in a partial table, its entry.
     #[inline(always)]
     pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
         self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
@@ -256,7 +256,7 @@ impl OpenHot {
         Ok(Self { section, hot })
     }
 
-    /// Returns the hot bucket of a prefix, or `None` if the bucket is not hot. `rows` is the number of rows of the bucket.
+    /// Returns the hot bucket of a prefix; `None` if the bucket is not hot. `rows` is the number of rows in the bucket.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
@@ -270,7 +270,7 @@ pub(super) struct OpenTables {
     pub(super) all: Vec<OpenTable>,
     /// The number of distinct fingerprints.
     pub(super) rows: u64,
-    /// The number of leading bits of a pointer that are used as a prefix for table 1.
+    /// The number of leading bits of a pointer that form a prefix of table 1.
     pub(super) pointer_bits: u32,
     /// Whether any table has hot buckets.
     pub(super) any_hot: bool,
@@ -280,11 +280,11 @@ pub(super) struct OpenTables {
     plans: [OnceLock<RadiusPlan>; WITHIN_MAX as usize + 1],
 }
 
-/// The part of a plan that probes one table.
+/// A step of a plan: the probes of one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// The maximum number of bits in which probed prefixes differ from the prefix of the query.
+    /// The maximum number of bits in which a probed prefix differs from the prefix of the query.
     pub(super) radius: u32,
     /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,
@@ -292,7 +292,7 @@ pub(super) struct PlanStep {
     pub(super) filter: Option<RawLayout>,
 }
 
-/// The plan of searches with one radius.
+/// The plan for all searches with one radius.
 #[derive(Clone, Debug)]
 pub(super) struct RadiusPlan {
     /// The tables to probe, ordered by table number.
@@ -343,7 +343,7 @@ impl OpenTables {
         Ok(known.get_or_init(|| RadiusPlan { steps, is_filtered, scan }))
     }
 
-    /// Lets reads through `at` skip their checks if all pages of the tables have been checked.
+    /// If all pages of the tables have been checked, reads through `at` skip their checks from now on.
     #[inline(always)]
     pub(super) fn settle(&self, at: &mut SectionReader<'_>) {
         at.settle(&self.extent, &self.stretch);
@@ -369,7 +369,7 @@ impl OpenTables {
     }
 }
 
-/// Returns the error for an unsupported radius.
+/// Creates the error for an unsupported radius.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -377,8 +377,8 @@ pub(super) fn unanswered(within: u32) -> Error {
     Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered"))
 }
 
-/// Returns the function that maps fingerprints to the values by which table `place` (from 0) is sorted. `rows` is the number
-/// of fingerprints.
+/// Returns the function that maps a fingerprint to its value in table `place` (from 0), by which the table is sorted.
+/// `rows` is the number of fingerprints.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
     let key_order = table.order.clone();
@@ -398,7 +398,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
 
 /// Sorts the values that [`value_of`] computed for ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // The values are mostly in the order of the fingerprints, except for their leading bits.
+    // Except for their leading bits, the values are mostly in the order of the fingerprints.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),

@@ -1,8 +1,8 @@
-//! Verifies that a segment file is exactly the one that `build` would write for its records.
+//! Verifies that a segment file is exactly the file that `build` would write for its records.
 //!
-//! Reads the file once, and tables and bands several times. Uses about 20 bytes of memory per document plus 64 MiB. Takes
-//! time proportional to the number of documents, which may be large even in a tiny file (consecutive keys without sketches).
-//! These properties are checked:
+//! Reads the file once, and tables and bands several times. Uses about 20 bytes of memory per document plus 64 MiB. The
+//! time is proportional to the number of documents, of which even a tiny file may have many (if it has consecutive keys
+//! and no sketches). Checks these properties:
 //!
 //! 1. each page matches its checksum, and gaps between parts are zeros;
 //! 2. keys ascend;
@@ -14,7 +14,7 @@
 //! 8. fields are those that the parameters require; common tags and prefixes match the stored sets;
 //! 9. the salt is the sum of the parameters' digest and the records' hashes.
 //!
-//! After an error, the remaining steps still run, except that a damaged page ends the verification after step 1.
+//! The remaining steps run even after an error. Only a damaged page ends the verification, after step 1.
 
 use std::ops::Range;
 
@@ -37,8 +37,8 @@ use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
 
-/// Compares the output of an encoder with a section. The encoder runs twice. The first run counts the bytes of each part,
-/// from which the offsets of the parts follow. The second run compares the bytes.
+/// Compares the output of an encoder with a section. The encoder runs twice. The first run counts the bytes of each
+/// part, which determines the offsets of the parts. The second run compares the bytes.
 struct SectionComparison<'a> {
     segment: &'a Segment,
     section: &'a Section,
@@ -54,7 +54,7 @@ impl SectionComparison<'_> {
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
-            // An empty part is not aligned.
+            // An empty part is not aligned, because nothing is written for it.
             let start = if self.next[part] == 0 { end } else { align(end) };
             self.compare(end, &[0; ALIGNMENT as usize][..(start - end) as usize])?;
             end = start + std::mem::replace(&mut self.next[part], start);
@@ -110,7 +110,7 @@ impl Segment {
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
-            // The other steps would report the same pages again, with less clear messages.
+            // Ends here, because the other steps would report the same pages again, with less clear messages.
             return problems;
         }
         let steps: [fn(&Self) -> Result<()>; 9] = [
@@ -144,7 +144,7 @@ impl Segment {
                 }
             }
         };
-        // The other gaps in the file were checked when the segment was opened.
+        // All gaps but those that follow were checked when the segment was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
@@ -181,7 +181,7 @@ impl Segment {
             }
             Keys::Frame(..) => Ok(()),
             Keys::Front(section) => {
-                // A group ends at the start offset of the next group. The last group ends at the end of the section.
+                // A group ends where the next group starts. The last group ends at the end of the section.
                 let at = keys::groups(section.rows) * 8;
                 let end: &[U64] = self.column(&section, at..at + 8)?;
                 let data = section.length - at - 8;
@@ -210,8 +210,8 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // Several codecs encode a few fingerprints in the same bytes, so also compare the name of the codec with the
-        // name in the parameters.
+        // Some codecs encode a few fingerprints in the same bytes, so the codec is also compared with the one that the
+        // parameters name.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
@@ -358,8 +358,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks the samples. A document's values end where those of the next document start, so there are no gaps between
-    /// them. Only the first and the last offset must be compared.
+    /// Checks the samples. A document's values end where those of the next document start, so there are no gaps. Only
+    /// the first and the last offset have to be compared with the section.
     fn verify_samples(&self) -> Result<()> {
         let mut values = Vec::new();
         for of in self.samples.iter().flatten() {
@@ -380,8 +380,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks the samples of a document. A document without a sketch must have no samples; its hash does not cover them. A
-    /// document with a sketch must have at least the required number of values.
+    /// Checks the samples of a document. A document without a sketch must have no samples, because its hash does not
+    /// cover them. A document with a sketch must have at least the required number of values.
     fn verify_samples_of(&self, ordinal: u32, kept: bool, found: &[Option<&[u8]>; 2]) -> Result<()> {
         for (of, bytes) in self.samples.iter().zip(found) {
             let (Some((section, layout)), Some(bytes)) = (of, bytes) else { continue };
@@ -397,8 +397,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks that the signature of a document without a sketch is all zeros, because the hash of such a document does not
-    /// cover its signature.
+    /// Checks that the signature of a document without a sketch is all zeros: the document's hash does not cover it.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)
@@ -420,7 +419,7 @@ impl Segment {
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
         let documents = (STRIPE_BYTES / (4 * bands.max(1))).max(1) as u64;
-        // Reads the band keys of a stripe of documents. Each call reads all bands once.
+        // Reads the band keys of a stripe of documents. Each call reads all bands from start to end.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
             let count = (end - start) as usize;

@@ -1,4 +1,4 @@
-//! Copies indexes by linking their files, and merges several indexes (shards) into one.
+//! Copies indexes by linking their files, and merges several indexes (called shards) into one.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -21,18 +21,18 @@ use crate::sys::Vfs;
 
 /// Buffer size for copying a file that cannot be linked.
 const COPIED: usize = 1 << 20;
-/// Maximum number of attempts to copy an index, if a concurrent writer removes its files.
+/// Maximum number of attempts to copy an index while a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
-/// The action of [`Index::merge`] if several shards contain different records with the same key.
+/// How [`Index::merge`] handles a key that has different records in several shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Returns an error.
     #[default]
     Refuse,
-    /// Keeps the record of the first shard that contains the key, in the order of the arguments.
+    /// Keeps the record of the first of these shards, in the order in which the caller lists them.
     First,
-    /// Keeps the record of the last shard that contains the key, in the order of the arguments.
+    /// Keeps the record of the last of these shards, in the order in which the caller lists them.
     Last,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
     }
 }
 
-/// Links an immutable file. Copies it if it cannot be linked, for example across file systems.
+/// Links an immutable file, or copies it if it cannot be linked, for example to another file system.
 pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
     match vfs.hard_link(from, to) {
         Ok(()) => return Ok(()),
@@ -97,7 +97,7 @@ impl Index {
             self.refresh()?;
             let snapshot = self.snapshot();
             match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
-                // A writer has merged and removed a segment before it was linked, so the copy starts again.
+                // A writer removed a segment after a merge, before the segment was linked. So the copy starts again.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
                 done => return done.map(|()| snapshot.generation()),
@@ -142,12 +142,12 @@ impl Index {
         Ok(manifest)
     }
 
-    /// Merges indexes with the same parameters into a new index with a single segment. The segment is identical to the
-    /// segment of a single index that contains all their documents and was [compacted](Self::compact). `memory` is the
-    /// budget in bytes for keys and tables. The shards are not changed.
+    /// Merges indexes with the same parameters into a new index with a single segment. This segment is identical to the
+    /// one that a single index with all the documents has after [compaction](Self::compact). `memory` is the budget in
+    /// bytes for keys and tables. The shards are not changed.
     ///
-    /// Two records are equal if [`Snapshot::get`] returns equal values for them. If the index stores bands but no
-    /// signatures, it is unknown whether records are equal, and every key that is in several shards is a conflict.
+    /// Two records are equal if [`Snapshot::get`] returns equal values for them. Indexes that store bands but no
+    /// signatures cannot compare records, so every key that is in several shards is a conflict.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsDiffer`];
@@ -199,9 +199,9 @@ impl Index {
     }
 }
 
-/// Returns an error if the parameters differ. The error names the paths, and the first parameters that differ.
+/// Returns an error if the parameters differ. The error names both paths and the first parameter that differs.
 fn check_same_params((path, params): (&Path, &Params), (other, found): (&Path, &Params)) -> Result<()> {
-    // The error states both full paths. Its differences use only the last components, unless these are equal.
+    // The list of differences names an index by the last component of its path, or by the full path if both are equal.
     let last = [path, other].map(|path| path.file_name().map(Path::new));
     let names = match last {
         [Some(mine), Some(theirs)] if mine != theirs => [mine, theirs],
@@ -218,7 +218,7 @@ fn check_same_params((path, params): (&Path, &Params), (other, found): (&Path, &
     })
 }
 
-/// Returns, for each segment of all snapshots in order, the ordinals of the documents to leave out of the merged index.
+/// Returns a set for each segment of all snapshots, in order: the ordinals that are left out of the merged index.
 fn conflicts(
     shards: &[Index],
     snapshots: &[Snapshot],
@@ -240,7 +240,7 @@ fn conflicts(
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
-    // Segments are in the order of shards, so among equal keys the key of the first shard comes first.
+    // The segments are in the order of the shards, so the merge returns equal keys in the order of the shards.
     let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
     while let Some((place, (key, ordinal))) = merge.next()? {

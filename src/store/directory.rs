@@ -1,6 +1,6 @@
 //! Creates the directory of an index under a temporary name, and renames it when it is complete. An existing empty
-//! directory, for example of a new volume, is filled in place, and becomes an index when `CURRENT` is renamed to its
-//! final name.
+//! directory, such as the root of a new volume, is filled in place. It becomes an index when `CURRENT` is renamed to
+//! its final name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(super) fn new_manifest(path: &Path, params: Params) -> Result<Manifest> {
 /// returns.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if another process created the index first; the error of `fill`; [`Error::Io`].
+/// [`Error::AlreadyExists`] if another process created the index first; the error that `fill` returns; [`Error::Io`].
 pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     if exists(vfs, path)? {
         return make_in_place(vfs, path, fill);
@@ -94,7 +94,7 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| generation::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| generation::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // If another process created an empty directory at `path`, the rename replaces it on some systems. No data
+            // On some systems, the rename replaces an empty directory that another process created at `path`. No data
             // is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
                 // Another process created the directory first.
@@ -116,7 +116,7 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
 /// Removes the directory of a failed creation. Ignores errors: a directory that remains has a temporary name, which no
 /// reader opens.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
-    // If the directory cannot be listed, either it was not created yet, or its removal fails for the same reason.
+    // Ignores a directory that cannot be listed: either it was not created yet, or it cannot be removed either.
     for name in vfs.list(temporary).unwrap_or_default() {
         // If a file cannot be removed, the directory remains.
         let _ = vfs.unlink(&temporary.join(name));
@@ -125,10 +125,10 @@ pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     let _ = vfs.remove_dir(temporary);
 }
 
-/// Like [`make`], but fills an existing empty directory. It may be a mount point, which a rename cannot replace.
+/// Like [`make`], but fills an existing empty directory, which a rename may be unable to replace (a mount point).
 fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
-    // One process fills the directory; other processes wait until it is an index.
+    // The process that holds the lock fills the directory; the others wait until `CURRENT` exists.
     let lock_path = names::lock(path);
     let mut waits = 0;
     let lock = loop {
@@ -144,12 +144,12 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
             }
         }
     };
-    // Removes the files that a killed process left while creating the index. Any other file is an error.
+    // Removes the temporary files of a process that was killed while it created the index. Other files are an error.
     let names = list()?;
     if names.iter().any(|name| !matches!(names::parse(name), Some(FileKind::Lock | FileKind::Temporary))) {
         return Err(taken(path));
     }
-    // A leftover file that cannot be removed does no harm, and the first writer tries again.
+    // A temporary file that cannot be removed does no harm; the first writer tries to remove it again.
     for name in names.iter().filter(|name| names::parse(name) == Some(FileKind::Temporary)) {
         let _ = vfs.unlink(&path.join(name));
     }
@@ -160,8 +160,8 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
         .and_then(|current| generation::point(vfs, path, &current, &mut pointed))
         .and_then(|()| generation::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
-        // Returns the original error even if the clean-up fails. Without `CURRENT` the remaining files are not an index, and
-        // the next creation refuses the directory.
+        // Returns the original error even if the clean-up fails. Remaining files are not an index without `CURRENT`,
+        // and the next creation refuses the directory.
         for name in list().unwrap_or_default() {
             if names::parse(&name).is_some() {
                 let _ = vfs.unlink(&path.join(name));

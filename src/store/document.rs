@@ -41,7 +41,7 @@ pub struct Document<'a> {
     priority: Option<u64>,
 }
 
-/// The set of a document, in one of the forms that the caller can pass.
+/// The set of a document, in the form in which the caller passed it.
 #[derive(Clone, Copy, Debug)]
 enum GivenSet<'a> {
     Nothing,
@@ -68,7 +68,7 @@ impl<'a> Document<'a> {
     }
 
     /// Creates a document from a row of a [file of sketches](crate::format::sketches) that was made with the parameters
-    /// `made_with`. `None` means an empty sketch.
+    /// `made_with`. A `row` of `None` is an empty sketch.
     pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
         Self::new(Content::Row { made_with, row })
     }
@@ -80,8 +80,8 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// Sets the stamp: the time of the document, in the unit of [`Params::expire_after`]. If documents of the index
-    /// expire, each needs a stamp; otherwise a stamp is refused. The default is `None`.
+    /// Sets the stamp: the time of the document, in the unit of [`Params::expire_after`]. An index whose documents
+    /// expire requires a stamp for each document; any other index refuses stamps. The default is `None`.
     pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
         self.attached.stamp = stamp.into();
         self
@@ -102,8 +102,8 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// Sets the priority, for an index that [stores priorities](crate::params::ParamsBuilder::priorities): the document
-    /// with the smallest number is first in a group. Documents without a priority (the default) come last.
+    /// Sets the priority, for an index that [stores priorities](crate::params::ParamsBuilder::priorities). The document
+    /// with the smallest number is the leader of its group. Documents without a priority (the default) come last.
     pub fn with_priority(mut self, priority: impl Into<Option<u64>>) -> Self {
         self.priority = priority.into();
         self
@@ -159,7 +159,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Replaces the contents of `out` with the encoded fields of this document, but with the given mark and set.
+    /// Like [`fields_into`](Self::fields_into), but takes the mark and the set from the arguments, and checks nothing.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
         fields::encode(params, is_marked, set, out);
         if let Some(priority) = self.priority {
@@ -167,7 +167,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Creates a document from its stored form in a segment or a log of an index with these parameters.
+    /// Creates a document from its stored form in a segment or a log. `params` are the parameters of that index.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
         let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());

@@ -7,8 +7,8 @@
 //!    could keep the new `CURRENT` and lose the files that it depends on.
 //! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one. From then on, readers that open
 //!    the index see the new generation.
-//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the previous one and begins no
-//!    log skips this step: if the old `CURRENT` is restored by a crash, its files still exist.
+//! 5. The directory is synced: the commit is durable. A generation that adds no documents and begins no log skips this
+//!    step: if a crash restores the old `CURRENT`, the files of the old generation still exist.
 //! 6. Files that the index no longer needs are removed: segments, logs, and all manifests except the last two. If the
 //!    removal fails, only disk space is lost, and the next commit tries again. A generation that only moves documents
 //!    between files may keep the files of the previous generation until the next one, as a fallback.
@@ -37,14 +37,14 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // After a crash between steps 2 and 4, a manifest with this number may exist. It is replaced, because `CURRENT`
-    // does not name it.
+    // A crash between steps 2 and 4 may have left a manifest with this number. It is replaced, because `CURRENT` does
+    // not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Replaces `CURRENT` (step 4 above). Sets `pointed` before the rename: if the rename or a later step fails, it is
-/// unknown whether the new generation is current.
+/// Replaces `CURRENT` (step 4 above). Sets `pointed` before the rename: if the rename or a later step fails, the caller
+/// cannot know which generation is current.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let file = write_current(vfs, dir, current)?;
     *pointed = true;
@@ -56,7 +56,7 @@ pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Res
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }
 
-/// Renames the temporary file to `CURRENT`. After a failure it is unknown whether the new generation is current.
+/// Renames the temporary file to `CURRENT`. After a failure the caller cannot know which generation is current.
 pub(super) fn replace_current(dir: &Path, file: Box<dyn TemporaryFile>) -> Result<()> {
     let path = names::current(dir);
     file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
@@ -82,13 +82,13 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// An unneeded file, which can be removed.
+/// A file that the index no longer needs.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Whether the file name contains a number that the index has already assigned. Numbers are not reused, so no new
-    /// file gets this name.
+    /// Whether the file has a number that the index has already assigned. Numbers are never reused, so no new file gets
+    /// the same name.
     pub(super) is_numbered: bool,
 }
 
@@ -114,8 +114,9 @@ pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
 }
 
 /// Returns the files that neither the current generation `manifest` nor the previous generation `kept` needs. `busy`
-/// has the numbers of the segments that are being written: these are not returned, nor are temporary files while any
-/// segment is being written. Files whose names twindex does not use are never returned. Only the writer may call this.
+/// has the numbers of the segments that are being written. Their files are not returned, nor are temporary files
+/// while there are any such segments. Files whose names twindex does not use are never returned. Only the writer may
+/// call this.
 ///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
@@ -133,7 +134,7 @@ pub(super) fn garbage(
             _ => None,
         })
     };
-    // The manifest of the previous generation is kept for readers that are opening it at this moment.
+    // Keeps the manifest of the previous generation for readers that are opening that generation now.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
     let mut found = Vec::new();
@@ -159,7 +160,7 @@ pub(super) fn garbage(
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
-            // The length is used only to count removed bytes, and to decide which thread removes the file.
+            // The length only serves to count removed bytes, and to decide which thread removes the file.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
             let is_numbered = match parsed {
                 Some(FileKind::Segment(number)) => number < manifest.next_segment,

@@ -54,8 +54,8 @@ pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
     from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
-/// Writes a table under a temporary name in the same directory, then renames it. After a failure, the file has either its
-/// old contents or the whole table.
+/// Writes a table under a temporary name in the same directory, then renames the file. After a failure, the file has
+/// either its old contents or the whole table.
 ///
 /// # Errors
 /// [`Error::Io`], also if the file exists and `replace` is false.
@@ -68,7 +68,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller syncs the directory.
+/// Like [`write`], but does not sync the directory `dir`. The caller must sync it to make the new name durable.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
@@ -77,13 +77,13 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }
 
-/// Returns the digest of the IDF table that the parameters name; `None` if they name none.
+/// Returns the digest of the IDF table that the parameters name; `None` if they name no table.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    // Parameters that name two tables were rejected when they were read, so this cannot fail.
+    // Cannot fail: parameters that name two tables are rejected when they are read.
     params.sketch().idf_table().ok().flatten()
 }
 
-/// Returns the IDF table of an index with these parameters; `None` if they name none.
+/// Returns the IDF table of the index in `dir`; `None` if its parameters name no table.
 pub(super) fn of_index(vfs: &dyn Vfs, dir: &Path, params: &Params) -> Result<Option<Arc<IdfTable>>> {
     let Some(digest) = named_by(params) else { return Ok(None) };
     let path = names::idf(dir, digest);

@@ -81,8 +81,8 @@ impl<'a> OpenOptions<'a> {
     /// independent index from it.
     ///
     /// If the newest generation only moved documents between files, the files of the previous generation are kept until
-    /// the next generation is published. Otherwise some may be missing, which is reported as an error that names the
-    /// file.
+    /// the next generation is published. Otherwise files may be missing; opening then fails with an error that names
+    /// the first one.
     pub fn at_generation(mut self, generation: u64) -> Self {
         self.generation = Some(generation);
         self
@@ -123,8 +123,8 @@ impl<'a> OpenOptions<'a> {
     /// # Errors
     /// Same as [`Index::open`].
     pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
-        // If the path is empty or there is no current directory, the path is used unchanged. Opening it then fails with an
-        // error that states the reason.
+        // An empty path, or a relative one without a current directory, is used unchanged. Opening it then fails with
+        // an error that states the reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
         span!("open", path = %path.display());
@@ -150,8 +150,8 @@ impl<'a> OpenOptions<'a> {
 }
 
 impl Index {
-    /// Creates an empty index in a new directory and opens it. Creation is atomic: the directory gets its name only
-    /// when it is complete.
+    /// Creates an empty index in a new directory and opens it. Creation is atomic: the directory gets its final name
+    /// only when it is complete.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::Io`]; [`Error::Invalid`] for
@@ -279,8 +279,8 @@ impl Index {
 
     /// Opens an index; never creates one.
     ///
-    /// Reads `CURRENT`, the manifest, and the header, table of contents and checksums of each segment; maps the rest.
-    /// To read segments without mapping them, see [`options`](Self::options).
+    /// Reads `CURRENT` and the manifest, and of each segment the header, the table of contents and the checksums. The
+    /// rest of a segment is mapped. To read segments without mapping them, see [`options`](Self::options).
     ///
     /// # Errors
     /// [`Error::NotAnIndex`], [`Error::Unsupported`], [`Error::Corrupt`], [`Error::Io`].
@@ -313,7 +313,7 @@ impl Index {
         &self.shared.dir
     }
 
-    /// Returns the parameters of the index: which data it stores and how the data is computed. They are fixed at creation.
+    /// Returns the parameters of the index. They determine its data and are fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()
@@ -323,8 +323,8 @@ impl Index {
     /// table that the index stores.
     ///
     /// # Errors
-    /// Same as [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
-    /// sketches.
+    /// Same as [`Sketcher::new`] and [`idf`](Self::idf). Even after an error the index can be read, and queried with
+    /// existing sketches.
     pub fn sketcher(&self) -> Result<Sketcher> {
         let params = self.params();
         match self.idf()? {
@@ -346,8 +346,8 @@ impl Index {
         Ok(table.map(|table| Arc::clone(self.shared.idf.get_or_init(|| table))))
     }
 
-    /// Returns a snapshot of the current state. Later commits do not change it. The snapshot keeps its files open until it
-    /// is dropped.
+    /// Returns a snapshot of the current state, which later commits do not change. The snapshot keeps its files open
+    /// until it is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
@@ -386,24 +386,24 @@ impl Index {
         Writer::new(&self.shared, options)
     }
 
-    /// Returns statistics about the index, and about the work done through this handle and its clones since it was opened.
-    /// Reads the page bitmap of each segment, which takes a few microseconds.
+    /// Returns statistics about the index, and about the work done through this handle and its clones. Reads the page
+    /// bitmap of each segment, which takes a few microseconds.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let state = Arc::clone(&self.shared.published.read());
         self.shared.counters.of(&state)
     }
 
-    /// Reads and checks every byte of all files of the newest generation, as [`verify_with`] does with the access mode of
-    /// this index. Takes as long as reading all files, and changes nothing. A problem in one file does not end the check:
-    /// the other files are checked too.
+    /// Reads and checks every byte of all files of the newest generation, as [`verify_with`] does, with the access mode
+    /// of this index. Takes as long as reading all files, and changes nothing. After a problem in one file, the other
+    /// files are still checked.
     #[must_use]
     pub fn verify(&self) -> Findings {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
-    /// Removes the files that the index does not need, as [`Writer::gc`] does, with a temporary writer. Returns the number
-    /// of bytes removed.
+    /// Opens a temporary writer and removes the files that the index does not need, as [`Writer::gc`] does. Returns the
+    /// number of bytes removed.
     ///
     /// # Errors
     /// Same as [`writer`](Self::writer).
@@ -411,7 +411,7 @@ impl Index {
         self.writer()?.gc()
     }
 
-    /// Merges all segments into one, as [`Writer::compact`] does, with a temporary writer. Returns the new generation.
+    /// Merges all segments into one by a temporary writer, as [`Writer::compact`] does. Returns the new generation.
     ///
     /// # Errors
     /// Same as [`writer`](Self::writer) and [`Writer::compact`].

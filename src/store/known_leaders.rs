@@ -1,10 +1,10 @@
-//! A cache of the leaders of documents (see `groups`) in a snapshot. It does not change query results.
+//! Caches the leaders of documents (see `groups`) of one snapshot. The cache does not change query results.
 
 use std::collections::HashMap;
 
 use crate::sync::Mutex;
 
-/// Maximum number of cached leaders; they take about 50 MB.
+/// Maximum number of cached leaders. A full cache takes about 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
 /// A document of a snapshot: the number of its part (a segment or a memtable), and its ordinal in the part.
@@ -14,7 +14,7 @@ pub(super) struct DocRef {
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that are needed to compute it without this cache.
+/// The leader of a document, and the number of queries that compute it if nothing is cached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,

@@ -1,8 +1,8 @@
 //! Reads and writes log files: replays complete batches, distinguishes a torn tail from damage, and appends batches.
 //!
-//! Only the writer that created a log appends to it; the next writer creates a new log. The durable part of the old log is
-//! kept, and the manifest records its length. Later batches of the old log are copied to the new one, so that no commit
-//! depends on bytes that may exist only in the page cache.
+//! Only the writer that created a log appends to it; the next writer creates a new log. The manifest records how many
+//! bytes of the old log are durable. Batches after these bytes are copied to the new log, so that no commit depends on
+//! bytes that may exist only in the page cache.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::sys::vfs::{AppendFile, ReadFile};
 
 /// Minimum number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// The maximum gap between consecutive commit numbers in a log. Manifests take the missing numbers.
+/// The maximum gap between the commit numbers of consecutive batches. The numbers in a gap belong to manifests.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// The position up to which a log has been read, and up to which it is known to be synced.
@@ -40,7 +40,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Returns the position at the start of a log, before its head. `commit` is the last commit before this log.
+    /// Returns the position at the start of a log, before its head. `commit` is the last commit before the log.
     pub(super) fn before(number: u64, commit: u64) -> Self {
         Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
     }
@@ -81,7 +81,7 @@ impl LogReader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
-    /// Returns the payload of the record at `offset`. `head` is the head that [`sound`](Self::sound) returned for it.
+    /// Returns the payload of the record at `offset`, whose head [`sound`](Self::sound) has returned as `head`.
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
         let (path, end) = (self.path, self.end);
         let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
@@ -92,7 +92,7 @@ impl LogReader<'_> {
         })
     }
 
-    /// Returns the synced offset recorded in the record at `offset`.
+    /// Returns the synced offset that the record at `offset` contains, or the fault in the record.
     fn synced(&mut self, offset: u64, head: &RecordHead) -> Result<std::result::Result<u64, Fault>> {
         let payload = self.payload(offset, head)?;
         Ok(match head.kind {
@@ -129,8 +129,8 @@ impl LogReader<'_> {
     }
 }
 
-/// Calls `each` for each complete batch after `from`, with the path of the log, the commit number, the offset of the batch's
-/// payload, and the batch. Returns the position at the end of the log.
+/// Calls `each` for each complete batch after `from`. The arguments are the path of the log, the commit number, the
+/// offset of the batch's payload, and the batch. Returns the position at the end of the log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; the error that `each` returns.
@@ -171,7 +171,7 @@ pub(super) fn replay(
     }
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
-    // The end of each record that is not known to be synced yet, with the number of the last commit up to that end.
+    // The end of each record that is not known to be synced yet, and the number of the last commit before this end.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
     // The ends of all records read so far, ascending. Takes 8 bytes per record.
     let mut all_ends: Vec<u64> = Vec::new();
@@ -179,14 +179,14 @@ pub(super) fn replay(
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let after = reader.synced_after(salt, at.offset, at.commit)?;
-            // `None` means that the search would take too long. The bad record is then treated as damage.
+            // `None` means that the search would take too long; the bad record is then reported as damage.
             let synced = after.unwrap_or(u64::MAX).max(at.synced);
             // guard: what is bad below the synced offset is damage
             if at.offset < synced {
                 let expected = format!("a sound record, as the file was synced up to {}", synced.min(end));
                 return Err(fault(Fault::new(at.offset, expected, "another")));
             }
-            break; // torn by a crash, or being written
+            break; // the record was torn by a crash, or is being written
         };
         let payload_at = at.offset + RECORD_HEAD_BYTES as u64;
         let lies = |mut lie: Fault| {
@@ -204,7 +204,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // Computes the last durable commit, and drops the ends of records that are now known to be synced.
+            // Updates the last durable commit, and drops the ends of records that are now known to be synced.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -243,8 +243,8 @@ pub(super) fn replay(
         ends.push_back((at.offset, at.commit));
         all_ends.push(at.offset);
     }
-    // Older versions record length 0 in the manifest for the log that is appended to. They sync its first batch before
-    // they write the manifest, so the batch must exist.
+    // Older versions of twindex record length 0 for the active log. They sync its first batch before they write the
+    // manifest, so the batch must exist.
     if entry.grows && entry.length == 0 && at.batches == 0 {
         let expected = format!("a batch from commit {} on", entry.first);
         return Err(fault(Fault::new(at.offset, expected, "the end of the log")));
@@ -272,12 +272,12 @@ pub(super) struct OpenLog {
     batches: u64,
     /// The number of the last durable commit in the log; 0 if there is none.
     durable: u64,
-    /// The highest synced offset that a record of this log contains.
+    /// The highest synced offset that any record of this log contains.
     said: u64,
 }
 
 impl OpenLog {
-    /// Creates an empty log file. The head is put into the buffer and not written yet.
+    /// Creates an empty log file. Its head is only buffered; [`write`](Self::write) writes it.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -312,7 +312,7 @@ impl OpenLog {
         self.synced
     }
 
-    /// Returns the position of a reader that has read the whole log, up to `commit`.
+    /// Returns the position that a reader has after it read the whole log, up to `commit`.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
         Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
@@ -325,7 +325,7 @@ impl OpenLog {
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
-    /// Appends a copy of a batch from another log to the buffer.
+    /// Appends a batch that was read from another log to the buffer.
     pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
@@ -341,11 +341,11 @@ impl OpenLog {
         self.buffer.len()
     }
 
-    /// Writes the buffered records to the file. They then survive the end of the process.
+    /// Writes the buffered records to the file. After that they survive a crash of the process.
     pub(super) fn write(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             if let Err(error) = self.file.append(&self.buffer) {
-                // Removes a partly written batch: if the disk is full, the next writer needs its space.
+                // Removes a partly written batch. If the disk is full, the next writer needs the space that it takes.
                 let _ = self.file.cut(self.offset);
                 return Err(Error::io("write", &self.path, error));
             }
@@ -366,21 +366,21 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Appends a mark, which records the synced offset. With the mark, readers can distinguish damage in the synced part
-    /// from a torn tail, and other processes know which commits are durable. If the disk has no space for the mark, nothing
-    /// is lost, because commits are durable without it.
+    /// Appends a mark, which records the synced offset. From a mark, readers can distinguish damage in the synced part
+    /// from a torn tail, and other processes learn which commits are durable. If the disk has no space for the mark,
+    /// nothing is lost, because commits are durable without it.
     ///
     /// # Errors
-    /// [`Error::Io`] if a partly written mark could not be removed from the log. A later record after it would be lost.
+    /// [`Error::Io`] if a partly written mark could not be removed from the log. Readers would ignore later records.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
-            return Ok(()); // a later batch will record the offset, or a record contains it already
+            return Ok(()); // a later batch will record the offset, or the last record contains it already
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
         if self.write().is_ok() {
             self.said = self.synced;
         } else {
-            // Removes the partly written mark, so that the log ends as before.
+            // Removes the partly written mark, so that the log ends with a complete record.
             // guard: a mark that could not be written is not looked for
             self.buffer.clear();
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;

@@ -1,8 +1,8 @@
-//! Queries the rows of a memtable as a part of an index.
+//! Answers queries from the rows of a memtable, which is one part of an index.
 //!
-//! A query holds the lock of the rows for a bounded number of steps, then releases it. If it did not, the writer would
-//! have to wait for the query, and later readers would wait for the writer. The query does not see rows that the writer
-//! adds in between.
+//! A query holds the lock of the rows for a bounded number of steps, then releases it. Otherwise the writer would wait
+//! for the query, and later readers would wait for the writer. The query ignores rows that the writer adds while the
+//! lock is released.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
@@ -13,10 +13,10 @@ use super::memtable::{Memtable, Rows, ScanPosition};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
-/// Number of steps after which the lock is released. A step reads or compares one row, in at most about 100 ns. In tests
-/// with random thread schedules (`.ci/run races`) the lock is released after each step.
+/// Number of steps after which the lock is released. A step reads or compares one row, which takes at most about 100
+/// ns. In tests with random thread schedules (`.ci/run races`) the lock is released after each step.
 const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
-/// Number of set elements that can be compared or looked up in the time of one step.
+/// Comparing or looking up this number of set elements takes as long as one step.
 const ELEMENTS: usize = 16;
 /// Number of hashes that are prefetched together.
 const TOGETHER: usize = 256;
@@ -28,7 +28,7 @@ pub(super) struct MemtablePart<'a> {
     pub(super) limit: u32,
     deleted: Option<&'a RoaringBitmap>,
     pub(super) params: &'a Params,
-    /// The lock guard, while the lock is held.
+    /// The guard of the lock; `None` while the lock is released.
     rows: RefCell<Option<RwLockReadGuard<'a, Rows>>>,
     /// Number of steps since the lock was acquired.
     steps: Cell<u32>,
@@ -44,8 +44,8 @@ impl<'a> MemtablePart<'a> {
         Self { table, limit, deleted, params, rows: RefCell::new(None), steps: Cell::new(0) }
     }
 
-    /// Locks the rows, if they are not locked yet. The caller must drop the result before it calls a method that releases
-    /// the lock.
+    /// Locks the rows, if this query does not hold the lock yet. The caller must drop the result before it calls a
+    /// method that releases the lock.
     fn rows(&self) -> Ref<'_, Rows> {
         if self.rows.borrow().is_none() {
             *self.rows.borrow_mut() = Some(self.table.read());
@@ -56,7 +56,7 @@ impl<'a> MemtablePart<'a> {
         })
     }
 
-    /// Counts finished steps. After [`STEPS`] steps, releases the lock, so that a waiting writer can acquire it.
+    /// Counts finished steps. When [`STEPS`] are reached, releases the lock, so that a waiting writer can acquire it.
     fn give_way(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
@@ -74,14 +74,13 @@ impl<'a> MemtablePart<'a> {
         read(&self.rows())
     }
 
-    /// Like [`read`](Self::read), but also counts one step for every [`ELEMENTS`] of the set elements that `read`
-    /// processes.
+    /// Like [`read`](Self::read), but counts one more step per [`ELEMENTS`] of the set elements that `read` processes.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
     }
 
-    /// Calls `step` until the scan has reached its end. Releases the lock after every [`STEPS`] steps.
+    /// Calls `step` until the scan has reached the end. Releases the lock after every [`STEPS`] steps.
     fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
         let mut at = ScanPosition::Start;
         while at != ScanPosition::End {
@@ -98,8 +97,8 @@ impl<'a> MemtablePart<'a> {
         self.deleted.is_some_and(|deleted| deleted.contains(row))
     }
 
-    /// Calls `each` with the locked rows, the row number and the distance of each live row within the radius, until it
-    /// returns `Break`.
+    /// Calls `each` for each live row within the radius, until it returns `Break`. The arguments are the locked rows,
+    /// the row number and the distance.
     pub(super) fn within(
         &self,
         fingerprint: u64,
@@ -126,7 +125,7 @@ impl<'a> MemtablePart<'a> {
         });
     }
 
-    /// Calls `each` with each live row that can be near a set; see
+    /// Calls `each` with each live row whose set can be near the given set, like
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
     pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marked);

@@ -1,10 +1,10 @@
 //! The merge policy: decides which segments are merged, and when. The decision depends only on the sizes of the segments.
 //!
-//! The policy is size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow
-//! by a constant factor. When a tier has as many segments as this factor, they are merged into one segment of the next
-//! tier. The largest segment is a tier of its own: the others are merged into it only when they have at least half as
-//! many live documents. So each record is rewritten once per tier, there are few tiers, and a query searches few
-//! segments.
+//! The policy is size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). Each tier contains
+//! segments that are larger by a constant factor. When a tier has this factor of segments, they are merged into one
+//! segment of the next tier. The largest segment is a tier of its own: it is merged only when the others together have
+//! at least half as many live documents. So each record is rewritten once per tier, there are few tiers, and a query
+//! searches few segments.
 
 /// The size of a segment in documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub struct Size {
 const FACTOR: usize = 4;
 /// The maximum number of segments after all due merges.
 pub const SEGMENTS_MAX: usize = 8;
-/// All segments are merged when at least [`FACTOR`] segments besides the largest have together at least 1/`SHARE` of the
-/// live documents of the largest.
+/// All segments are merged when there are at least [`FACTOR`] besides the largest, and these together have at least
+/// 1/`SHARE` as many live documents as the largest.
 const SHARE: u64 = 2;
 /// A segment is rewritten on its own if fewer than 1/`DEAD` of its documents are live.
 const DEAD: u64 = 2;
-/// Base size of tiers in live documents: tier 0 has the segments of at most `(FACTOR - 1) * LEAST`.
+/// Base size of tiers: tier 0 has the segments of at most `(FACTOR - 1) * LEAST` live documents.
 const LEAST: u64 = 1 << 12;
 
 /// Returns the tier of a segment with n live documents: floor(log(ceil(n / [`LEAST`])) / log([`FACTOR`])).
@@ -40,11 +40,11 @@ pub fn choose(sizes: &[Size], busy: &[usize]) -> Vec<usize> {
     free.sort_by_key(|&place| (sizes[place].live, place));
     let Some((&largest, others)) = free.split_last() else { return Vec::new() };
     let of_others: u64 = others.iter().map(|&place| sizes[place].live).sum();
-    // Merges everything, because the other segments together are at least half as large as the largest one.
+    // Merges all free segments, because the others together are at least half as large as the largest.
     if others.len() >= FACTOR && of_others >= sizes[largest].live / SHARE {
         return sorted(free);
     }
-    // Starts at the lowest tier, because merging it may fill the next tier.
+    // Begins with the lowest tier, because its merged segment may fill the next tier.
     let mut start = 0;
     while start < free.len() {
         let of = tier(&sizes[free[start]]);

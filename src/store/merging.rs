@@ -1,4 +1,4 @@
-//! Builds a segment from other segments or from a frozen memtable while commits continue, and then replaces these sources
+//! Builds a segment from other segments or from a frozen memtable while commits continue. Then replaces these sources
 //! with the new segment.
 
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ use crate::sys::paced::Paced;
 use crate::sys::{Access, Vfs};
 use crate::trace::span;
 
-/// Maximum number of documents that a commit deletes from the output of a merge, because they were deleted during the
-/// merge. If there are more, a thread deletes them.
+/// Documents deleted during a merge must also be deleted from its output. A commit deletes at most this number; a
+/// thread deletes more.
 const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.
@@ -48,7 +48,7 @@ impl DocumentSource {
         }
     }
 
-    /// Returns the deleted documents of this source; `None` if the source is no longer in the view.
+    /// Returns the deleted documents of this source in the view; `None` if the source is no longer part of the view.
     fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
@@ -63,7 +63,7 @@ impl DocumentSource {
     }
 }
 
-/// A task that builds a segment from its sources, as they were when the task was created.
+/// A task that builds a segment. It reads its sources in the state in which they were when the task was created.
 #[derive(Debug)]
 pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -75,14 +75,14 @@ pub(super) struct MergeWork {
     pub(super) number: u64,
     /// The memory budget in bytes.
     pub(super) memory: usize,
-    /// The sources (segments, or one frozen memtable), each with its documents that are not live at the start.
+    /// The sources (segments, or one frozen memtable), each with the documents that were not live at the start.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
 /// A finished segment that can replace its sources.
 #[derive(Debug)]
 pub(super) struct FinishedMerge {
-    /// The sources, each with the deleted documents that are already missing from the output or contained in `deleted`.
+    /// The sources, each with those of its deleted documents that are left out of the output or contained in `deleted`.
     inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
     /// The output; `None` if no document was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
@@ -104,7 +104,7 @@ impl MergeWork {
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].
     pub(super) fn check_space(&self) -> Result<()> {
-        // The output is at most as large as its inputs, which stay on disk during the merge. If the inputs exceed the
+        // The output is at most as large as the inputs, which stay on disk during the merge. If the inputs exceed the
         // memory budget, scratch files can need the same space again.
         let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
@@ -118,7 +118,7 @@ impl MergeWork {
         }
     }
 
-    /// Builds the segment, renames it to its final name, and verifies all its pages, so that a damaged segment is not
+    /// Builds the segment, renames it to its final name, and verifies all its pages, so that no damaged segment is
     /// published. No manifest names the segment yet.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl MergeWork {
     }
 }
 
-/// A segment that is being built by a thread. Dropping this value stops the thread and waits until it has ended.
+/// A segment that a thread is building. Dropping this value stops the thread and waits until it has ended.
 #[derive(Debug)]
 pub(super) struct Merging {
     thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
@@ -239,7 +239,7 @@ impl Merging {
     /// Waits until the thread has ended, and returns its result.
     ///
     /// # Errors
-    /// The error of the work.
+    /// The error that [`MergeWork::run`] returned.
     pub(super) fn join(&mut self) -> Result<FinishedMerge> {
         match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
@@ -252,7 +252,7 @@ impl Merging {
     /// to the output, also returns `None`, and starts a thread that applies them.
     ///
     /// # Errors
-    /// The error of the work. After an error or an output, no thread is running.
+    /// The error that [`MergeWork::run`] returned. After an error or an output, no thread is running.
     pub(super) fn poll(&mut self, next: &Manifest, view: &LiveView) -> Result<Option<FinishedMerge>> {
         if !self.is_done() {
             return Ok(None);
@@ -315,7 +315,7 @@ impl FinishedMerge {
     }
 
     /// Deletes from the output the documents that were deleted from the sources since the merge began. `now` contains
-    /// all deleted documents of each source.
+    /// the current deleted documents of each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {

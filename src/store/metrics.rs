@@ -32,25 +32,25 @@ pub struct Metrics {
     pub logged_documents: u64,
     /// Number of segments on disk.
     pub segments: u64,
-    /// Bytes of memory of the memtable, and of the frozen memtable that is being flushed.
+    /// Memory of the memtable, and of the frozen memtable that is being flushed, in bytes.
     pub memtable_bytes: u64,
     /// Bytes of segment and log files.
     pub disk_bytes: u64,
     /// Bytes of segment pages whose checksums have been verified. Each page is counted once.
     pub verified_bytes: u64,
-    /// Commits to the log, and the bytes appended to the log.
+    /// Commits that were appended to the log.
     pub commits: Activity,
     /// Segments built from memtables.
     pub flushes: Activity,
     /// Background merges of segments.
     pub merges: Activity,
-    /// Commits that waited because the memtable was full and the previous one was still being flushed.
+    /// Commits that waited because the memtable was full while the previous one was still being flushed.
     pub stalls: Activity,
 }
 
 impl Metrics {
-    /// Bytes written by commits, flushes and merges, per byte that commits appended to the log; `None` before the first
-    /// commit to the log.
+    /// Returns the bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log.
+    /// `None` before the first commit to the log.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.commits.bytes + self.flushes.bytes + self.merges.bytes;
@@ -101,7 +101,7 @@ impl MetricCounters {
         let view = &state.view;
         let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.memory());
         let logs = state.manifest.logged.iter().flat_map(|logged| &logged.logs);
-        // For the log that is appended to, the length is the offset up to which it was read or written.
+        // The length of the active log, which still grows, is the offset up to which it was read or written.
         let sealed: u64 = logs.filter(|log| !log.grows).map(|log| log.length).sum();
         let segments: u64 = view.segments.iter().map(|segment| segment.length()).sum();
         Metrics {

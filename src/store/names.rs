@@ -49,11 +49,11 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// Returns the kind of a file, derived from its name; `None` for names that twindex does not use. The caller must not
-/// change these files.
+/// Returns the kind of a file, derived from its name; `None` for a name that twindex does not use. The caller must not
+/// change a file with an unknown name.
 pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
-    // Accepts only the spelling that twindex writes: `000007.seg`, not `7.seg`.
+    // Accepts only the form that twindex writes: `000007.seg`, not `7.seg`.
     let number = |digits: &str| {
         let number = digits.parse().ok()?;
         // guard: only names that are ours are ours
@@ -80,7 +80,7 @@ pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     }
 }
 
-/// Returns whether this version of twindex uses the name for a file in an index directory, including temporary files.
+/// Returns whether this version of twindex gives this name to files in an index directory, including temporary files.
 #[must_use]
 pub fn is_of_an_index(name: &OsStr) -> bool {
     parse(name).is_some()

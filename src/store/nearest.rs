@@ -11,7 +11,7 @@ use crate::segment::{SearchOptions, SearchScratch};
 /// Of equally near documents, it returns the one with the smallest key.
 ///
 /// In a segment, only the first live document of each fingerprint is read: it has the smallest key, because ordinals
-/// ascend with keys. So even for a fingerprint of many documents, only one posting list and one key are read.
+/// ascend with keys. So even if many documents share a fingerprint, only one posting list and one key are read.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,

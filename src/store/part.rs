@@ -1,4 +1,4 @@
-//! A common interface for the queries of segments and memtables, the parts of an index.
+//! A common interface for queries on segments and memtables, the two kinds of parts of an index.
 
 use std::ops::ControlFlow;
 
@@ -48,7 +48,7 @@ impl IndexPart<'_> {
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                // Refuses a radius that the tables of this design cannot search, even if no segment exists yet.
+                // Refuses a radius that the table design cannot search, even if no segment exists yet.
                 if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
@@ -91,12 +91,12 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches the data that queries for these features read. `features` has one feature per band. Only the first `bits`
-    /// bits of the features are compared.
+    /// Prefetches the data that queries for these features will read. `features` has one feature per band, of which
+    /// only the first `bits` bits are compared.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),
-            // If fewer bits are compared than are stored, the query scans all rows, so there is nothing to prefetch.
+            // If a query compares fewer bits than are stored, it scans all rows, so there is nothing to prefetch.
             Self::Memory(memory) if bits == bands::bits_of(memory.params) => {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
@@ -104,9 +104,10 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with the ordinal of each document that can be near a set, and the position, in the prefix of `set`,
-    /// of the tag that they share; see [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment
-    /// also passes documents that are no longer live. A memtable always passes position 0.
+    /// Calls `each` with the ordinal of each document that can be near `set`, because it shares a tag with the prefix
+    /// of `set`, and with the position of this tag; see
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes deleted documents. A
+    /// memtable always passes position 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -163,8 +164,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the number of hashes that a document's set shares with `set`; `None` if it is below `min`. `scratch` is
-    /// a reusable buffer.
+    /// Returns the number of hashes that a document's set shares with `set`; `None` if there are fewer than `min`.
+    /// `scratch` is a reusable buffer.
     pub(super) fn shared_from(
         &self,
         ordinal: u32,
@@ -226,8 +227,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces the contents of `out` with the stored bits of the features of a memtable row. Returns false for a row
-    /// without a sketch, and for a segment, which does not store features per document.
+    /// Replaces the contents of `out` with the stored bits of the features of a memtable row. Returns false if the row
+    /// has no sketch, and for a segment, which stores no features per document.
     pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         match self {

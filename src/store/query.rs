@@ -21,14 +21,14 @@ use twindex_sketch::{
     Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches,
 };
 
-/// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key. Hits
-/// with an unknown distance or resemblance come after those with a known one.
+/// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key.
+/// A hit with an unknown distance or resemblance comes after the hits with a known one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Hit {
     /// The key of the document.
     pub key: KeyBuf,
-    /// Number of bits in which the fingerprints of the query and the document differ; `None` if one has no fingerprint.
+    /// Number of bits in which the fingerprints of the query and the document differ; `None` if either has none.
     pub distance: Option<u32>,
     /// The resemblance to the query's document: exact if the index stores sets, otherwise estimated from the stored
     /// signatures. `None` if the index stores neither, or if the query was made without a sketch and without a set.
@@ -36,7 +36,7 @@ pub struct Hit {
     /// The fraction of the query's document that is contained in this document, estimated from the stored samples
     /// ([`sketch::samples`](twindex_sketch::samples)). `None` if the index stores no samples or the query has no sketch.
     pub query_in_hit: Option<Containment>,
-    /// The fraction of this document that is contained in the query's document; `None` as for `query_in_hit`.
+    /// The fraction of this document that is contained in the query's document; `None` in the same cases.
     pub hit_in_query: Option<Containment>,
 }
 
@@ -46,7 +46,7 @@ impl Hit {
     }
 }
 
-/// Compares two hits without their keys: lower distance first, then higher resemblance first. Unknown values are last.
+/// Compares two hits without their keys: lower distance first, then higher resemblance. Unknown values come last.
 fn by_nearness(
     a_distance: Option<u32>,
     a_resemblance: Option<Resemblance>,
@@ -87,16 +87,16 @@ impl Ord for Hit {
 pub struct Answers {
     /// The hits, in the order of [`Hit`].
     pub hits: Vec<Hit>,
-    /// The number of hits dropped because of [`limit`](Query::limit).
+    /// The number of hits that were dropped because of [`limit`](Query::limit).
     pub left_out: u64,
-    /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit). They may contain
-    /// further hits. 0 without a limit.
+    /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit); 0 if no limit was
+    /// set. The skipped buckets may contain further hits.
     pub unvisited: u64,
 }
 
 /// A query, created by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
-/// [`resembling`](crate::Snapshot::resembling). Iterate over it, or call [`run`](Query::run). A query that cannot be
-/// answered fails when it is run, not when it is created.
+/// [`resembling`](crate::Snapshot::resembling). Iterate over it, or call [`run`](Query::run). A query with bad
+/// arguments is created without an error, and fails when it is run.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
@@ -115,7 +115,7 @@ pub struct Query {
     unmarked: bool,
     /// The shingle hashes of the query's document; `None` if the index stores no sets.
     set: Option<Vec<u64>>,
-    /// The fingerprint from which the distance of each hit is measured; `None` if distances are not computed.
+    /// The fingerprint to which the distance of each hit is computed; `None` if no distances are computed.
     measured_from: Option<Fingerprint>,
     /// The bottom and the modular sample of the query's document; `None` if the index stores no samples.
     samples: Option<[Vec<u64>; 2]>,
@@ -161,7 +161,7 @@ impl Query {
         }
     }
 
-    /// Like [`Snapshot::near`](crate::Snapshot::near), for a document given by its stored data. `kept` is `None` for a
+    /// Like [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a
     /// document without tokens, which has no sketch.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
@@ -266,9 +266,9 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: returns all documents that share a band, without a check of their resemblance. Hits
-    /// have a resemblance if signatures are stored. An index with neither signatures nor sets needs this for thresholds
-    /// above 0, because it cannot check the resemblance of the documents that it finds.
+    /// For queries by resemblance: returns all documents that share a band, without a check of their resemblance. If
+    /// signatures are stored, hits have a resemblance. An index with neither signatures nor sets cannot check the
+    /// resemblance of documents, so queries with thresholds above 0 need this option.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -293,11 +293,11 @@ impl Query {
         self
     }
 
-    /// Compares only the first `bits` bits of each feature. The minimum is 1; the maximum and default is the number of bits
-    /// that the index stores ([`MinhashParams::feature_bits`]). With 8 bits, and at least 3 of 8 equal features
-    /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
-    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable. An
-    /// 8-bit feature matches one document in 256, and the query reads all of these documents.
+    /// Compares only the first `bits` bits of each feature. The minimum is 1; the maximum and default is the number of
+    /// bits that the index stores ([`MinhashParams::feature_bits`]). 8 bits, with at least 3 of 8 equal features
+    /// ([`sharing`](Self::sharing)), are Broder's rule for small collections;
+    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable.
+    /// An 8-bit feature matches one document in 256 by chance, and the query reads all of these documents.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
             self.refused.get_or_insert(why.into());
@@ -306,7 +306,7 @@ impl Query {
         self
     }
 
-    /// Returns only the `limit` nearest hits. [`Answers::left_out`] is the number of hits dropped because of the limit.
+    /// Returns only the `limit` nearest hits. [`Answers::left_out`] is the number of the other hits.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
@@ -328,8 +328,8 @@ impl Query {
         self
     }
 
-    /// Returns the number of matching live documents without reading their keys. Cheapest for queries by distance
-    /// alone. Ignores the limit.
+    /// Returns the number of matching live documents; ignores the limit. For queries by distance alone this is the
+    /// cheapest method, because no keys are read.
     ///
     /// # Errors
     /// Same as [`run`](Self::run).
@@ -344,8 +344,8 @@ impl Query {
         Ok(count)
     }
 
-    /// Returns the first hit found, which need not be the nearest; `None` if there is none. Use it to check whether there is
-    /// a hit, because it stops at the first one. For the nearest hit use [`limit(1)`](Self::limit).
+    /// Returns the first hit that the search finds, or `None`. It need not be the nearest: use this to check whether
+    /// there is a hit, because the search stops at the first one. For the nearest hit use [`limit(1)`](Self::limit).
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -427,12 +427,12 @@ impl Query {
         self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
     }
 
-    /// Returns the set for exact resemblance; `None` if resemblance is estimated or unknown.
+    /// Returns the query's set if resemblance is computed exactly; `None` if it is estimated or unknown.
     fn counted(&self) -> Option<&[u64]> {
         self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
     }
 
-    /// Returns whether candidates are found by the prefixes of their sets instead of by bands.
+    /// Returns whether candidates are found by the prefixes of sets instead of by bands.
     fn is_by_prefixes(&self) -> bool {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         let all_bits = self.feature_bits == bands::bits_of(self.params());
@@ -447,7 +447,7 @@ impl Query {
         }
     }
 
-    /// Builds the hit of a found document: reads its key and computes containment.
+    /// Converts a found document into a hit: reads its key and computes containment.
     fn hit(&self, part: &IndexPart<'_>, found: &FoundDocument, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
         let key = part.key(found.ordinal)?;
         let [query_in_hit, hit_in_query] = self.contained(part, found.ordinal, stored)?;
@@ -499,7 +499,7 @@ impl Query {
                 "sets count resemblance, and this query is about distance alone".into(),
             ));
         };
-        // All documents that share a band are candidates, because their exact resemblance is computed below.
+        // Runs the query without a check of resemblance: the exact resemblance of each hit is computed below.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let within = self.within.map(|(_, within)| within);
         self.unverified = true;
@@ -527,7 +527,7 @@ impl Query {
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
-    /// does not support, [`Error::Corrupt`]. If the result might be incomplete, an error is returned instead.
+    /// does not support, [`Error::Corrupt`]. A result is never incomplete without an error.
     pub fn run(mut self) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
@@ -535,8 +535,7 @@ impl Query {
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
             for found in self.find_in(&part, &mut unvisited)? {
-                // Reading a key costs more than computing a distance, so keys of documents that cannot be among the
-                // nearest are not read.
+                // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
                 };
@@ -560,7 +559,7 @@ impl Query {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
-    /// Like [`find_in`](Self::find_in), but only for documents for which `is_wanted` returns true.
+    /// Like [`find_in`](Self::find_in), but returns only documents for which `is_wanted` returns true.
     pub(super) fn find_among(
         &self,
         part: &IndexPart<'_>,
@@ -711,7 +710,7 @@ impl Query {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
-        // A document occurs once for each band that it shares with the query.
+        // The list has a document once for each band that it shares with the query.
         let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
         Ok(enough.map(|same| (same[0], 0)).collect())
     }
@@ -736,7 +735,7 @@ impl Query {
     }
 }
 
-/// Returns the bottom and the modular sample; `None` for a sample that an index with these parameters does not store.
+/// Creates the bottom and the modular sample from their elements; `None` for a kind that these parameters do not store.
 fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Option<Sample<'a>>; 2] {
     [
         (params.bottom > 0).then(|| Sample::bottom(bottom, params.bottom.into())),
@@ -744,23 +743,23 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
     ]
 }
 
-/// Returns the containment of `a` in `b`, from the kind of sample (bottom or modular) that has more elements of `a`.
-/// This choice does not depend on the elements that `a` and `b` share, so it adds no bias.
+/// Returns the containment of `a` in `b`, computed from the kind of sample (bottom or modular) that has more elements
+/// of `a`. The choice of the kind does not depend on the shared elements, so it adds no bias.
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
 }
 
-/// Returns the exact resemblance of `set` and the set of a document, which is read into `other`.
+/// Returns the exact resemblance of `set` and the set of a document. Reads the document's set into `other`.
 fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// Like [`count`], but returns `None` if the resemblance is below the threshold. `missing` is a lower bound on the number of
-/// elements of the set that are not in the document's set. Most documents are excluded by their size alone, others as soon
-/// as too few elements remain to reach the threshold.
+/// Like [`count`], but returns `None` if the resemblance is below the threshold. `missing` is a lower bound on the
+/// number of elements of `set` that the document lacks. Sizes alone exclude most documents. The comparison of the
+/// others ends as soon as too few elements remain to reach the threshold.
 fn count_from(
     part: &IndexPart<'_>,
     ordinal: u32,
@@ -803,7 +802,7 @@ impl Query {
         let state = Arc::clone(&self.state);
         let with_record = |hit: Hit| {
             let record = Record::find(&state, hit.key.as_key())?;
-            // Every hit has a record, because a state never changes.
+            // Every hit has a record, because the state of the query never changes.
             Ok(record.map(|record| (hit, record)))
         };
         self.run()?.hits.into_iter().map(with_record).filter_map(Result::transpose).collect()
@@ -814,7 +813,7 @@ impl IntoIterator for Query {
     type Item = Result<Hit>;
     type IntoIter = std::vec::IntoIter<Result<Hit>>;
 
-    /// Runs the query. If it fails, the error is the only item.
+    /// Runs the query. If the query fails, the error is the only item.
     fn into_iter(self) -> Self::IntoIter {
         match self.run() {
             Ok(answers) => answers.hits.into_iter().map(Ok).collect::<Vec<_>>().into_iter(),

@@ -13,8 +13,8 @@ use crate::params::KeyKind;
 /// Iterator over the keys of live documents in a range, ascending. Returned by [`Snapshot::range`](crate::Snapshot::range),
 /// [`Snapshot::prefix`](crate::Snapshot::prefix) and [`Snapshot::keys`](crate::Snapshot::keys).
 ///
-/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is created. The iterator ends
-/// after an error.
+/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is created. After an error,
+/// the iterator returns no more keys.
 #[derive(Debug)]
 pub struct Keys {
     state: Arc<State>,
@@ -34,8 +34,8 @@ enum Cursor {
 /// Returns the bounds of all keys that begin with `prefix`.
 pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
-    // The exclusive upper bound is the prefix, cut after its last byte below 255, with this byte incremented. A prefix
-    // that has only bytes 255 needs no upper bound.
+    // The exclusive upper bound is the prefix, cut after its last byte below 255, with that byte incremented. A prefix
+    // of bytes 255 only has no upper bound.
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -107,7 +107,7 @@ impl Keys {
     }
 }
 
-/// Returns, for each segment, the range of ordinals whose keys are between these bounds. The range can contain deleted
+/// Returns, for each segment, the range of ordinals whose keys are between these bounds. The ranges can contain deleted
 /// documents.
 pub(super) fn of_segments(
     state: &State,
@@ -140,7 +140,7 @@ impl Iterator for Keys {
             return Some(Err(error));
         }
         let Reverse((key, of)) = self.heads.pop()?;
-        // Returns the key that was read before. An error in reading the next key is returned by the next call.
+        // Returns the key that was read ahead. If reading the next key fails, the next call returns the error.
         self.failed = self.advance(of).err();
         Some(Ok(key))
     }

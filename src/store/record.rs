@@ -13,11 +13,11 @@ pub struct Record {
     pub fingerprint: Option<Fingerprint>,
     /// The packed signature; empty if the index stores none.
     pub signature: Vec<u8>,
-    /// The smallest shingle hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty if the index stores
-    /// none.
-    pub bottom: Vec<u64>,
-    /// The shingle hashes divisible by the modulus, for [`Sample::modular`](twindex_sketch::Sample::modular); empty if
+    /// The bottom sample: the smallest shingle hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom). Empty if
     /// the index stores none.
+    pub bottom: Vec<u64>,
+    /// The modular sample: the shingle hashes divisible by the modulus, for
+    /// [`Sample::modular`](twindex_sketch::Sample::modular). Empty if the index stores none.
     pub modular: Vec<u64>,
     /// The caller's value; empty if the document has none.
     pub value: Vec<u8>,

@@ -2,8 +2,8 @@
 //!
 //! The steps, in this order:
 //!
-//! 1. `CURRENT` and the manifest that it names are read; digest and UUID must agree. Only `CURRENT` decides which generation
-//!    is current. So a generation whose publication was interrupted before the rename of `CURRENT` does not exist. A
+//! 1. `CURRENT` and the manifest that it names are read; digest and UUID must agree. Only `CURRENT` decides which
+//!    generation is current. So if a writer stopped before it renamed `CURRENT`, its generation does not exist. A
 //!    directory that lost its `CURRENT` is damaged; it is not treated as an empty one.
 //! 2. The segments of the manifest are opened, and its logs are replayed into a memtable, oldest first. An incomplete record
 //!    ends a log, because it was never acknowledged. But if the file is known to be synced beyond the record, the record is
@@ -45,7 +45,7 @@ pub(super) type RecoveryProgress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 struct ProgressReport<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
     last: Instant,
-    /// The total length in bytes of the logs before the current one.
+    /// Total length in bytes of the logs that precede the log being replayed.
     before: u64,
     total: u64,
 }
@@ -56,11 +56,11 @@ impl<'a> ProgressReport<'a> {
             if !entry.grows {
                 return entry.length;
             }
-            // The length is only used for the progress report. If a log cannot be read, the replay reports why.
+            // The length serves only to report progress. If a log cannot be read, the replay reports the reason.
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // Sets the time of the last report to the end of `QUIET`, so that the first report follows one interval later.
+        // Pretends that a report was made at the end of `QUIET`, so that the first one follows an interval later.
         let last = Instant::now() + QUIET;
         Self { progress, last, before: 0, total }
     }
@@ -83,7 +83,7 @@ impl State {
         Self::load_with_progress(vfs, dir, access, None)
     }
 
-    /// Like [`load`](Self::load), but reports progress if loading takes long.
+    /// Like [`load`](Self::load), but reports progress if loading takes longer than a second.
     pub(super) fn load_with_progress(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -94,8 +94,8 @@ impl State {
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// Like [`load`](Self::load), but returns `None` if the index has nothing newer than `known`. Reuses the open
-    /// segments of `known`.
+    /// Like [`load`](Self::load), but returns `None` if the index has not changed since `known` was read. Reuses the
+    /// open segments of `known`.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -103,8 +103,8 @@ impl State {
         known: Option<&Self>,
         mut progress: RecoveryProgress<'_>,
     ) -> Result<Option<Self>> {
-        // A writer may publish the next generation and remove files of this one at any time. If a file of this generation is
-        // missing but CURRENT names a later generation, reading starts again.
+        // At any time a writer may publish the next generation and remove files of the one that is being read. If a
+        // file is missing and `CURRENT` names a later generation, reading starts again.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
@@ -154,8 +154,8 @@ impl State {
         Err(corrupt(&path, "manifest", 0, fault))
     }
 
-    /// Reads the batches that were appended to the active log after this state was read. Returns `None` if nothing has
-    /// changed.
+    /// Reads the batches that were appended to the active log since this state was read. Returns `None` if there is
+    /// nothing new.
     fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
@@ -165,7 +165,7 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            // No batch was appended. If a mark was appended, earlier batches have become durable.
+            // If only a mark was appended, there is no new batch, but earlier batches have become durable.
             let moved = position.durable > from.durable;
             let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
@@ -175,8 +175,8 @@ impl State {
     }
 
     /// Returns the position up to which this state has read `logs`, the logs of another generation; `None` unless
-    /// `logs` begins with the logs of this state. Readers can then reuse the rows of this state, and need not read all
-    /// logs again after a new log or a merge.
+    /// `logs` begins with the logs of this state. With this position, a reader reuses the rows of this state after a
+    /// new log or a merge, and need not replay all logs again.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
@@ -218,7 +218,7 @@ impl State {
         let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
-        // Number of memtable rows from commits up to the generation. The manifest already contains the deletes of these
+        // Number of memtable rows of commits up to this generation. The manifest already contains the deletes of these
         // commits.
         let mut known_rows = 0;
         if let Some(known) = known
@@ -252,7 +252,7 @@ impl State {
             }
         }
         view.forget_rows(known_rows)?;
-        // A generation may have been published after the last batch of its logs.
+        // The generation may be newer than the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
         view.table.write().index_bands();
@@ -268,7 +268,7 @@ impl State {
             |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
-            // If `decode` finds a fault in the manifest, its error is more specific than a wrong digest.
+            // Decodes the manifest first: an error about its content is more specific than a wrong digest.
             Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
@@ -306,8 +306,8 @@ fn current_bytes(vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the error for a missing `CURRENT`: either the directory is not an index, or it is an index that lost the file.
-/// The second case must never be reported as the first.
+/// Returns the error for a missing `CURRENT`: the directory is either no index, or an index that lost this file. A
+/// damaged index must never be reported as a directory without an index.
 fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
     let names = match vfs.list(dir) {
         Ok(names) => names,
@@ -376,7 +376,7 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Creates the log with number `number` (step 5 above). It begins with copies of the batches of the last log, up to
+/// Creates the log with number `number` (step 5 above). It begins with copies of those batches of the last log, up to
 /// `position`, that are not known to be durable. `commit` is the number of the next commit. Returns the log, and the
 /// number of the first commit in it.
 ///

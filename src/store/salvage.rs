@@ -22,13 +22,13 @@ use crate::store::{Index, WriterOptions};
 use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, Vfs};
 
-/// The result of recovering one file.
+/// How much of one file was recovered.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SalvagedFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// Number of its documents that were written to the new index, including documents that a later file replaced.
+    /// Number of documents of this file that were written to the new index, including those that a later file replaced.
     pub saved: u64,
     /// Number of lost documents. If a segment cannot be opened, this is the number of its live documents according to the
     /// manifest, or 0 if there is no manifest.
@@ -43,8 +43,8 @@ pub struct SalvagedFile {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The generation whose manifest was used. `None` if no manifest could be read: in this case all segments found
-    /// were used, oldest first, but no logs, and deleted documents may reappear.
+    /// The generation whose manifest was used. `None` if no manifest could be read. In this case all segments in the
+    /// directory were used, oldest first, but no logs; deleted documents may reappear.
     pub generation: Option<u64>,
     /// Number of documents in the new index.
     pub documents: u64,
@@ -61,14 +61,14 @@ impl Salvage {
         self.files.iter().map(|file| file.lost).sum()
     }
 
-    /// Returns whether no problem was found. In this case the new index has all documents of the old one.
+    /// Returns whether no problem was found. If so, the new index has all documents of the old one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
     }
 }
 
-/// Returns the manifest to use: the one that `CURRENT` names, or else the newest one that can be read; `None` if there is
+/// Returns the manifest that `CURRENT` names; if it cannot be read, the newest manifest that can; `None` if there is
 /// none.
 fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {
@@ -145,7 +145,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
             lost_keys: Vec::new(),
             problems: Vec::new(),
         };
-        // With this access mode, a failing disk causes an error instead of ending the process.
+        // Reads the file instead of mapping it, so that a failing disk causes an error and does not end the process.
         let opened = Segment::open_with(&**vfs, &path, Access::Read);
         let expected = manifest.as_ref().map(|manifest| &manifest.params);
         match opened {
@@ -172,7 +172,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
     let now = manifest.as_ref().and_then(|manifest| manifest.now);
-    // The index has a temporary name until it is complete, so that no incomplete index is found after a crash.
+    // Fills the index under a temporary name, so that a crash leaves no incomplete index under the final name.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
     let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut salvaged)
@@ -214,7 +214,7 @@ fn make_empty(
         if let Some(table) = &table {
             idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
         }
-        // The time of an index never decreases, even if the document with the highest stamp is lost.
+        // Keeps the time of the old index, even if the document with the highest stamp is lost: time never decreases.
         Ok(Manifest { now, ..directory::new_manifest(out, params.clone())? })
     })
 }
@@ -241,7 +241,7 @@ fn fill(
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
                 match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // A record that the new index rejects is counted as lost, like a rejected operation of a log below.
+                    // A record that the new index rejects is counted as lost, like a rejected operation of a log.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
                 }
@@ -263,8 +263,8 @@ fn fill(
                 fault.offset += at;
                 corrupt(path, "log", 0, fault)
             };
-            // A batch is atomic. If it contains a fault, none of its operations is applied, and reading the log ends, as in
-            // recovery.
+            // Decodes the whole batch first, because batches are atomic: if one contains a fault, none of its
+            // operations is applied, and reading the log ends, as in recovery.
             let mut operations = batch.operations(params);
             while operations.next_operation().map_err(fault)?.is_some() {}
             let mut operations = batch.operations(params);

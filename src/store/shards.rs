@@ -1,7 +1,7 @@
 //! Builds an index from existing segments without copying them, and opens single segments for queries.
 //!
-//! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often. Only
-//! one process has to check the segments and to write the manifest that names them.
+//! A segment depends only on its records and parameters. So any machine can build it, even several times.
+//! Only one process has to check the segments and to write the manifest that names them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ impl Index {
     /// not support links; the originals are kept. Creation is atomic: the directory gets its final name when it is complete
     /// and durable. Returns the number of documents.
     ///
-    /// A key must not be in two segments; this is checked in O(documents) time and O(segments) memory. Each segment must
-    /// come from an index that was written in a single batch, such as the index of a worker that processes one shard of the
+    /// No key may be in two segments; this is checked in O(documents) time and O(segments) memory. Each segment must
+    /// come from an index that was written in a single batch. Example: each worker builds the index of its shard of the
     /// documents.
     ///
     /// ```
@@ -136,7 +136,7 @@ impl Index {
     }
 }
 
-/// Returns an error if a segment has other parameters. The error names the first parameter that differs.
+/// Returns an error if the parameters of a segment differ. The error names the first parameter that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     if let Some(ParamDifference { field, values: [index, given] }) =
         params.differences(segment.params()).into_iter().next()
@@ -176,8 +176,8 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// Returns a snapshot that contains only the [segment](Self::segments) at this position. Use it to distribute a
-    /// join or a query among workers. Documents that are not in a segment on disk yet are in none of these snapshots.
+    /// Returns a snapshot that contains only the [segment](Self::segments) at this position. Use such snapshots to
+    /// distribute a join or a query among workers. Documents that are not in a segment on disk yet are in none of them.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no segment at this position.

@@ -21,10 +21,10 @@ pub(super) struct SharedIndex {
     pub(super) published: RwLock<Arc<State>>,
     /// The IDF table, loaded at the first request. It never changes, because the parameters never change.
     pub(super) idf: OnceLock<Arc<IdfTable>>,
-    /// Whether a writer created from this index exists. `refresh` does nothing while it exists, because the writer itself
-    /// publishes its commits here.
+    /// Whether a writer created from this index exists. `refresh` then does nothing, because the writer itself puts its
+    /// commits into `published`.
     pub(super) writing: AtomicBool,
-    /// Held by the thread that reads the commits of other processes.
+    /// The lock that a thread holds while it reads the commits of other processes.
     pub(super) refreshing: Mutex<()>,
     /// Whether the index was opened with [`OpenOptions::at_generation`](super::OpenOptions::at_generation). Such an index is
     /// never refreshed.
@@ -33,8 +33,8 @@ pub(super) struct SharedIndex {
 }
 
 impl SharedIndex {
-    /// Makes a state visible to all later snapshots. Drops the old state only after the lock is released: if it holds
-    /// the last reference to a memtable or to segments, dropping it closes them.
+    /// Makes a state visible to all later snapshots. The old state is dropped after the lock is released, because
+    /// dropping the last reference to a memtable or a segment takes time.
     pub(super) fn publish(&self, state: State) {
         let state = Arc::new(state);
         let before = std::mem::replace(&mut *self.published.write(), state);
@@ -48,12 +48,12 @@ impl SharedIndex {
         self.refresh_alone()
     }
 
-    /// Like [`refresh`](Self::refresh), for a caller that has locked `refreshing`.
+    /// Like [`refresh`](Self::refresh); the caller must have locked `refreshing`.
     pub(super) fn refresh_alone(&self) -> Result<bool> {
         // guard: the process of a writer does not read what it writes
         // without it: self.writing.load(Ordering::Acquire) -> false
         if self.pinned || self.writing.load(Ordering::Acquire) {
-            return Ok(false); // pinned, or this process has the writer, so no other process can commit
+            return Ok(false); // pinned, or this process has the writer and no other process can commit
         }
         let known = Arc::clone(&self.published.read());
         let newer = State::newer(&*self.vfs, &self.dir, self.access, Some(&known), None)?;
@@ -64,7 +64,7 @@ impl SharedIndex {
         }
         let mut published = self.published.write();
         let (now, before) = (state.view.commit, published.view.commit);
-        // A state with the same commit number is also published if it has a newer durable commit.
+        // Also publishes a state with the same commit number if more of its commits are durable.
         if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }

@@ -19,7 +19,7 @@ use crate::segment::keys::LiveKeys;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
-/// An immutable view of the index. Cheap to clone, `Send + Sync`; it keeps its files open.
+/// An immutable view of the index. Cheap to clone, `Send + Sync`. A snapshot keeps its files open.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     state: Arc<State>,
@@ -76,8 +76,8 @@ impl Snapshot {
         Self { state }
     }
 
-    /// Returns the number of the last commit; 1 for a new index. Commit numbers increase but can have gaps, because a flush
-    /// or a merge between two commits also takes a number.
+    /// Returns the number of the last commit; 1 for a new index. Commit numbers increase, but not always by one: a
+    /// flush or a merge between two commits also takes a number.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.state.view.commit
@@ -104,8 +104,8 @@ impl Snapshot {
         self.state.view.payload.as_deref()
     }
 
-    /// Returns the highest committed stamp: the event time of this snapshot, which decides which documents have
-    /// expired. `None` if documents do not expire, and before the first stamp.
+    /// Returns the highest committed stamp, which is the event time of this snapshot: documents expire relative to it.
+    /// `None` if documents do not expire, and before the first stamp.
     #[must_use]
     pub fn now(&self) -> Option<u64> {
         self.state.view.now()
@@ -152,7 +152,7 @@ impl Snapshot {
         self.state.view.segments.iter().try_for_each(|segment| segment.check_map())
     }
 
-    /// Returns all parts that can be queried. Builds no segment from the memtables.
+    /// Returns the segments and memtables of the snapshot, without building a segment from the memtables.
     pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.state.parts()
     }
@@ -172,7 +172,7 @@ impl Snapshot {
         &self.state.manifest.segments
     }
 
-    /// Returns the manifest, which lists the files of the index. It does not include commits that are only in a log.
+    /// Returns the manifest, which lists the files of the index. Commits that are only in a log are not part of it.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.state.manifest
@@ -300,8 +300,8 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. Finds all of them,
-    /// unless the table design is free: a free design can miss some.
+    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. It finds all of them,
+    /// except with a free table design, which can miss some.
     ///
     /// # Errors
     /// When the query is run: [`Error::Invalid`] for a radius that the table design does not support (none supports more
@@ -320,8 +320,8 @@ impl Snapshot {
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
     /// the threshold is 0 or the query accepts all documents that share a band ([`Query::unverified`]).
     ///
-    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the fraction of the documents with resemblance J that
-    /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the fraction of the documents with resemblance J
+    /// that share a band with the sketch. Choose the bands of an index for the lowest threshold of its queries.
     ///
     /// A sketch made with other parameters is accepted if all parameters that determine the bands agree
     /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment. If the
@@ -412,7 +412,7 @@ impl Snapshot {
         self.near_by(sketch, self.params().near())
     }
 
-    /// Like [`near`](Self::near), with the resemblance and distance of `near` instead of the resemblance and distance of the
+    /// Like [`near`](Self::near), but `near` determines the resemblance and the distance, not the parameters of the
     /// index. If the index does not store the data that `near` requires, the query fails.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| self.params().check_near(near));
@@ -434,15 +434,16 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Returns an error if the index has no fingerprints, or for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX).
-    /// Some table designs support only smaller radii; a query with a larger one then fails when it is run.
+    /// Returns an error if the index has no fingerprints, or for a radius over
+    /// [`WITHIN_MAX`](crate::design::WITHIN_MAX). If the table design supports only smaller radii, the query fails
+    /// when it is run.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
 
     /// Calls `each` for each live document within `within` bits of one of these fingerprints, in no particular order.
-    /// The arguments are the index of the fingerprint in the slice, the document, and the distance. The searches
-    /// overlap their memory accesses, so for an index larger than the caches this is about twice as fast as
+    /// The arguments are the position of the fingerprint in `fingerprints`, the document, and the distance. The memory
+    /// accesses of the searches overlap, so for an index larger than the caches this is about twice as fast as
     /// [`for_each_within`](Self::for_each_within).
     ///
     /// ```

@@ -23,8 +23,8 @@ use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// Maximum bytes of memory for the records replayed from logs. A writer flushes long before this, but a damaged log could
-/// require more memory: an empty document takes only four bytes in a log.
+/// Maximum memory in bytes of the records replayed from logs. A writer flushes long before this. But a damaged log
+/// could require more: an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
 /// The live documents at a commit: in segments, in the frozen memtable, and in the first `rows` rows of the memtable.
@@ -33,8 +33,8 @@ pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than all segments
-    /// that may contain the same keys.
+    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than
+    /// any segment with the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
@@ -57,7 +57,7 @@ pub(super) struct FrozenMemtable {
     pub(super) live: u64,
     /// The rows of documents that were deleted after the memtable was frozen.
     pub(super) deleted: Arc<RoaringBitmap>,
-    /// The numbers of the logs that contain its rows.
+    /// The numbers of the logs that contain the rows of this memtable.
     pub(super) logs: Arc<[u64]>,
 }
 
@@ -82,23 +82,23 @@ impl FrozenMemtable {
 }
 
 /// Event time, derived from the stamps of documents. Expired documents are marked as deleted in segments and memtables,
-/// so readers need not check stamps.
+/// so that readers need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
-    /// The age at which documents expire; `None` if they do not.
+    /// The age at which documents expire; `None` if documents do not expire.
     expire_after: Option<u64>,
     /// The highest committed stamp.
     now: Option<u64>,
-    /// The time for which documents were last expired. A lookup through the writer can advance it before the commit.
+    /// The time up to which documents were expired. A lookup through the writer can advance it before the commit.
     reached: Option<u64>,
     /// The highest stamp seen, including the current batch.
     newest: Option<u64>,
-    /// The highest stamp of a document in the files or the batch. Dropped documents count only in `newest`.
+    /// The highest stamp in the files or the batch. Documents that `admit` dropped count only in `newest`.
     recorded: Option<u64>,
 }
 
 impl Time {
-    /// Returns the highest stamp at which a document is expired at the time `now`; `None` if no document can have expired.
+    /// Returns the highest stamp that is expired at the time `now`; `None` if no document can have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
@@ -107,7 +107,7 @@ impl Time {
 }
 
 impl LiveView {
-    /// Creates the view of a generation without the contents of its logs.
+    /// Creates the view of a generation from its manifest and segments. The memtable is empty: logs are not read.
     pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
         Self {
@@ -168,7 +168,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Records the stamp of a document that was added. The next commit or lookup advances the time to it.
+    /// Records the stamp of an added document. The next commit or lookup advances the time to this stamp.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
         // guard: time goes forward only
         // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
@@ -176,7 +176,7 @@ impl LiveView {
         self.time.recorded = self.time.recorded.max(stamp);
     }
 
-    /// Records the stamp of a document to look up, and advances the time as if all earlier documents were committed.
+    /// Records the stamp of a document to look up. Then advances the time as if all earlier documents were committed.
     pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
         self.time.newest = self.time.newest.max(stamp);
         if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
@@ -187,7 +187,7 @@ impl LiveView {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// Returns the highest stamp if no document in the files or the batch has it, because `admit` dropped the document;
+    /// Returns the highest stamp if it is in neither the files nor the batch, because `admit` dropped its document;
     /// otherwise `None`.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
@@ -234,7 +234,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Removes the documents of a segment that have expired. Skips stamps up to `before`, which were handled earlier.
+    /// Removes the expired documents of a segment. Skips stamps up to `before`, whose documents were removed earlier.
     pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
         let Some(expired) = self.time.expired(self.time.reached) else { return Ok(()) };
         let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
@@ -282,7 +282,7 @@ impl LiveView {
         Ok(any)
     }
 
-    /// Applies a batch of a log: adds its rows to the memtable, and marks older versions of the documents in segments
+    /// Applies a batch of a log. Adds its rows to the memtable, and marks older versions of its documents in segments
     /// and in the frozen memtable as deleted.
     pub(super) fn apply(
         &mut self,
@@ -297,8 +297,8 @@ impl LiveView {
         self.forget_rows(before)
     }
 
-    /// Marks documents in segments and in the frozen memtable as deleted if the memtable rows `from..` contain their
-    /// keys. Looks keys up in ascending order, so that lookups share pages.
+    /// Marks the documents in segments and in the frozen memtable whose keys occur in the memtable rows `from..` as
+    /// deleted. Looks keys up in ascending order, so that lookups share pages.
     pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
         if self.segments.is_empty() && self.frozen.is_none() {
             return Ok(());
@@ -353,7 +353,7 @@ impl LiveView {
                 Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
-                // The content of a file is not an argument of the caller, so invalid content is reported as corruption.
+                // Invalid content of a file is not an error of the caller, so it is reported as corruption.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
@@ -364,7 +364,7 @@ impl LiveView {
             }
         }
         self.commit = commit;
-        // The manifest contains the payloads of commits up to its generation.
+        // The manifest already contains the payloads of commits up to this generation.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
             self.payload = Some(payload.into());
         }
@@ -383,7 +383,7 @@ impl LiveView {
         self.stamped(known.time.newest);
     }
 
-    /// Removes the rows that a failed attempt to read further batches from the log has added.
+    /// Removes the rows that were added by a failed attempt to read more batches from the log.
     pub(super) fn forget_attempts(&mut self) {
         if self.table.read().len() > self.rows {
             self.table.truncate(self.rows);
@@ -491,8 +491,8 @@ impl State {
         self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
-    /// Returns the segment at a position, and its deleted documents. The position after the segments on disk has the
-    /// rows of the memtables as a segment, built at the first use.
+    /// Returns the segment at a position, and its deleted documents. The position after the segments on disk denotes a
+    /// segment of the memtables' rows, which is built at the first use.
     pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
         match self.view.segments.get(place) {
             Some(segment) => (segment, &self.view.deleted[place]),
@@ -510,7 +510,7 @@ impl State {
         made.expect("records were checked when they came in, and memory does not fail as a disk does")
     }
 
-    /// Returns the open segment for an entry of another generation's manifest; `None` if this state has no such segment.
+    /// Returns the open segment that this entry of another manifest describes; `None` if it is not open here.
     pub(super) fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
         let place = self.manifest.segments.iter().position(|mine| mine.number == entry.number)?;
         let segment = &self.view.segments[place];
@@ -531,7 +531,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Returns an error if the segment is not the one that `entry`, its entry in the manifest, describes.
+/// Returns an error if the segment does not match `entry`, its entry in the manifest.
 pub(super) fn check_entry(segment: &Segment, manifest: &Manifest, entry: &SegmentEntry) -> Result<()> {
     let differs = |what: &str, expected: String, found: String| {
         let expected = format!("{what} {expected} as in the manifest");

@@ -1,4 +1,4 @@
-//! Verifies a whole index.
+//! Verifies all files of an index.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::sys::{Access, Vfs};
 pub struct Findings {
     /// The problems found; empty for a sound index.
     pub problems: Vec<Error>,
-    /// Harmless observations: files that do not belong to the index, and files that a crash left.
+    /// Harmless observations: files that do not belong to the index, and leftovers of a crash.
     pub notes: Vec<String>,
     /// Number of bytes of segments and of the IDF table that were checked.
     pub bytes: u64,
@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // Checks each segment on its own, so that the others are checked if one cannot be opened. `error` is
-            // reported below, if no problem of a segment explains it.
+            // Checks each segment on its own, so that one that cannot be opened does not end the check. `error` is
+            // reported below, unless a problem of a segment explains it.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -75,13 +75,13 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
     }
     progress(findings.bytes);
     let names = vfs.list(dir).unwrap_or_else(|error| {
-        // A directory that is missing or is not an index has been reported as a problem already.
+        // If the manifest cannot be read, the reason has been reported as a problem already.
         if manifest.is_some() {
             findings.problems.push(Error::io("list", dir, error));
         }
         Vec::new()
     });
-    // A newer generation may have been published during the check; its files are not leftovers. If its manifest cannot
+    // A newer generation that was published during the check has files that are not leftovers. If its manifest cannot
     // be read, no file is reported as a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {

@@ -1,8 +1,8 @@
 //! Columns of values of fixed width. They are in memory as long as the memory budget allows, then in a mapped scratch file.
 //!
-//! All data per document and per set is stored in columns, so the number of documents is limited by the disk, not
-//! by the memory. The pages of a mapped file do not count as memory of the process: when memory is short, the operating
-//! system writes them to the file and reuses them.
+//! Columns store all data per document and per set, so the disk limits the number of documents, not the memory. The
+//! pages of a mapped file do not count as memory of the process: when memory is short, the operating system writes them
+//! to the file and reuses them.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 
 /// Minimum size of a scratch file, and minimum number of bytes by which it grows.
 const LEAST: usize = 1 << 16;
-/// A scratch file grows by at least its size divided by this number, so that few maps are made. All blocks of the file are
-/// allocated, so on average half of the growth is disk space that no value uses.
+/// A scratch file grows by at least its size divided by this number, so that it is remapped rarely. All blocks of the
+/// file are allocated, so on average half of each growth is unused disk space.
 const GROWTH: usize = 8;
 
 /// A memory budget shared by several columns, and the directory of their scratch files.
@@ -93,8 +93,8 @@ pub struct Column<T> {
     scratch: Option<ScratchMap>,
 }
 
-/// A map of an unnamed file. The file is at least as long as the map, and all of its blocks are allocated. So a full disk is
-/// reported as an error of the allocation, not by SIGBUS during a write.
+/// A map of an unnamed file. All disk blocks of the map are allocated in advance. So a full disk causes an error when
+/// the file grows, and not SIGBUS during a write.
 #[derive(Debug)]
 struct ScratchMap {
     file: File,
@@ -143,7 +143,7 @@ impl<T: Value> Column<T> {
     #[inline]
     pub fn push(&mut self, value: T) -> Result<()> {
         if self.held.len() < self.held.capacity() {
-            self.held.push(value); // the capacity is 0 once the values are in a file
+            self.held.push(value); // capacity is 0 if the values are in a file
             return Ok(());
         }
         self.extend(std::slice::from_ref(&value))
@@ -195,7 +195,7 @@ impl<T: Value> Column<T> {
         self.truncate(kept);
     }
 
-    /// Returns a column with all values, and leaves this column empty.
+    /// Moves all values to a new column, returns it, and leaves this column empty.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let budget = self.budget.clone();
@@ -210,7 +210,7 @@ impl<T: Value> Column<T> {
         }
     }
 
-    /// Returns true if `more` values fit into memory, and reserves the memory for them.
+    /// Returns true if `more` further values fit into memory, and reserves memory for them.
     #[inline]
     fn is_room_for(&mut self, more: usize) -> bool {
         if self.scratch.is_some() {
@@ -232,8 +232,8 @@ impl<T: Value> Column<T> {
         false
     }
 
-    /// Extends the scratch file for `more` values, and creates it if there is none. Returns the file and the offset of the
-    /// first new value, or `None` if `more` is 0.
+    /// Makes space in the scratch file for `more` further values; creates the file if there is none. Returns the file
+    /// and the offset of the first new value, or `None` if `more` is 0.
     fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
         let dir = &self.budget.0.dir;
         let bytes = more * size_of::<T>();

@@ -1,8 +1,8 @@
 //! Files that are written sequentially and then synced to disk.
 //!
-//! A durable file must reach the disk, so a copy in the page cache saves no write. It takes memory from other data, and
-//! adding pages to the cache takes longer than writing them to the disk. So writes of large files bypass the cache
-//! (`O_DIRECT` on Linux) after the first 64 MiB, if the file system supports it.
+//! A durable file must be written to the disk in any case, so a copy in the page cache saves no write. The copy takes
+//! memory from other data, and adding its pages to the cache takes longer than the write to the disk. So writes after
+//! the first 64 MiB of a file bypass the cache (`O_DIRECT` on Linux), if the file system supports it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,9 +10,10 @@ use std::path::Path;
 
 use super::past_cache::{ALIGNED, Aligned, pass_cache};
 
-/// Number of bytes of a file that are written through the cache, so that a small file can be read from the cache.
+/// Number of bytes at the start of a file that are written through the cache, so that small files can be read from the
+/// cache.
 const CACHED: u64 = 64 << 20;
-/// A length that no file reaches.
+/// An offset that no file reaches: writes never bypass the cache.
 const NEVER: u64 = u64::MAX / 2;
 
 /// A file to which bytes are appended, and which is then synced.
@@ -89,7 +90,7 @@ impl Write for DurableFile {
         if let Some(waiting) = &mut self.past_cache {
             let count = waiting.add(bytes);
             if waiting.is_full() && !waiting.write_whole(&mut self.file)? {
-                // The file system rejected the write, so all later writes use the cache.
+                // The file system rejected the write past the cache, so this and all later writes use the cache.
                 self.file.write_all(waiting.bytes())?;
                 (self.past_cache, self.cached) = (None, NEVER);
             }

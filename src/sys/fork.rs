@@ -8,7 +8,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Returns a number that differs between a parent and each child that it forks after the first call.
 ///
 /// Forks are counted only on Linux. On other systems, and in a child created directly by `clone`, the number does not
-/// change. So use it only as a fast check before a reliable one that needs a system call, such as [`std::process::id`].
+/// change. So use it only to save the reliable check, [`std::process::id`], which needs a system call.
 pub fn generation() -> u32 {
     #[cfg(target_os = "linux")]
     register();
@@ -27,9 +27,9 @@ fn register() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static REGISTERED: std::sync::Once = std::sync::Once::new();
-    // SAFETY: The declaration matches POSIX. `in_child` exists as long as the program. It only adds to an
-    // atomic number, which is allowed in a child, whatever locks the other threads of the parent held. If the call fails,
-    // forks are not counted.
+    // SAFETY: The declaration matches POSIX. `in_child` exists as long as the program. It only increments an atomic
+    // number, which is allowed in a child whatever locks the threads of the parent held. If the call fails, forks are
+    // not counted.
     REGISTERED.call_once(|| unsafe {
         pthread_atfork(None, None, Some(in_child));
     });

@@ -2,14 +2,15 @@
 //!
 //! A page of a map is unreadable if the file was truncated, if the disk fails, or if a full in-memory file system cannot
 //! allocate a page for a hole. The operating system reports this only by SIGBUS, which by default ends the process. A
-//! program that must survive it calls [`install`] once. The handler replaces the unreadable page by zeros, marks the map as
-//! lost, and returns. Every reader checks this mark (`View::is_lost`) after reading and before it uses the bytes. So queries
-//! of a segment with a lost map fail with [`Error::Io`](crate::Error::Io) until the index is opened again. Other segments
-//! are not affected. For a SIGBUS outside of guarded maps, the previously installed handler is called.
+//! program that must survive SIGBUS calls [`install`] once. The handler replaces the unreadable page by zeros, marks
+//! the map as lost, and returns. Readers check this mark (`View::is_lost`) after reading bytes and before using them.
+//! So queries of a segment with a lost map fail with [`Error::Io`](crate::Error::Io) until the index is opened again.
+//! Other segments are not affected. For a SIGBUS outside of guarded maps, the handler calls the previously installed
+//! one.
 //!
-//! The library does not install the handler by itself, because signal handlers belong to the program. The command `twindex`
-//! installs it. The cost is one registration per map and one check per query. [`Access::Read`](super::Access::Read) uses
-//! no maps.
+//! The library does not install the handler by itself, because signal handlers belong to the program; the command
+//! `twindex` installs it. A guard costs one registration per map and one check per query.
+//! [`Access::Read`](super::Access::Read) needs no guard, because it uses no maps.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -33,9 +34,9 @@ struct GuardSlot {
 static MAPS: [GuardSlot; SLOTS] = [const {
     GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) }
 }; SLOTS];
-/// The previous action for SIGBUS. Set once before the handler is installed, and never cleared.
+/// The action for SIGBUS that the handler replaced. Set once before the handler is installed, and never cleared.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-/// Whether any page of any guarded map was unreadable, including maps that have been closed.
+/// Whether a page of any guarded map was unreadable, even if the map has been closed since.
 static LOST: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 /// Whether the handler is installed. Maps are registered only if it is.
@@ -83,8 +84,8 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns true if any page of a guarded map was unreadable. A program can check this before it exits, after printing its
-/// results.
+/// Returns true if any page of a guarded map was unreadable. A program can check this after printing its results,
+/// before it exits.
 #[must_use]
 pub fn anything_lost() -> bool {
     LOST.load(Ordering::Acquire)
@@ -104,9 +105,8 @@ fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     })
 }
 
-/// The signal handler. The operating system calls it in the thread that accessed the page, between any two of its
-/// instructions. So it only loads and stores atomic numbers and makes system calls. It takes no lock and allocates no
-/// memory.
+/// The signal handler. The operating system calls it in the thread that accessed the page, at any instruction. So it
+/// only uses atomic numbers and system calls, takes no lock and allocates no memory.
 #[allow(
     unsafe_code,
     reason = "the operating system calls this, and is asked for a page; see the SAFETY notes"
@@ -150,7 +150,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
     // The address is not in a guarded map, or its page could not be replaced: call the previous handler.
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
-        // A process sent the signal. The previous action is to ignore the signal, so the handler does nothing.
+        // A process sent the signal, and the previous action was to ignore it.
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: The call restores the default action, which ends the process when the instruction runs again.

@@ -1,4 +1,4 @@
-//! An in-memory file system with a single file, for a segment that is built, queried and then dropped.
+//! An in-memory file system that keeps a single file: a segment that is built, queried and then dropped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A file system in which files can only be written and published. It keeps only the last published file.
+/// A file system in which files can be written and published, but not opened. It keeps only the last published file.
 #[derive(Clone, Debug, Default)]
 pub struct Heap {
     published: Arc<Mutex<Vec<u8>>>,

@@ -1,13 +1,13 @@
 //! The writer's lock, which ensures that only one process at a time writes an index.
 //!
-//! It is an advisory lock of the operating system on the file `LOCK` in the index directory. The system releases it when the
-//! process ends for any reason. The first line of the file is the process id of the holder, for users. The second line is a
-//! random number that identifies the holder. The holder can check whether it still has the lock. For that, the file at the
-//! path must be the locked file; another process may have deleted and recreated it. The file must also have the contents
-//! that the holder wrote; otherwise the lock was released and another process took it.
+//! It is an advisory lock of the operating system on the file `LOCK` in the index directory. The system releases it
+//! when the process ends for any reason. The first line of the file is the process id of the holder, for users. The
+//! second line is a random number that identifies the holder. A holder still has the lock if two conditions are met.
+//! The file at the path is the locked file; another process may have deleted and recreated it. And the file has the
+//! contents that the holder wrote; otherwise the lock was released, and another process took it.
 //!
-//! A child process created by `fork` shares the lock with its parent, and an explicit unlock in either process releases it
-//! for both. So only the process that took the lock unlocks it. Other processes only close their descriptor.
+//! A child process created by `fork` shares the lock with its parent. An explicit unlock in either process would
+//! release it for both. So only the process that took the lock unlocks it, and children only close their descriptor.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -38,8 +38,9 @@ impl FileLock {
     /// on the file fails.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
-        // Between opening and locking, another process may delete the file and create a new one. Then the lock is on a file
-        // that no other process opens. So compare the file with the path after locking, and retry a few times.
+        // Between opening and locking, another process may delete the file and create a new one. The lock would then be
+        // on a file that no other process opens. So compare the file with the path after locking, and retry a few
+        // times.
         for _ in 0..8 {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -89,8 +90,8 @@ impl FileLock {
         }
     }
 
-    /// Returns true if a file exists at the path. On systems other than Unix, an open file cannot be deleted, so this
-    /// file is the locked file.
+    /// Returns true if a file exists at the path. Systems other than Unix do not delete open files, so this is the
+    /// locked file.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()
@@ -120,8 +121,8 @@ impl HeldLock for FileLock {
 }
 
 impl Drop for FileLock {
-    /// Unlocks the file explicitly. Closing it would not release the lock immediately if another thread is starting a child
-    /// process, which keeps the file open until it executes its program.
+    /// Unlocks the file explicitly, because closing it may release the lock late: a child process that another thread
+    /// is just starting keeps the file open until it executes its program.
     fn drop(&mut self) {
         // In a child created by `fork`, unlocking would release the lock of the parent. Closing the file does not.
         if self.process == std::process::id() {

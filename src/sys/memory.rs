@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
-/// An in-memory file system. Clones share the files, as processes share a disk. It is meant for tests: no data is durable,
-/// and opening a segment copies all of its bytes.
+/// An in-memory file system. Clones share the files, as processes share a disk. It is meant for tests: data is not
+/// durable, and each opened segment is a copy of all its bytes.
 ///
 /// ```
 /// use std::path::Path;

@@ -1,9 +1,9 @@
 //! Access to the bytes of a file by mapping it, reading all of it, or reading single pages.
 //!
-//! Mapping is the fastest way to read a file that is in the page cache, and the map shares the cache's memory with all
-//! readers of the file. Its disadvantage is that the operating system cannot return an error for an unreadable page. If the
-//! disk fails, the server of a network file system is unreachable or the file was truncated, it sends SIGBUS, which ends the
-//! process. Programs that must survive this use `sys::guard` or [`Access::Read`].
+//! Mapping is the fastest way to read a file that is in the page cache: no bytes are copied, and all readers share the
+//! memory of the cache. But the operating system cannot return an error for an unreadable page of a map. If the disk
+//! fails, the file server is unreachable or the file was truncated, it sends SIGBUS, which ends the process. Programs
+//! that must survive this use `sys::guard` or [`Access::Read`].
 
 use std::fs::File;
 use std::io;
@@ -32,14 +32,14 @@ impl GuardRegistration {
     }
 }
 
-/// The method by which the bytes of segment files are brought into memory. The choice does not affect query results, only
-/// the cost of reading and the effect of unreadable files.
+/// Selects how the bytes of segment files are brought into memory. The choice does not affect query results, only the
+/// cost of reading and the effect of unreadable files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {
-    /// Maps the files and advises the operating system: no read-ahead for lookups of single pages (`MADV_RANDOM`), and
-    /// prefetching of page ranges that are about to be scanned (`MADV_WILLNEED`). The fastest choice for files on a local
-    /// disk. An unreadable page ends the process with SIGBUS, as with any map, unless the program has installed a guard
+    /// Maps the files and advises the operating system: no read-ahead for lookups of single pages (`MADV_RANDOM`), but
+    /// prefetching of page ranges before they are scanned (`MADV_WILLNEED`). The fastest choice for files on a local
+    /// disk. An unreadable page ends the process with SIGBUS, unless the program has installed a guard
     /// (`sys::guard::install`, on Linux).
     #[default]
     Map,
@@ -50,14 +50,14 @@ pub enum Access {
     /// of the process until the segment is closed. This is the safe choice: a failing disk, an unreachable server or a
     /// truncated file causes [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) in the current
     /// query, never SIGBUS, and pages that have been read cannot change. The cost is a private copy of each page that is
-    /// used, which the system can only swap out. Address space of the length of the files is reserved. Do not use it for an
-    /// index larger than the memory, unless queries use few of its pages.
+    /// used, which the system can swap out but not drop. Address space of the length of the files is reserved. Do not
+    /// use it for an index larger than the memory, unless queries use few of its pages.
     Read,
     /// Reads each file completely when it is opened, into huge pages if the system supports them (`MADV_HUGEPAGE`). For
-    /// servers with enough memory for the whole index: with a map, whose pages have 4 KiB, queries of an index of several
-    /// gigabytes spend much of their time on page tables. Opening takes as long as reading the files, and each process has
-    /// its own copy. An unreadable file causes [`Error::Io`](crate::Error::Io) when it is opened. Pages are checked at their
-    /// first use, as with the other choices.
+    /// servers with enough memory for the whole index. Maps have pages of 4 KiB, so queries of an index of several
+    /// gigabytes spend much of their time on page tables; huge pages avoid this. Opening takes as long as reading the
+    /// files, and each process has its own copy. An unreadable file causes [`Error::Io`](crate::Error::Io) when it is
+    /// opened. Pages are checked at first use, as with the other choices.
     Load,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     Ok(Bytes::Mapped(map))
 }
 
-/// Number of bytes of a file that are read with one call.
+/// Number of bytes that are read with one system call.
 const LOADED: usize = 8 << 20;
 
 /// Reads the first `len` bytes of `file` into memory, in huge pages if the system supports them.
@@ -100,8 +100,8 @@ fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     map.make_read_only()
 }
 
-/// Extends a scratch file by the zero bytes `from..to` and allocates their disk blocks, so that writes to a map of the file
-/// cannot fail.
+/// Extends a scratch file from length `from` to `to` by zeros, and allocates the disk blocks, so that writes to a map
+/// of the file cannot fail.
 ///
 /// # Errors
 /// I/O errors of the operating system, for example if the disk is full.
@@ -113,7 +113,7 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         match rustix::fs::fallocate(file, flags, from as u64, (to - from) as u64) {
             Ok(()) => return Ok(()),
-            // Some file systems do not support allocation, which is only known after the call fails. Write zeros instead.
+            // Some file systems cannot allocate blocks, which only the failed call shows. Write zeros instead.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -139,7 +139,7 @@ pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
     unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
 }
 
-/// Returns the memory of an anonymous map to the system, using `threads` threads. Its bytes read as zeros afterwards.
+/// Returns the memory of an anonymous map to the system, with `threads` threads. The bytes of the map become zeros.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
@@ -155,13 +155,13 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
                 let _ =
                     unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
             };
-            // If a thread cannot be started, its share of the memory is freed with the map.
+            // If a thread cannot be started, its share of the memory is released together with the map.
             let _ = std::thread::Builder::new().spawn_scoped(scope, forget);
         }
     });
 }
 
-/// Does nothing, because other systems free the memory together with the map.
+/// Does nothing: on other systems, the memory is released together with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
@@ -176,7 +176,7 @@ pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// Number of bytes that [`PartialFile`] reads and stores as one piece: the size of a page in the format and on most
+/// Number of bytes that [`PartialFile`] reads and stores as one piece. It is the page size of the format and of most
 /// processors.
 pub(crate) const PIECE: usize = 4096;
 
@@ -188,10 +188,10 @@ pub(crate) enum View {
         /// The registration of the map with the guard. It must be dropped before the map.
         guard: Option<GuardRegistration>,
         bytes: Bytes,
-        /// Whether to advise the operating system of future reads.
+        /// Whether to advise the operating system before page ranges are read.
         hints: bool,
     },
-    /// A file whose used pieces have been read into memory.
+    /// A file of which the used pieces are copied to memory.
     Fetched(PartialFile),
 }
 
@@ -224,8 +224,8 @@ impl View {
         Ok(Self::Whole { guard, bytes, hints: false })
     }
 
-    /// Returns true if a page of a guarded map was unreadable and was replaced by zeros. All bytes read since then are
-    /// invalid.
+    /// Returns true if a page of a guarded map was unreadable and was replaced by zeros. All bytes that were read since
+    /// then are invalid.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         // guard: a lost map is looked for before its answer is believed
@@ -240,8 +240,9 @@ impl View {
         }
     }
 
-    /// Returns the bytes at `range`. Returns `None` if the range is not within the file, or if a piece of a [`PartialFile`]
-    /// has not been read yet. Access to a map may wait for the disk; access to stored pieces never does.
+    /// Returns the bytes at `range`. Returns `None` if the file ends before the range does, or if a piece of a
+    /// [`PartialFile`] has not been stored yet. Access to a map may wait for the disk; access to stored pieces never
+    /// does.
     #[inline(always)]
     pub(crate) fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         match self {
@@ -250,8 +251,8 @@ impl View {
         }
     }
 
-    /// Advises the operating system to prefetch the bytes at `range`, which will be read soon. Does not wait, and has no
-    /// other effect.
+    /// Advises the operating system to prefetch the bytes at `range`. Call it shortly before reading them. Does not
+    /// wait.
     pub(crate) fn will_need(&self, range: &Range<usize>) {
         let end = range.end.min(self.len());
         let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
@@ -266,22 +267,22 @@ impl View {
     }
 }
 
-/// A file that is read into memory piece by piece when needed. The pieces are stored in a region of the length of the file,
-/// whose pages use no memory until they are written. A stored piece never changes.
+/// A file of which pieces are read into memory when they are first used. The pieces are stored in a reserved region as
+/// long as the file; a page of the region uses no memory until it is written. A stored piece never changes.
 #[derive(Debug)]
 pub(crate) struct PartialFile {
     file: Box<dyn ReadFile>,
     region: memmap2::MmapRaw,
-    /// A bit for each piece, which is set once the piece is stored.
+    /// One bit per piece, which is set once the piece is stored.
     there: Box<[AtomicU64]>,
-    /// Locked while a piece is stored.
+    /// Held while a thread stores a piece.
     keeping: Mutex<()>,
 }
 
 impl PartialFile {
     fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
         let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        // With huge pages, the first piece would already use 2 MiB.
+        // With huge pages, storing the first piece would already use 2 MiB.
         #[cfg(target_os = "linux")]
         let _ = region.advise(memmap2::Advice::NoHugePage);
         let there = (0..len.div_ceil(PIECE).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
@@ -298,7 +299,7 @@ impl PartialFile {
 
     #[inline(always)]
     fn is_there(&self, piece: usize) -> bool {
-        // Acquire ordering, so that the bytes of the piece, written before the bit was set, are visible.
+        // Acquire: if the bit is set, the bytes of the piece, which were written before it, are visible.
         self.there.get(piece / 64).is_some_and(|word| word.load(Ordering::Acquire) & 1 << (piece % 64) != 0)
     }
 
@@ -326,7 +327,8 @@ impl PartialFile {
         })
     }
 
-    /// Stores the bytes of a piece, which must be complete. A piece that is already stored does not change.
+    /// Stores `bytes` as piece number `piece`. Does nothing if the piece is already stored or `bytes` has another
+    /// length.
     #[allow(unsafe_code, reason = "writes to the region through a shared reference; see the SAFETY note")]
     pub(crate) fn keep(&self, piece: usize, bytes: &[u8]) {
         let start = piece.saturating_mul(PIECE);

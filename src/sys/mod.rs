@@ -1,8 +1,8 @@
 //! Access to the operating system: files, memory maps and the writer's lock.
 //!
-//! Index files are accessed only through [`vfs`], so that tests can replace the disk; `real` implements it for the disk. The
-//! `unsafe` code for files is in [`mmap`]. The `unsafe` code for SIGBUS, the signal for unreadable pages of a map, is in
-//! `guard`.
+//! Index files are accessed only through [`vfs`], so that tests can replace the disk; `real` implements this interface
+//! for the disk. `unsafe` code for files is in [`mmap`]. `unsafe` code for SIGBUS, the signal for unreadable pages of a
+//! map, is in `guard`.
 
 pub mod column;
 pub mod durable_file;

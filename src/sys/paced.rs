@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
-/// Wraps another file system, and limits the rate at which temporary files are written.
+/// Wraps another file system, and limits the rate of writes to temporary files.
 #[derive(Clone, Debug)]
 pub struct Paced {
     vfs: Arc<dyn Vfs>,

@@ -1,8 +1,8 @@
 //! Reads and writes of large files that bypass the page cache (`O_DIRECT` on Linux).
 //!
-//! Adding a page to the cache takes time, on a virtual machine more than writing it to the disk, and the cache takes memory
-//! from other processes. Bypassing the cache requires aligned offsets, lengths and addresses. If the file system does not
-//! support it, the cache is used.
+//! Adding a page to the cache takes time, on a virtual machine more than writing the page to the disk, and cached pages
+//! take memory from other processes. Bypassing the cache requires aligned offsets, lengths and addresses. If the file
+//! system does not support it, the cache is used.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use super::vfs::ReadFile;
 /// The alignment in bytes of lengths, offsets and addresses for bypassing the cache. Common disks require at most
 /// this alignment.
 pub(super) const ALIGNED: usize = 1 << 12;
-/// Number of bytes of a write, and maximum number of bytes of a read, that bypasses the cache.
+/// Size in bytes of a write that bypasses the cache, and maximum size of such a read.
 pub(super) const TOGETHER: usize = 4 << 20;
-/// Minimum number of bytes of a read that bypasses the cache. Shorter reads are faster through the cache, because waiting
-/// for the disk takes longer than adding pages to the cache.
+/// Minimum size in bytes of a read that bypasses the cache. For shorter reads, waiting for the disk takes longer than
+/// adding pages to the cache.
 const READ_MIN: usize = 1 << 18;
 
 /// A buffer whose bytes start at an aligned address.
@@ -31,7 +31,8 @@ impl Aligned {
     pub(super) fn new() -> Self {
         let buffer = vec![0; TOGETHER + ALIGNED];
         let start = buffer.as_ptr().align_offset(ALIGNED);
-        // If the address cannot be aligned, the system rejects the write, and the whole file is written through the cache.
+        // If the start cannot be aligned, the system rejects the write, and the whole file is written through the
+        // cache.
         Self { buffer, start: start.min(ALIGNED), len: 0 }
     }
 
@@ -62,8 +63,8 @@ impl Aligned {
         count
     }
 
-    /// Writes the longest prefix of aligned length past the cache, and keeps the rest. If the file system rejects the write,
-    /// makes the file use the cache again, keeps the unwritten bytes and returns false.
+    /// Writes the longest prefix of aligned length past the cache, and keeps the rest. If the file system rejects this,
+    /// switches the file back to the cache, keeps the unwritten bytes and returns false.
     pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
@@ -85,7 +86,7 @@ impl Aligned {
     }
 }
 
-/// Makes reads and writes of an open file bypass the cache if `past` is true, otherwise makes them use it.
+/// Selects whether reads and writes of an open file bypass the cache.
 #[cfg(target_os = "linux")]
 pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -99,12 +100,12 @@ pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
     if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
-/// Performs reads that bypass the cache, at any offset and of any length.
+/// Reads ranges of a file at any offset and of any length. Long reads bypass the cache.
 #[derive(Debug, Default)]
 pub(super) struct PastCacheReader {
     /// A second descriptor of the file for reads that bypass the cache. `None` if the system cannot open it.
     file: OnceLock<Option<File>>,
-    /// The buffer of the last read, for reuse by the next one.
+    /// The buffer of aligned reads, which all reads share.
     buffer: Mutex<Vec<u8>>,
 }
 
@@ -136,7 +137,7 @@ impl PastCacheReader {
                 return Ok(());
             }
         }
-        // Read through the cache. If the disk cannot read the bytes, this reports the error.
+        // Read through the cache. This also reports the error if the disk cannot read the bytes.
         ReadFile::read_exact_at(file, out, offset)
     }
 }

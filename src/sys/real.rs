@@ -48,8 +48,8 @@ impl Vfs for RealVfs {
         if cfg!(unix) {
             File::open(dir)?.sync_all()
         } else {
-            // On systems other than Unix, a directory cannot be opened as a file. The journal of the file system makes
-            // renames durable.
+            // On systems other than Unix, a directory cannot be opened as a file. There the journal of the file system
+            // makes renames durable.
             Ok(())
         }
     }
@@ -93,8 +93,8 @@ impl Vfs for RealVfs {
 pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
-    // By default, only the user can read temporary files. An index should be as readable as the user's other files, and
-    // published files must not be changed.
+    // By default, only the user can read temporary files. But an index should be as readable as the user's other files,
+    // and nobody should write to its published files.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     builder.tempfile_in(dir)
@@ -110,7 +110,7 @@ impl AppendFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data() // also syncs the length, but not the timestamps
+        self.sync_data() // syncs the data and the length, but not the timestamps
     }
 }
 
@@ -158,7 +158,7 @@ impl ReadFile for File {
     #[cfg(not(any(unix, windows)))]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         use std::io::{Read, Seek, SeekFrom};
-        // All threads share the position of the file, so only one may use it at a time.
+        // Reading moves the position of the file, which all threads share, so only one thread may read at a time.
         static SEEKING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
         let _seeking = SEEKING.lock();
         let mut file = self;

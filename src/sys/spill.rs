@@ -1,9 +1,8 @@
 //! Scratch files for data that exceeds the memory.
 //!
-//! The start of a scratch file is written through the page cache, so that a small file remains in the cache. A large scratch
-//! file would evict other data from the cache, and adding pages to the cache takes longer than writing them to the disk. So
-//! later bytes are written past the cache, as for [durable files](super::DurableFile), and long reads of these bytes bypass
-//! it, too.
+//! The start of a scratch file is written through the page cache, so that a small file can be read from the cache. A
+//! large scratch file would evict other data, and adding pages to the cache takes longer than writing them to the disk.
+//! So later bytes bypass the cache, as for [durable files](super::DurableFile), and so do long reads of these bytes.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -13,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::past_cache::{ALIGNED, Aligned, PastCacheReader, pass_cache};
 use super::vfs::ReadFile;
 
-/// A scratch file. Bytes are appended at its end and can be read at any offset. It has no name, and is deleted when this value
-/// is dropped or the process ends, unless it was [opened](Self::open) by its name.
+/// A scratch file. Bytes are appended at its end and can be read at any offset. A file of [`create`](Self::create) has
+/// no name, and is deleted when this value is dropped or the process ends. A file of [`open`](Self::open) remains.
 #[derive(Debug)]
 pub struct Spill {
     file: File,
@@ -22,7 +21,7 @@ pub struct Spill {
     is_named: bool,
     /// The length of the file when it was opened.
     opened: u64,
-    /// Whether the position of the file is not at `flushed`.
+    /// Whether the position of the file may differ from `flushed`, so that a write must seek first.
     has_moved: bool,
     /// The unwritten bytes at the end of the file, while writes go through the cache.
     buffer: Vec<u8>,
@@ -32,7 +31,7 @@ pub struct Spill {
     cached: u64,
     reader: PastCacheReader,
     flushed: u64,
-    /// The offset before which the disk space has been freed.
+    /// The offset up to which disk space has been released.
     released: AtomicU64,
 }
 
@@ -40,7 +39,7 @@ pub struct Spill {
 const BUFFER: usize = 1 << 18;
 /// Number of bytes at the start of a file that are written through the cache.
 const CACHED: u64 = 256 << 20;
-/// Granularity of releasing disk space, in bytes.
+/// Disk space is released in multiples of this number of bytes.
 const RELEASED: u64 = 16 << 20;
 
 impl Spill {
@@ -53,8 +52,8 @@ impl Spill {
         Ok(Self::of(tempfile::tempfile_in(dir)?, 0, false))
     }
 
-    /// Opens the file at `path`, and creates it if there is none. The file remains when this value is dropped. Appended bytes
-    /// overwrite the bytes of the file from its start; the bytes after them remain until they are overwritten.
+    /// Opens or creates the file at `path`, which remains when this value is dropped. Appended bytes overwrite the file
+    /// from its start. The bytes after the last appended byte remain.
     ///
     /// # Errors
     /// I/O errors of the operating system.
@@ -117,7 +116,7 @@ impl Spill {
         Ok(start)
     }
 
-    /// Skips the next `bytes` bytes of the opened file, which equal the bytes that the caller would append. Returns
+    /// Skips `bytes` bytes of the opened file. The caller guarantees that they equal the bytes it would append. Returns
     /// false, and does nothing, if the file was shorter when it was opened, or if appended bytes are not written yet.
     pub fn pass_over(&mut self, bytes: u64) -> bool {
         let is_empty = self.past_cache.is_none() && self.buffer.is_empty();
@@ -141,7 +140,7 @@ impl Spill {
         faults::write(self.buffer.len() as u64)?;
         self.seek()?;
         let end = self.flushed + self.buffer.len() as u64;
-        // The bytes after the last aligned offset remain buffered. They will be the first to bypass the cache.
+        // Keep the bytes after the last aligned offset in the buffer. They will be the first that bypass the cache.
         let after = if end < self.cached { 0 } else { (end % ALIGNED as u64) as usize };
         let (now, later) = self.buffer.split_at(self.buffer.len() - after);
         self.file.write_all(now)?;
@@ -158,7 +157,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes the longest prefix of aligned length of the waiting bytes past the cache. If the file system rejects this,
+    /// Writes the unwritten bytes past the cache, up to the last aligned length. If the file system rejects this,
     /// writes these and all later bytes through the cache.
     #[cold]
     fn write_past_cache(&mut self) -> io::Result<()> {
@@ -166,7 +165,7 @@ impl Spill {
         let before = waiting.bytes().len();
         #[cfg(test)]
         faults::write(before as u64)?;
-        // Other reads are not aligned, so the file bypasses the cache only during this write.
+        // Let only this write bypass the cache, because other reads of the file are not aligned.
         let passes = match pass_cache(&self.file, true) {
             Ok(()) => {
                 let passes = waiting.write_whole(&mut self.file);
@@ -183,8 +182,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes all bytes to the file. Returns a handle of the file: once it is synced, the bytes appended so far are durable.
-    ///
+    /// Writes all bytes to the file. Returns a handle of the file; syncing it makes all bytes appended so far durable.
     /// # Errors
     /// I/O errors of the operating system.
     pub fn flush(&mut self) -> io::Result<File> {
@@ -192,7 +190,7 @@ impl Spill {
         faults::write(self.waiting().len() as u64)?;
         self.seek()?;
         (&self.file).write_all(self.waiting())?;
-        // The bytes remain in the buffer and are written again with the next ones, because writes past the cache are aligned.
+        // The bytes remain in the buffer, and the next aligned write past the cache writes them again.
         self.has_moved = true;
         self.seek()?;
         self.file.try_clone()
@@ -205,7 +203,7 @@ impl Spill {
             return;
         }
         let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
-        // If several threads release bytes at the same time, only one of them does it.
+        // If several threads release space at the same time, only one of them succeeds.
         if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
             give_back(&self.file, before, offset - before);
         }
@@ -249,7 +247,7 @@ fn give_back(file: &File, from: u64, bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 fn give_back(_: &File, _: u64, _: u64) {}
 
-/// Injects faults into the scratch files of the current thread, for tests of the library.
+/// Injects faults into the scratch files of the current thread. Used by the tests of the library.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::Cell;
@@ -260,7 +258,8 @@ pub(crate) mod faults {
         static READS: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// Sets the number of bytes that this thread can still write to scratch files. After these, the disk is full.
+    /// Sets the number of bytes that this thread can still write to scratch files. Further writes fail as on a full
+    /// disk.
     pub(crate) fn leave_space(bytes: u64) {
         SPACE.set(bytes);
     }
@@ -319,11 +318,11 @@ mod tests {
             for piece in all.chunks(at_once) {
                 assert_eq!(spill.append(piece).unwrap(), written as u64);
                 written += piece.len();
-                // Most disks reject writes from an unaligned address. The bytes are then written through the cache.
+                // Most disks reject writes from an unaligned address. The bytes must then be written through the cache.
                 if let (true, Some(waiting)) = (is_odd, &mut spill.past_cache) {
                     waiting.misalign();
                 }
-                // Read a range that has bytes from the file and unwritten bytes.
+                // Read a range with bytes from the file and bytes that are not written yet.
                 let from = written.saturating_sub(600_000) / 3 * 2;
                 if at_once > 7 || written % 1_000_003 < 7 {
                     let mut out = vec![0; written - from];
@@ -344,7 +343,7 @@ mod tests {
         let path = dir.path().join("named");
         let all: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8 ^ (at >> 15) as u8).collect();
         for cached in [0, 1 << 20, u64::MAX] {
-            // The second file overwrites the bytes of the first one with the same bytes, or passes over some of them.
+            // The second pass overwrites the bytes of the first with the same bytes, or skips some of them.
             for passed in [0, 0, 1, 12, usize::MAX] {
                 let mut spill = Spill { cached, ..Spill::open(&path).unwrap() };
                 for (number, piece) in all.chunks(70_001).enumerate() {

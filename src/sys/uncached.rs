@@ -1,4 +1,4 @@
-//! The real file system, but with segments that are written past the page cache.
+//! The real file system, except that large segments are written past the page cache.
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -1,11 +1,11 @@
 //! The interface between an index and the file system.
 //!
 //! The index needs few operations: create a directory, write a file under a temporary name and publish it, append to a
-//! log, read, map, list, link and unlink files, sync a directory, take a lock. All code that accesses index files uses
-//! [`Vfs`], so that tests can record operations, make them fail or have no effect. `clippy.toml` forbids other access.
+//! log, read, map, list, link and unlink files, sync a directory, take a lock. All code accesses index files through
+//! [`Vfs`], so that tests can record operations, skip them or make them fail. `clippy.toml` forbids other access.
 //!
-//! No operation overwrites bytes. Files are created, published by renaming, and unlinked. A log only grows, except that the
-//! bytes of a failed append are removed. Only the writer that created a log appends to it.
+//! No operation overwrites bytes: files are created, published by renaming, and unlinked. A log only grows, except that
+//! the bytes of a failed append are removed. Only the writer that created a log appends to it.
 //!
 //! [`RealVfs`](super::RealVfs) is the file system of the operating system.
 
@@ -32,7 +32,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
     /// Makes the names of the files in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Renames a directory that was just created. `to` must not exist.
+    /// Renames a directory that this process has just created. `to` must not exist.
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
@@ -40,7 +40,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Returns the names of all files and directories in `dir`, in arbitrary order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
-    /// Adds a second name, which must not exist, to a published file.
+    /// Gives a published file a second name, which must not exist.
     fn hard_link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -48,7 +48,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn free_space(&self, _dir: &Path) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// Returns the directory for the scratch files ([`Spill`](super::Spill)) of operations on `dir`.
+    /// Returns the directory for scratch files ([`Spill`](super::Spill)) that are needed while processing `dir`.
     fn scratch(&self, dir: &Path) -> PathBuf {
         dir.to_owned()
     }
@@ -138,7 +138,7 @@ pub trait TemporaryFile: Debug + Send {
 pub trait AppendFile: Debug + Send {
     /// Appends all of `bytes`. If this fails, a part of them may have been written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Truncates the file to `length` bytes. Removes the bytes of a failed append, which no reader has used.
+    /// Truncates the file to `length` bytes, to remove the bytes of a failed append. No reader has used these bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
     /// Syncs the contents and the length to disk. If this fails, all bytes since the last successful sync may be lost, even
     /// if a later sync succeeds.
@@ -158,7 +158,8 @@ pub trait ReadFile: Debug + Send + Sync {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// Maps the first `len` bytes of the file.
     fn map(&self, len: usize) -> io::Result<Bytes>;
-    /// Advises the system that these bytes will be read soon. Does not wait, and does nothing if prefetching has no benefit.
+    /// Advises the system that these bytes will be read soon. Does not wait. Does nothing if the file system cannot
+    /// prefetch.
     fn will_need(&self, _offset: u64, _length: u64) {}
 }
 
@@ -180,7 +181,7 @@ pub enum LockFailure {
 /// The bytes of an immutable file.
 #[derive(Debug)]
 pub enum Bytes {
-    /// A read-only map: of the file, or of anonymous memory with a copy of the file ([`Access::Load`](super::Access::Load)).
+    /// A read-only map of the file, or of anonymous memory with a copy of it ([`Access::Load`](super::Access::Load)).
     Mapped(memmap2::Mmap),
     /// A heap copy, for empty files and for a [`Vfs`] that cannot map files.
     Heap(Vec<u8>),

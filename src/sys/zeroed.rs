@@ -1,11 +1,11 @@
 //! Large zeroed arrays, which use huge pages if the system provides them fast enough.
 //!
-//! Page faults of 4 KiB pages take a fifth of the time of a join. A huge page of 2 MiB causes a single fault, which takes an
-//! eighth of the time of 512 small faults. But a virtual machine may have returned free huge pages to its host ("free page
-//! reporting"). The first access to such a page fetches it from the host, which takes six times as long as faults of small
-//! pages, because the guest keeps its small pages. So huge pages are touched one by one in advance. If a huge page is slower
-//! than the small pages that it replaces, small pages are used for the memory that follows. The system populates these with
-//! one call, which takes two thirds of the time of their faults.
+//! Page faults of 4 KiB pages take a fifth of the time of a join. A huge page of 2 MiB causes a single fault, which
+//! takes an eighth of the time of the 512 small faults it replaces. But a virtual machine may have returned its free
+//! huge pages to the host ("free page reporting"), while it keeps free small pages. Fetching a huge page from the host
+//! takes six times as long as the small faults. So huge pages are touched one by one in advance. If one is slower than
+//! small pages, small pages are used for the memory that follows. One system call populates these in two thirds of the
+//! time of their faults.
 
 #[cfg(any(target_os = "linux", test))]
 use std::ops::Range;
@@ -41,7 +41,7 @@ impl<T> Default for Zeroed<T> {
 }
 
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
-    /// Creates an array of `count` numbers. The system may allocate all of the memory immediately, so `count` should not
+    /// Creates an array of `count` zeros. The system may allocate all of the memory immediately, so `count` should not
     /// exceed the number of values that will be used.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Self::shared(count, 1)
     }
 
-    /// Creates an array as [`new`](Self::new) does, for use by `threads` threads. The threads populate and release the
-    /// memory in parallel; with a single thread, this takes a tenth of the time of a join.
+    /// Creates an array as [`new`](Self::new) does. `threads` threads populate and release its memory in parallel; with
+    /// a single thread, this takes a tenth of the time of a join.
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
@@ -114,9 +114,9 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
     }
 }
 
-/// The range of the back-off in bytes. After a slow huge page, small pages are used for this many bytes before the next huge
-/// page is tried. The back-off doubles each time that page is slow, too. If all huge pages are slow, this costs at most a
-/// fifth of the time of small pages, and less for larger arrays.
+/// Limits of the back-off in bytes. After a slow huge page, small pages are used for this many bytes before another
+/// huge page is tried. If that page is slow too, the back-off doubles. If all huge pages are slow, trying them takes at
+/// most a fifth of the time of small pages, and less for larger arrays.
 #[cfg(any(target_os = "linux", test))]
 const BACKOFF: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
@@ -130,7 +130,7 @@ const PAGE: usize = 2 << 20;
 fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     use memmap2::Advice::{HugePage, NoHugePage, PopulateWrite};
 
-    // Ignore errors, because the requests only affect the speed.
+    // Ignore errors, because the advice only affects the speed.
     let _ = map.advise(HugePage);
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
     let touched: Vec<Vec<Range<usize>>> = if threads > 1 {
@@ -161,8 +161,8 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     }
 }
 
-/// Touches the huge pages of `bytes` one by one. Returns the ranges for which small pages should be used; these are not
-/// touched. The ranges are relative to the start of the map, in which `bytes` starts at `from`.
+/// Touches the huge pages of `bytes` one by one. Skips and returns the ranges for which small pages should be used,
+/// relative to the start of the map; `bytes` starts at offset `from` of the map.
 #[cfg(target_os = "linux")]
 fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
@@ -173,7 +173,7 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 
-    // The lock is not held while pages are touched. A concurrent call starts with the initial state.
+    // Touch pages without holding the lock. A concurrent call starts with the initial state.
     let mut backoff = std::mem::replace(&mut *LATELY.lock(), HugePageBackoff::NEW);
     let small = backoff.small_page_ranges(bytes.len(), |at| {
         let begun = Instant::now();
@@ -188,9 +188,9 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
 #[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug)]
 struct HugePageBackoff {
-    /// The number of following bytes for which small pages are used.
+    /// The number of bytes from here on for which small pages are used.
     left: usize,
-    /// The number of bytes that small pages will be used for if the next huge page is slow.
+    /// The number of bytes for which small pages will be used if the next huge page is slow.
     next: usize,
 }
 

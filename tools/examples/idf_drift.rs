@@ -5,10 +5,10 @@
 //! ```
 //!
 //! For each file, sorts the documents by the hashes of their texts, and builds IDF tables from the first 10, 25 and 50
-//! % of the documents and from all. Compares each document's fingerprint with a partial table and with the full table.
-//! Prints, for shingles of one word and of five words: the mean Hamming distance, the largest distance, and the
-//! percentage of documents whose fingerprint changed by more than 0, 3 and 6 bits. Unweighted fingerprints are compared
-//! with the full table, too.
+//! % of the documents and from all documents. Compares each document's fingerprint with a partial table and with the
+//! full table. Prints, for shingles of one word and of five words: the mean Hamming distance, the largest distance, and
+//! the percentage of documents whose fingerprint changed by more than 0, 3 and 6 bits. Also compares unweighted
+//! fingerprints with those of the full table.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

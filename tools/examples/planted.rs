@@ -6,16 +6,16 @@
 //! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv FOLDER > documents.jsonl
 //! ```
 //!
-//! The arguments are the number of documents, the number of words of a document and the share of copies; then,
-//! optional, a file for the table of copies and a folder. Without a folder, words are drawn from a vocabulary of
+//! The arguments are the number of documents, the number of words of a document and the share of copies; optional
+//! arguments are a file for the table of copies and a folder. Without a folder, words are drawn from a vocabulary of
 //! 200,000 by Zipf's law (exponent 0.9). With a folder, documents are random walks over its text files, for example the
 //! sources in cargo's cache: a word is followed by the next word of the file or, as often, by the word after another
 //! occurrence of the same word. So shingles recur as they do in texts. Repeated lines are omitted, because generated
 //! sources repeat lines very often. Each word is followed by the punctuation and white space that follow it in the
 //! file.
 //!
-//! A copy is an earlier document with up to one word in 25 replaced. The table has each copy, its original, and the
-//! sizes of the intersection and the union of their sets of shingles of five words.
+//! A copy is an earlier document with up to one word in 25 replaced. A row of the table has a copy, its original, and
+//! the sizes of the intersection and the union of their sets of shingles of five words.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ use random::Random;
 #[path = "../../tests/support/random.rs"]
 mod random;
 
-/// Number of different words without a folder.
+/// Number of different words if no folder is given.
 const VOCABULARY: usize = 200_000;
 /// Number of earlier documents in memory that can be copied.
 const ORIGINALS: usize = 200_000;
@@ -47,7 +47,7 @@ const SEPARATOR: usize = 60;
 enum Source {
     /// A table of words, in which a word occurs in proportion to its frequency.
     Zipf(Vec<u32>),
-    /// The words of texts, in order, and the positions of each word.
+    /// The words of texts in their order, and the positions of each word in them.
     Texts { words: Vec<WordAndSeparator>, first: Vec<u32>, positions: Vec<u32> },
 }
 
@@ -62,7 +62,7 @@ struct Numbered {
 }
 
 impl Numbered {
-    /// Returns the number of a string, which is added if it is new.
+    /// Returns the number of a string, and adds the string if it is new.
     fn number(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;

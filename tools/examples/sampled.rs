@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The arguments are a file, n, and a threshold. Reads the file twice: JSON lines with the field `text`, also as
-//! `.zst`. The sample has every n-th document on average. Compares each document of the sample with all others, and
+//! `.zst`. On average, the sample has one in n documents. Compares each document of the sample with all others, and
 //! prints the pairs whose resemblance reaches the threshold: both line numbers, from 0, and the sizes of the
 //! intersection and the union of their sets of shingles of five words. A word is a run of ASCII letters and digits. The
 //! last line is `sampled`, followed by the line numbers of the sample.

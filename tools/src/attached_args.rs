@@ -1,4 +1,4 @@
-//! Options for the values, stamps and priorities of documents: the fields to read, and their use in a new index.
+//! Defines the options for the values, stamps and priorities of documents, and applies them to a new index.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(crate) struct AttachedArgs {
 }
 
 impl AttachedArgs {
-    /// Returns the first option that was given, as it is spelled.
+    /// Returns the name of the first option that was given.
     pub(crate) fn first_given(&self) -> Option<String> {
         refusals::first(&[
             ("--value-field", self.value_field.is_some()),
@@ -72,7 +72,7 @@ impl AttachedArgs {
         one.attached.with(&one.sketch).with_priority(priority)
     }
 
-    /// Returns an error if fields are given but no documents are read.
+    /// Returns an error if options name fields although the run reads no documents.
     pub(crate) fn check_documents(&self, documents: bool) -> anyhow::Result<()> {
         if documents || !self.fields().any() {
             return Ok(());
@@ -83,7 +83,7 @@ impl AttachedArgs {
         .into())
     }
 
-    /// Sets the parameters of values, stamps and priorities.
+    /// Sets the parameters of a new index for values, stamps and priorities.
     pub(crate) fn apply(&self, params: &mut Params) -> anyhow::Result<()> {
         params.values = self.value_field.is_some();
         params.priorities = self.priority_field.is_some();
@@ -137,7 +137,7 @@ impl AttachedArgs {
     }
 }
 
-/// The field of the priorities.
+/// The field that holds the priority of a document.
 #[derive(Clone, Debug)]
 struct PriorityField {
     name: String,

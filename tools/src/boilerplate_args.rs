@@ -17,7 +17,7 @@ pub(crate) struct BoilerplateArgs {
 }
 
 impl BoilerplateArgs {
-    /// Reads the list, and records it in the parameters of a new index. Returns the list; `None` if the option was not
+    /// Reads the list, and records its digest in the parameters of a new index. Returns `None` if the option was not
     /// given.
     pub(crate) fn apply(&self, params: &mut Params) -> anyhow::Result<Option<Arc<Boilerplate>>> {
         let Some(path) = &self.boilerplate else { return Ok(None) };
@@ -32,12 +32,12 @@ impl BoilerplateArgs {
         list.map_or(Ok(()), |list| boilerplate::copy(list, index))
     }
 
-    /// Returns the option, as it is spelled, if it was given.
+    /// Returns the name of the option if it was given.
     pub(crate) fn option(&self) -> Option<String> {
         self.boilerplate.is_some().then(|| "--boilerplate".to_owned())
     }
 
-    /// Returns the sketcher of an index, which leaves out the listed spans.
+    /// Returns the sketcher of an index, which ignores the listed spans.
     pub(crate) fn sketcher(&self, index: &Index) -> anyhow::Result<Sketcher> {
         boilerplate::sketcher(index, self.boilerplate.as_deref())
     }

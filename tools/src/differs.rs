@@ -1,4 +1,4 @@
-//! The options of other verbs that differ from those of `dedup`: their help, and the values that are rejected.
+//! Lists how options of other verbs differ from those of `dedup`: their help, and the values that the verb rejects.
 
 use crate::settings_args::{Difference, pick};
 

@@ -1,4 +1,4 @@
-//! Options for the number of features in which documents must agree: Broder's r of k.
+//! Defines the options for the number of features in which documents must agree: Broder's r of k.
 
 use clap::Args;
 use twindex::params::{BANDS_MAX, FEATURE_BITS_MAX};

@@ -16,9 +16,9 @@ const TEXT: usize = 1 << 20;
 /// Time that a waiting thread sleeps between two checks for work.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Formats and writes the items that `feed` passes on, in order. `make` appends the lines of an item to a text, on any
-/// thread, and updates the state that belongs to this text. `write` receives each text with its state, in order. Three
-/// steps run at the same time: feeding a batch, formatting the previous batch, and writing the batch before it.
+/// Formats and writes the items that `feed` passes on, in order. On any thread, `make` appends the lines of an item to
+/// a text, and updates the state of this text. `write` receives each text with its state, in order. Three steps run at
+/// the same time: feeding a batch, formatting the previous batch, and writing the batch before it.
 ///
 /// Memory: up to three batches of 16,384 items per thread, and the lines of one batch, up to 16 MiB per thread.
 ///
@@ -39,7 +39,7 @@ where
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
-        // Waits for the end of the previous task. Meanwhile, this thread runs other tasks of the thread pool.
+        // Waits until the previous task ends. Meanwhile, this thread runs other tasks of the thread pool.
         let wait = || {
             while is_busy.load(Ordering::Acquire) {
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// The lines of some items.
+/// The lines of consecutive items, and the items that are left.
 struct ItemLines<T, S> {
     state: S,
     text: Vec<u8>,

@@ -1,10 +1,10 @@
-//! Writes tables to standard output as JSON: one object per line, whose fields are named by the columns.
+//! Writes tables to standard output as JSON: one object per line, with the column names as field names.
 
 use std::io::{self, Write};
 
 use twindex_corpus::tsv;
 
-/// The conversion of the fields of a column to JSON values.
+/// How the fields of a column are converted to JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A key or another string. Invalid UTF-8 is escaped as in the table.
@@ -19,7 +19,7 @@ enum Kind {
     List,
 }
 
-/// Columns that are absent from lines without counted shingles.
+/// Columns that lines lack if no shingles were counted.
 const COUNTS: [&str; 2] = ["intersection", "union"];
 
 /// The columns of a table.
@@ -45,7 +45,7 @@ impl JsonColumns {
     /// Appends the JSON object for a line, and a newline.
     pub(crate) fn push(&self, line: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
         let fields = line.split(|&byte| byte == b'\t');
-        // A line with fewer fields than columns has no counts.
+        // A line with fewer fields than columns lacks the columns `COUNTS`.
         let is_short = fields.clone().count() < self.0.len();
         let is_there = |(name, _): &&(String, Kind)| !(is_short && COUNTS.contains(&name.as_str()));
         for (number, ((name, kind), field)) in self.0.iter().filter(is_there).zip(fields).enumerate() {

@@ -1,4 +1,4 @@
-//! Keys on the command line, for `get` and `delete`.
+//! Parses keys given on the command line, for `get` and `delete`.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;

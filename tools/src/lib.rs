@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     };
     match run {
         Ok(code) => twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| code),
-        // The reader of standard output has closed the pipe, as in `| head`; this is no error.
+        // A reader of standard output that closes the pipe, as in `| head`, causes no failure.
         Err(error) if is_broken_pipe(&error) => {
             twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }

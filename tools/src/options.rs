@@ -1,4 +1,4 @@
-//! Options that several verbs share.
+//! Defines options that several verbs share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,7 +59,7 @@ impl ResourceArgs {
     }
 }
 
-/// Sets the number of threads of the whole process; all cores if `threads` is `None`.
+/// Sets the number of threads of the whole process; uses all cores if `threads` is `None`.
 pub(crate) fn use_threads(threads: Option<u16>) -> anyhow::Result<()> {
     static IS_APPLIED: AtomicBool = AtomicBool::new(false);
     if IS_APPLIED.swap(true, Ordering::Relaxed) {
@@ -144,7 +144,7 @@ pick!(KeepAlone: "keep");
 /// The `--keep` option, which selects the document to keep.
 pub(crate) type KeepArgs = Options<Rule, KeepAlone>;
 
-/// The values of `--near`, for verbs with any of the options of the rule.
+/// Reads the value of `--near` in verbs with this option.
 impl<P: Pick> Options<Rule, P> {
     /// Returns the resemblance of `--near J`.
     pub(crate) fn resemblance(&self) -> Option<f64> {
@@ -179,7 +179,7 @@ impl<P: Pick> Options<Scope, P> {
         SketchOptions { repeated_keys: self.keys_or(RepeatedKeys::Any), budget, ..SketchOptions::default() }
     }
 
-    /// Returns whether `--repeated-keys` was given.
+    /// Returns whether the user gave `--repeated-keys`.
     pub(crate) fn are_given(&self) -> bool {
         self.is_given("repeated_keys")
     }

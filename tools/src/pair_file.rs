@@ -1,4 +1,5 @@
-//! Files of pairs and of forests: written by `twindex pairs` and `twindex groups`, read by `groups`.
+//! Writes and reads files of pairs and of forests. `twindex pairs` and `twindex groups` write them, and `groups` reads
+//! them.
 //!
 //! ```text
 //! # twindex pairs            or: # twindex forest
@@ -10,9 +11,9 @@
 //! # end 1234 0123456789abcdef   number of the lines above, and xxh3-64 of all bytes above
 //! ```
 //!
-//! The last line shows that a file is complete. Tables without such a header are read too, as written by `dedup` and, to
-//! standard output, by `pairs`: a key, a tab, a key, and optionally further columns after another tab. They have no
-//! parameters to compare.
+//! The last line shows that a file is complete. Tables without such a header, as `dedup` writes, and `pairs` to
+//! standard output, are also read. A line has a key, a tab, a key, and optionally further columns after another tab.
+//! Such a table has no parameters to compare.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -54,7 +55,7 @@ const BUFFER: usize = 256 << 10;
 const MARK: &str = "# ";
 const END: &str = "# end ";
 
-/// The names and values of the header, which must be equal in files that are read together.
+/// The names and values of the header, which must be equal in all files of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PairFields(Vec<(String, String)>);
 
@@ -77,7 +78,7 @@ impl PairFields {
         let mut lines = String::new();
         for (name, value) in self.0.iter().filter(|(name, _)| name != "pairs") {
             let _ = writeln!(lines, "{name}={value}");
-            // The header lacks these parameters, which do not affect texts.
+            // Adds parameters that the header lacks. They do not affect how texts are split.
             if name == "within" {
                 lines.push_str("tables=auto\ncodec=auto\n");
             }
@@ -104,14 +105,14 @@ impl PairFields {
     }
 }
 
-/// Converts keys from text to bytes whose order is the order of the keys, and back.
+/// Converts keys from text to bytes, and back. The bytes sort in the order of the keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,
 }
 
 impl KeyText {
-    /// Parses a key from a field.
+    /// Converts a field of a line to a key.
     fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
         if self.numbers {
             let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
@@ -133,7 +134,7 @@ impl KeyText {
         }
     }
 
-    /// Writes a key as a field.
+    /// Writes a key as a field of a line.
     pub(crate) fn write(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
         match <[u8; 8]>::try_from(key) {
             Ok(number) if self.numbers => write!(out, "{}", u64::from_be_bytes(number)),
@@ -194,7 +195,7 @@ impl PairWriter {
         self.out.write_all(text).context("cannot write the results")
     }
 
-    /// Writes the end, and renames the file to its final name.
+    /// Writes the last line, and renames the file to its final name.
     pub(crate) fn finish(mut self) -> anyhow::Result<WrittenFile> {
         writeln!(self.line, "{END}{} {:016x}", self.lines, self.hash.digest())?;
         self.put()?;
@@ -555,7 +556,7 @@ mod tests {
         for place in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
-            // Without a valid header, the file is read as a table, and its header lines are not valid pairs.
+            // A file without a valid header is read as a table, in which the header lines are no valid pairs.
             assert!(read(&changed).is_err(), "byte {place}");
         }
         assert!(read(&[bytes.clone(), b"p\tq\t0\n".to_vec()].concat()).is_err());

@@ -1,4 +1,4 @@
-//! Options for the content of an index, for verbs that create an index, or sketches for an index.
+//! Defines the options for the content of an index, for verbs that create an index or sketches.
 
 use std::path::{Path, PathBuf};
 
@@ -159,7 +159,7 @@ struct GivenNear {
 }
 
 impl GivenNear {
-    /// Returns the option that gave the resemblance or share, as the user spelled it.
+    /// Returns the option with the resemblance or share, in the user's spelling.
     fn share(self) -> Option<String> {
         match (self.containment, self.threshold) {
             (Some(share), _) => Some(format!("--near containment:{share}")),
@@ -324,7 +324,7 @@ impl<P: Pick> ParamArgs<P> {
             }
             _ => builder = builder.sets().marks(),
         }
-        // Each value was checked alone before. The builder detects values that contradict each other.
+        // Each single value is already valid. The builder detects values that contradict each other.
         let build = |builder: ParamsBuilder| builder.build().map_err(|error| Usage::new(error.to_string()));
         let params = build(builder.clone())?;
         Ok(match self.near()? {
@@ -343,7 +343,7 @@ impl<P: Pick> ParamArgs<P> {
         }
     }
 
-    /// Returns the weights of shingles in the resemblance, if they were given.
+    /// Returns the weights of shingles in the resemblance, if the user gave them.
     fn weights(&self) -> Option<Weights> {
         self.rule.is_given("weights").then_some(self.rule.weights)
     }
@@ -359,7 +359,7 @@ impl<P: Pick> ParamArgs<P> {
                     given.threshold.replace(share).is_some()
                 }
                 GivenValue::Resemblance(threshold) => given.threshold.replace(threshold).is_some(),
-                GivenValue::Equal => false, // refused by the parser
+                GivenValue::Equal => false, // the parser refuses these values
             };
             if is_twice {
                 return Err(Usage::new("--near: give one resemblance, one distance, or one of each"));
@@ -393,7 +393,7 @@ impl<P: Pick> ParamArgs<P> {
         })
     }
 
-    /// Returns bands and rows if `--near J` or `--preset` implies them, with the text of that option.
+    /// Returns bands and rows if `--near J` or `--preset` implies them, and the text of that option.
     fn named_banding(&self) -> Result<Option<(String, Banding)>, Usage> {
         let near = self.given_near()?;
         if let (Some(threshold), Some(option)) = (near.threshold, near.share()) {

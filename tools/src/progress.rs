@@ -17,7 +17,7 @@ const LINES_APART: Duration = Duration::from_secs(5);
 
 /// A progress bar, progress lines at intervals, or nothing.
 ///
-/// Dropping it clears the bar, so that an error message does not overlap it.
+/// Dropping this value clears the bar, so that an error message does not overlap the bar.
 pub(crate) struct Progress(ProgressDisplay);
 
 enum ProgressDisplay {
@@ -26,7 +26,7 @@ enum ProgressDisplay {
     Lines(ProgressLines),
 }
 
-/// Prints progress lines to a log, if standard error is not a terminal.
+/// The state of progress lines in a log, used if standard error is not a terminal.
 struct ProgressLines {
     what: String,
     total: Option<u64>,
@@ -59,7 +59,7 @@ impl ProgressLines {
 
 impl Progress {
     /// Shows the number of bytes read, after the word `what`, and out of `total` if it is known. Shows nothing if
-    /// `quiet`.
+    /// `quiet` is true.
     pub(crate) fn bytes(total: Option<u64>, what: &str, quiet: bool) -> Self {
         Self(if quiet {
             ProgressDisplay::Nothing
@@ -76,7 +76,7 @@ impl Progress {
         })
     }
 
-    /// Sets the position in bytes. Cheap enough to be called for every document.
+    /// Sets the position in bytes. Callers may call it for every document, because it is cheap.
     pub(crate) fn set(&self, position: u64) {
         match &self.0 {
             ProgressDisplay::Nothing => {}
@@ -149,7 +149,7 @@ fn bar(total: Option<u64>, what: &str) -> ProgressBar {
         ProgressStyle::with_template(template).expect("the template is a constant that a test renders");
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what.to_owned());
-    // Keeps the bar moving between documents, so that a slow pipe or a large file does not look like a hang.
+    // Keeps the bar moving between documents, so that the command does not seem to hang at a slow pipe or a large file.
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -71,7 +71,7 @@ impl RawColumn {
         let pieces = numbers.par_chunks_mut(PIECE).enumerate();
         let read: io::Result<()> = pieces.try_for_each_init(Vec::new, read);
         self.rest -= count;
-        // The threads read at offsets of their own, so the reader is moved to the next value.
+        // Moves the reader to the next value, because the threads read at their own offsets.
         let end = SeekFrom::Start((self.rows - self.rest) * NUMBER);
         read.and_then(|()| self.reader.seek(end))
             .with_context(|| format!("{}: cannot read", self.path.display()))?;
@@ -99,7 +99,7 @@ mod tests {
         found.push(column.next().unwrap());
         found.extend(column.wave(usize::MAX).unwrap());
         assert!(found == all && column.wave(7).unwrap().is_empty());
-        // If the file is truncated while it is read, reading fails.
+        // Reading fails if the file is truncated in the meantime.
         let mut column = RawColumn::open(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let error = format!("{:#}", column.wave(usize::MAX).unwrap_err());

@@ -7,11 +7,11 @@ use twindex::planner::Banding;
 
 use crate::report;
 
-/// No note is printed if the expected recall is at least this value.
+/// An expected recall of this value or more gets no note.
 const UNREMARKABLE: f64 = 0.99;
 
-/// Prints a note on the expected recall if it is low, because the bands are made for a higher resemblance than the
-/// requested one. `asked` is the request in words, for the note.
+/// Prints a note if the expected recall is low. This occurs if the bands are made for a higher resemblance than
+/// requested. `asked` is the request in words, for the note.
 pub(crate) fn note(path: &Path, params: &Params, resembling: f64, asked: &str) {
     let Some(minhash) = params.minhash else { return };
     let kept = Banding { bands: minhash.bands, rows: minhash.rows };

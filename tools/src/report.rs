@@ -57,12 +57,12 @@ impl Costs {
 
 /// Prints a note to standard error: information for the user that is not part of the result.
 pub(crate) fn note(note: &str) {
-    // Ignores errors: standard error may be closed, and the results are valid anyway.
+    // Ignores errors, because standard error may be closed and the results are still valid.
     let _ = writeln!(io::stderr(), "twindex: note: {note}");
 }
 
-/// Returns the checksum contribution of a hit. The sum over all hits does not depend on their order. The benchmark
-/// drivers of other tools compute the same checksum, so that answers can be compared.
+/// Returns what a hit adds to the checksum. The sum over all hits does not depend on their order. The benchmark drivers
+/// of other tools compute the same checksum, so that answers can be compared.
 pub(crate) fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));

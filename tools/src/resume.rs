@@ -1,4 +1,4 @@
-//! Records which input files are finished, so that a killed run does not have to start again from the first file.
+//! Records which input files are finished, so that the run after a killed one need not start again from the first file.
 //!
 //! `build --resume` stores the record in the index, as the payload of the commit that adds the documents, so both are
 //! committed or neither is. `build --as folder` stores it next to the files of sketches: for each input, a small file that
@@ -26,7 +26,7 @@ const ENTRY: usize = size_of::<u128>();
 /// Maximum number of inputs in the record of an index, limited by the maximum payload of a commit.
 const FILES_MAX: usize = (65_536 - MAGIC.len()) / ENTRY;
 
-/// The identity of an input: a hash.
+/// Identifies an input by a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputId(pub(crate) u128);
 
@@ -67,8 +67,8 @@ impl InputId {
         }
         let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let nanos = changed.map_or(0, |time| time.as_nanos());
-        // Each part has a fixed length or ends with a byte that it cannot contain, so different inputs have different
-        // encodings.
+        // Each part has a fixed length or ends with a byte that the part cannot contain, so different inputs are
+        // encoded differently.
         let mut about = path.as_os_str().as_encoded_bytes().to_vec();
         about.push(0);
         about.extend(metadata.len().to_le_bytes());

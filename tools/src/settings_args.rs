@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use twindex_corpus::settings::{AnySettings, Kind, Setting, Settings, Value};
 
-/// A setting whose option in a verb differs from the option in `dedup`.
+/// Describes how the option for a setting in a verb differs from the option in `dedup`.
 #[derive(Debug)]
 pub(crate) struct Difference {
     /// The name of the setting.
@@ -88,7 +88,7 @@ const POSITIONAL: &str = "inputs";
 pub(crate) struct Options<S, P = All> {
     /// The names and values of the settings given on the command line.
     given: Vec<(&'static str, Vec<OsString>)>,
-    /// The settings: the given values, and defaults for the others.
+    /// The settings: given values, and default values of all other settings.
     pub(crate) settings: S,
     picked: PhantomData<P>,
 }
@@ -134,7 +134,7 @@ impl<S: Settings, P: Pick> Options<S, P> {
         texts.filter_map(|text| T::parse(text).ok()).collect()
     }
 
-    /// Returns the first option that was given, as it is spelled; `None` if there is none.
+    /// Returns the name of the first option that was given; `None` if there is none.
     pub(crate) fn first_given(&self) -> Option<String> {
         let mut options = self.given.iter().filter(|(name, _)| *name != POSITIONAL);
         options.next().map(|(name, _)| twindex_corpus::settings::spelled(name))
@@ -174,7 +174,7 @@ fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
     }))
 }
 
-/// Adds the default value to a help text, unless the text has it.
+/// Adds the default value to a help text, unless the text already names it.
 fn with_default<S: Settings>(setting: &Setting<S>, text: String) -> String {
     match setting.default() {
         Some(default) if !text.contains("[default:") => match text.split_once('\n') {

@@ -50,7 +50,8 @@ fn other_role(path: &Path) -> Option<&'static str> {
         .then_some("a file of an index, not documents")
 }
 
-/// Inputs that are files of sketches with the same parameters. There may be more files than can be open at once.
+/// Inputs that are files of sketches with the same parameters. Keeps only their paths, because there may be more files
+/// than can be open at once.
 pub(crate) struct SketchFiles {
     paths: Vec<PathBuf>,
     params: Params,
@@ -103,7 +104,8 @@ impl SketchFiles {
         given.check(&ExistingParams::sketches(&self.paths[0], self.params()))
     }
 
-    /// Returns the IDF table with which the sketches were made, which must be named by `--idf`; `None` if none was used.
+    /// Returns the IDF table with which the sketches were made, which must be named by `--idf`; `None` if they were
+    /// made without a table.
     pub(crate) fn table(&self, given: &ParamArgs) -> anyhow::Result<Option<IdfTable>> {
         given.table_of(&self.paths[0], self.params())
     }
@@ -225,7 +227,7 @@ impl SketchBlock<'_> {
     }
 }
 
-/// Replaces the content of `part` by the next bytes that the decoder needs.
+/// Replaces the content of `part` with the next bytes that the decoder needs.
 fn fill(reader: &mut impl Read, part: &mut Vec<u8>, decoder: &Decoder, path: &Path) -> anyhow::Result<()> {
     part.resize(decoder.wants(), 0);
     match reader.read_exact(part) {

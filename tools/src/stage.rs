@@ -1,10 +1,11 @@
-//! Writes the output of a stage, which is a command that does a part of a job. A file appears under its final name only
-//! when it is complete and durable, even if its writer is killed at any time. A stage that is run again, or twice at
-//! the same time, gives the same result.
+//! Writes the output of a stage, that is, of a command that does a part of a job. A file appears under its final name
+//! only when it is complete and durable, even if its writer is killed at any time. A stage that is run again, or twice
+//! at the same time, gives the same result.
 //!
 //! A file is written under a temporary name in its final folder, synced, and renamed. In a folder of results, the final
 //! name is derived from the content, so that a second run writes the same file under the same name. A temporary file is
-//! locked while it is written. The next writer removes files without a lock, whose writers have ended.
+//! locked while it is written. Temporary files without a lock belong to writers that have ended; the next writer
+//! removes them.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Stdout, Write};
@@ -69,8 +70,8 @@ impl StageArgs {
         self.out.as_deref().filter(|out| out.as_os_str() != "-")
     }
 
-    /// Returns an error if the output cannot be written, or would replace a file that the run reads, before any work is
-    /// done. `reads` are all files and folders that the run reads.
+    /// Returns an error if the output cannot be written, or would replace a file that the run reads. Checks this before
+    /// any work is done. `reads` are all files and folders that the run reads.
     pub(crate) fn check<P: AsRef<Path>>(
         &self,
         what: ResultKind,
@@ -131,7 +132,7 @@ impl StageArgs {
     }
 }
 
-/// Returns an error if `out` exists. With `force`, an existing file of the kind `what` may be replaced.
+/// Returns an error if `out` exists. With `force`, accepts an existing file of the kind `what`.
 pub(crate) fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
@@ -173,7 +174,7 @@ impl StageName {
     }
 }
 
-/// A result that is being written.
+/// A result while it is written.
 pub(crate) struct StageFile {
     writer: StageWriter,
     bytes: u64,
@@ -195,7 +196,7 @@ struct UnnamedFile {
     _half_done: RemovedOnSignal,
 }
 
-/// A result that has been written.
+/// A completely written result.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
     /// The path of the file; `None` for standard output.
@@ -336,8 +337,8 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     loop {
         let file = builder.tempfile_in(folder)?;
-        // Another process may have locked the file to remove it before this process could lock it. In that case, tries
-        // another name. On systems without file locks, `sweep` removes no files.
+        // Another process may have locked the file to remove it before this process could lock it. Then tries another
+        // name. On systems without file locks, `sweep` removes no files.
         let is_seen = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_seen && file.path().exists() {
             return Ok(file);

@@ -1,4 +1,4 @@
-//! Selects the method by which verbs that query an index verify resemblance.
+//! Selects how verbs that query an index verify resemblance.
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ pub(crate) enum VerifiedBy {
     None,
 }
 
-/// Returns the method that verifies resemblance: exact counts, unless another method is requested. `None` if resemblance
-/// does not decide which documents are near.
+/// Returns the method that verifies resemblance: exact counts, unless another method is requested. Returns `None` if
+/// nearness does not depend on resemblance.
 ///
 /// # Errors
 ///

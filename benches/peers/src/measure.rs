@@ -1,4 +1,4 @@
-//! Helpers of the measuring programs: arguments, random numbers, times, memory, medians and checksums.
+//! Helpers that the benchmark programs share: arguments, random numbers, times, memory, medians and checksums.
 
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ impl Stopwatch {
     }
 }
 
-/// Returns the resident memory of this process in bytes: its peak if `peak`, otherwise its current value.
+/// Returns the resident memory of this process in bytes: the peak if `peak` is true, otherwise the current value.
 pub fn resident(peak: bool) -> Result<u64> {
     #[allow(clippy::disallowed_methods, reason = "no file of an index")]
     let status = std::fs::read_to_string("/proc/self/status")?;

@@ -21,7 +21,7 @@ fn bucket(rotated: u64) -> usize {
 /// Returns whether two fingerprints are near and `block` is the first block in which they agree. `differ` is the bitwise
 /// difference of the fingerprints, rotated so that this block is first.
 fn is_first(differ: u64, block: u32) -> bool {
-    // A match that agrees in the block of an earlier table was already counted there.
+    // A match that also agrees in an earlier block was already counted in the table of that block.
     differ.count_ones() <= WITHIN && !(0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0)
 }
 
@@ -60,7 +60,7 @@ impl Textbook {
         }
     }
 
-    /// Finds all pairs of every `threads`-th bucket of each table, beginning with bucket `thread`.
+    /// Finds all pairs of every `threads`-th bucket of each table, beginning with bucket number `thread`.
     pub fn pairs(&self, thread: usize, threads: usize) -> Answers {
         let mut found = Answers::default();
         for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {

@@ -1,5 +1,5 @@
-//! Helpers of the programs that search: generated fingerprints and queries, segments and indexes that contain them, and
-//! removal of a file from the page cache.
+//! Helpers that the search programs share: generated fingerprints and queries, segments and indexes that contain them,
+//! and removal of a file from the page cache.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The boundary to C: converts pointers to references and slices, and panics to errors.
+//! The boundary to C: converts pointers from C to references and slices, and panics to errors.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -12,13 +12,13 @@ use twindex::{Key, KeyBuf};
 pub(crate) use crate::catch::{ask, free};
 use crate::error::{Code, Error};
 
-/// The result of the body of an exported function, which [`call`] converts to a code.
+/// The result of the body of an exported function. [`call`] converts it to a code.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Runs the body of an exported function and returns its code. Sets `*error`, unless `error` is null: to null on success,
-/// otherwise to the error, or to an error that describes the panic.
+/// Runs the body of an exported function and returns its code. Unless `error` is null, sets `*error`: to null on
+/// success, otherwise to the error of the body, or to an error that describes its panic.
 pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
-    // Unwind-safe: mutable handles are in a mutex, which a panic during a change poisons.
+    // Unwind-safe: mutable handles are in a mutex, and a panic during a change poisons the mutex.
     let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (code, given) = match ended {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),
@@ -54,7 +54,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     })
 }
 
-/// An output argument. It is set to an empty value (null or zero) at first, and to the result when the call succeeds.
+/// An output argument. It is set to an empty value (null or zero) at first, and to the result if the call succeeds.
 #[derive(Debug)]
 pub(crate) struct Slot<'a, T>(&'a mut MaybeUninit<T>);
 
@@ -76,7 +76,7 @@ impl<'a, T> Slot<'a, *mut T> {
         Self::new(out, std::ptr::null_mut(), name)
     }
 
-    /// Stores a handle for `value`. The caller of the exported function then owns the handle and must free it.
+    /// Stores a new handle that contains `value`. The C caller then owns the handle and must free it.
     pub(crate) fn give(self, value: T) {
         self.put(Box::into_raw(Box::new(value)));
     }
@@ -109,7 +109,7 @@ pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> 
     if value.is_null() || !value.is_aligned() {
         return Err(Error::invalid(format!("{name} is null or not aligned")));
     }
-    // SAFETY: aligned for `T`, whose first field is a `usize` that the caller has set.
+    // SAFETY: `value` is aligned for `T`, whose first field is a `usize` that the caller has set.
     let size = unsafe { value.cast::<usize>().read() };
     let wanted = size_of::<T>();
     if size != wanted {
@@ -165,7 +165,7 @@ pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'
     Ok(Key::U64(u64::from_ne_bytes(number)))
 }
 
-/// Returns a pointer to a key, in the format that [`key`] accepts, and stores its length in `len`.
+/// Returns a pointer to a key in the format that [`key`] accepts, and stores the length of the key in `len`.
 pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     let (start, bytes) = match key {
         KeyBuf::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -186,7 +186,7 @@ fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) ->
     start
 }
 
-/// Returns a null pointer and stores 0 in `len`, for absent bytes.
+/// Returns a null pointer and stores 0 in `len`. Used for bytes that a handle does not have.
 pub(crate) fn show_empty(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(std::ptr::null(), 0, len)
 }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn impossible_lengths_are_refused() {
-        // SAFETY: a null pointer, and a length that is refused before any byte is read.
+        // SAFETY: `bytes` returns an error for a null pointer and for this length, before it reads a byte.
         let (null, long) =
             unsafe { (bytes(std::ptr::null(), 3, "x"), bytes(b"x".as_ptr(), usize::MAX, "x")) };
         assert_eq!((null.unwrap_err().code(), long.unwrap_err().code()), (Code::Invalid, Code::Invalid));

@@ -1,4 +1,4 @@
-//! Runs functions that report failures only by panicking.
+//! Runs functions that have no error to return, and catches their panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -38,7 +38,7 @@ pub extern "C" fn twindex_keys_next(
         if let Some(next) = &walk.1 {
             let mut bytes = MaybeUninit::new(0);
             slot.put(show_key(next, Some(&mut bytes)));
-            // SAFETY: initialised on creation.
+            // SAFETY: `Slot` initialises the bytes when it is created.
             len.put(unsafe { bytes.assume_init() });
         }
         Ok(())

@@ -1,9 +1,10 @@
-//! The C interface of twindex. cbindgen generates `include/twindex.h` from this crate, so the doc comments of exported
-//! items are the documentation for C programs. README.md has the rules on ownership, errors and threads.
+//! The C interface of twindex. cbindgen generates `include/twindex.h` from this crate, and copies the doc comments of
+//! exported items: they are the documentation for C programs. README.md states the rules on ownership, errors and
+//! threads.
 //!
-//! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`, which Rust guarantees to be represented as nullable
-//! pointers. Only `border.rs` converts other pointers. Functions that could panic run in `border::call` or `catch::ask`,
-//! which catch panics.
+//! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`; Rust guarantees that these types are nullable
+//! pointers. Only `border.rs` converts other pointers. Functions that could panic run in `border::call` or
+//! `catch::ask`, which catch panics.
 
 #![allow(
     unsafe_code,
@@ -92,7 +93,7 @@ mod tests {
         include_str!("writer.rs"),
     ];
 
-    /// Returns the functions whose names follow `before` in `text`, each with its number of arguments.
+    /// Finds the functions in `text` whose names follow `before`. Returns their names and numbers of arguments.
     fn functions(text: &str, before: &str) -> BTreeMap<String, usize> {
         let found = text.match_indices(before).filter_map(|(at, _)| {
             let (name, rest) = text[at + before.len()..].split_once('(')?;
@@ -106,7 +107,7 @@ mod tests {
         found.collect()
     }
 
-    /// Detects a function that the header lacks, also on machines without cbindgen.
+    /// Detects functions that are missing in the header, also on machines without cbindgen.
     #[test]
     fn header_declares_every_function_with_its_number_of_arguments() {
         let rust: BTreeMap<_, _> =
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(rust, declared, "run scripts/capi header");
     }
 
-    /// Checks that the linker map assigns a version to the exported symbols.
+    /// Checks that the linker map assigns a symbol version to the exported functions.
     #[test]
     fn symbols_have_a_version() {
         assert!(include_str!("../twindex.map").starts_with("TWINDEX_1 {"));

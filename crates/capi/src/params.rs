@@ -51,14 +51,14 @@ impl Params {
     /// Returns the rules by which texts are split into shingles. They do not depend on what the index stores.
     pub(crate) fn shingling(&self) -> Result<Shingling> {
         match &*lock(&self.choices)? {
-            // `build` requires at least one kind of sketch. The choice does not affect the shingling, so any is chosen.
+            // `build` requires a kind of sketch, which does not affect the shingling. So choose any kind.
             Choices::Open(builder) => Ok((**builder).clone().simhash(3).build()?.shingling),
             Choices::Complete(params) => Ok(params.shingling.clone()),
         }
     }
 
-    /// Applies a change that weights shingles by a table, and stores the table. Returns an error if another table is
-    /// already set.
+    /// Applies a change that weights shingles by `table`, and stores the table. Returns an error if the parameters
+    /// already refer to another table.
     fn weight(
         &self,
         table: Arc<IdfTable>,

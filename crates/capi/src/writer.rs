@@ -21,7 +21,7 @@ struct Inner {
     writer: twindex::Writer,
     index: twindex::Index,
     params: twindex::Params,
-    /// Created when the first text is added.
+    /// The sketcher of the index, created when the caller adds the first text.
     sketcher: Option<twindex::Sketcher>,
 }
 
@@ -92,8 +92,8 @@ pub struct Document {
 /// Calls `then` with the document that a C caller passed.
 ///
 /// # Safety
-/// `document` is null or set as the header requires. It and the memory that it points to are not changed until the call
-/// returns.
+/// `document` is null or set as the header requires. The caller does not change it, nor the memory that it points to,
+/// until this call returns.
 unsafe fn with_document<T>(
     document: *const Document,
     then: impl FnOnce(twindex::Document<'_>) -> Result<T>,

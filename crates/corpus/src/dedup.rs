@@ -1,14 +1,14 @@
 //! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
 //!
-//! 1. *read*: all cores hash, shingle and sketch the documents. A document whose text equals the text of an earlier
-//! document, byte for byte, joins its group; equal hashes are confirmed by comparing the texts.
+//! 1. *read*: all cores hash, shingle and sketch the documents. Documents whose texts are equal byte for byte form a
+//!   group; texts with equal hashes are compared to confirm that they are equal.
 //! 2. *decide*: a document is removed if and only if an earlier kept document is near it. Each set is compared only
 //! with kept sets ([`twindex_join::keep`]); near fingerprints are found in an index of all documents.
 //! 3. *write*: writes the results and, if requested, an index of the kept documents, `OUT/index`.
 //!
 //! All output is written to a temporary folder next to OUT. At the end, this folder is renamed to OUT. With
-//! [`Results::resume`](crate::Results::resume), it is inside a `journal`, from which the next run continues if this run
-//! is killed.
+//! [`Results::resume`](crate::Results::resume), the temporary folder is inside a journal folder, from which the next
+//! run continues if this run is killed.
 //!
 //! The settings of the job are in `settings/job.rs`.
 //! [`DedupTexts`](crate::DedupTexts) applies the same rule to texts in memory and writes no results.
@@ -43,8 +43,9 @@ use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
 impl Dedup {
-    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no results
-    /// except the journal of [`Results::resume`](crate::settings::results::Results::resume), and an earlier `out` is unchanged.
+    /// Runs the job in the current rayon thread pool and writes the results to `out`. A run that fails leaves an
+    /// earlier `out` unchanged and no results, except the journal of
+    /// [`Results::resume`](crate::settings::results::Results::resume).
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl Dedup {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
         if let Some(table) = &table {
-            // If there is a boilerplate list, this check also accepts an IDF table that was made without one.
+            // If the run has a boilerplate list, this check also accepts an IDF table that was built without a list.
             table
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
@@ -124,7 +125,7 @@ fn run_resumed(
     let made = out.make_parents()?;
     let journal = Journal::open(out.path(), &asked, job.resources.memory, observer)?;
     drop(asked);
-    // The stopped run may already have published its results. This run replaces them with the same results.
+    // The stopped run may already have renamed its results to OUT. This run replaces them with the same results.
     let force = job.results.force || journal.is_published(out.path())?;
     out.check(force)?;
     let folder = journal.results()?;
@@ -148,7 +149,7 @@ fn work(
     (table, mut spans): WeightsAndSpans<'_>,
     place: &JobFolder<'_>,
 ) -> anyhow::Result<Report> {
-    // If this run has built the list of boilerplate spans, its time is part of the total.
+    // If this run built the boilerplate list, the total time includes the time for the list.
     let whole = spans.as_ref().and_then(|spans| spans.started()).unwrap_or_else(Stopwatch::start);
     let mut stages = Stages::default();
 
@@ -169,7 +170,7 @@ fn work(
     Ok(Report::of(job, documents.counts(), &read, &decision, written, &past.used, (whole, stages)))
 }
 
-/// Creates the sketcher of a run, and copies its list of boilerplate to the results.
+/// Creates the sketcher of a run, and copies the boilerplate list of the run to the results.
 fn sketcher(
     job: &Dedup,
     params: &Params,
@@ -177,7 +178,7 @@ fn sketcher(
     folder: &Path,
     stages: &mut Stages,
 ) -> anyhow::Result<Sketcher> {
-    // Documents without words are compared by their sets, even if the index of this run stores none.
+    // Documents without words are compared by their sets, even if the run's index stores no sets.
     let mut params = params.clone();
     params.sets |= job.holds_sets();
     let sketcher = match (table, spans) {
@@ -189,10 +190,10 @@ fn sketcher(
             spans.sketcher(&params, table)?
         }
     };
-    // The corpus computes the sets of documents with words, so the sketcher only computes those of documents without
-    // words.
+    // The corpus computes the sets of documents with words, so the sketcher computes sets of documents without words
+    // only.
     Ok(sketcher.with_sets_of_wordless_only().with_elements_max(elements_max(job.resources.memory)))
 }
 
-/// The IDF table for the weights of shingles, and the list of boilerplate spans that are ignored.
+/// The IDF table that gives the weights of shingles, and the list of boilerplate spans that comparisons ignore.
 type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);

@@ -1,4 +1,4 @@
-//! Deduplicates texts in memory by the rules of [`Dedup`](crate::settings::job::Dedup). The only files are scratch
+//! Deduplicates texts in memory by the rules of [`Dedup`](crate::settings::job::Dedup). Writes no files except scratch
 //! files.
 
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ use crate::stored::keys::{ByKey, DocumentKeys};
 
 /// Number of texts that one thread shingles at a time.
 const CHUNK: usize = 256;
-/// Number of texts that are shingled before their sets are stored.
+/// Number of texts that are shingled together, before their sets are stored.
 const TOGETHER: usize = 64 * CHUNK;
 
 /// The distinct shingle hashes of a text in ascending order, and the number of its tokens.
@@ -57,14 +57,16 @@ pub struct DedupTexts {
     /// [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`]; without keys, the first text has the
     /// smallest key, and [`Keep::KeyHash`] is an error. [`Keep::Max`] and [`Keep::Min`] use [`TextAttributes::numbers`]
     /// and ignore the field name; of equal numbers, the text with the smallest key is kept. [`Near::Within`] is an
-    /// error. [`Rule::without_boilerplate`] also counts texts of a history, and cannot be an existing list.
+    /// error. For [`Rule::without_boilerplate`], a new list is built from all texts, including those of a history; an
+    /// existing list is an error.
     pub rule: Rule,
-    /// The table of [`Weights::Idf`](crate::settings::rule::Weights::Idf). Its documents must have the same
+    /// The table for [`Weights::Idf`](crate::settings::rule::Weights::Idf). It must have been built with the same
     /// [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
     /// The rules for splitting texts into shingles. Default: five words. With
-    /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
-    /// [canonical](crate::input::fields::features::Features::canonical) bytes of [`Features`](crate::input::fields::features::Features).
+    /// [`Tokens::Features`](twindex::params::Tokens::Features), pass in place of each text the
+    /// [canonical](crate::input::fields::features::Features::canonical) bytes of
+    /// [`Features`](crate::input::fields::features::Features).
     pub shingling: Shingling,
     /// The memory budget for everything except the texts and the results. The job uses the threads of the current rayon
     /// thread pool.
@@ -84,8 +86,8 @@ impl Default for DedupTexts {
 
 /// Attributes of texts in memory. Each list has one entry for each text, in the order of the texts.
 ///
-/// The first texts may be a history: texts that an earlier run kept. They are always kept and come before all others,
-/// independent of [`Rule::keep`].
+/// The first texts may be a history: texts that an earlier run kept. A history text is always kept and precedes all new
+/// texts, whatever [`Rule::keep`] is.
 ///
 /// ```
 /// use twindex_corpus::{TextAttributes, DedupTexts, FieldNumber, Keep};
@@ -101,8 +103,8 @@ impl Default for DedupTexts {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextAttributes<'b> {
-    /// Number of texts at the start that are a history. A text that equals texts of the history is assigned to the
-    /// first of them, even if other texts are near it, too.
+    /// Number of texts at the start that are a history. A new text that equals history texts is assigned to the first
+    /// of these, even if other texts are near it, too.
     pub history: usize,
     /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text after the history.
     pub numbers: Option<&'b [FieldNumber]>,
@@ -113,7 +115,7 @@ pub struct TextAttributes<'b> {
 }
 
 impl<'b> TextAttributes<'b> {
-    /// Returns an error if a list has a wrong number of entries, or if the options do not use it.
+    /// Returns an error if a list of attributes has a wrong number of entries, or if the options do not use the list.
     pub(crate) fn check(self, keep: &Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
@@ -148,7 +150,7 @@ impl<'b> TextAttributes<'b> {
         Ok(())
     }
 
-    /// Returns the keys of all texts and the order of the keys; `None` without keys. Texts of the history get empty
+    /// Returns the keys of all texts, and the texts sorted by key; `None` without keys. Texts of the history get empty
     /// keys.
     pub(crate) fn sorted_keys(
         self,
@@ -172,12 +174,13 @@ impl<'b> TextAttributes<'b> {
 /// The results of a [`DedupTexts`] job. Texts are identified by their indices in the input, from 0.
 #[derive(Clone, Debug)]
 pub struct TextsResult {
-    /// For each text, the index of the text that is kept for it: its own index if it is kept.
+    /// For each text, the index of the text that is kept in its place. A kept text has its own index.
     pub kept_of: Vec<u32>,
-    /// For each text, its resemblance to the text that is kept for it. With [`Near::Containment`], the share of the
-    /// text that the kept text contains.
+    /// For each text, its resemblance to the text that is kept in its place. With [`Near::Containment`], the share of
+    /// the text that this kept text contains.
     pub scores: Vec<f64>,
-    /// In sorted order, each removed text with its kept text and their resemblance.
+    /// For each removed text: its index, the index of the text that is kept in its place, and their score as in
+    /// `scores`. Sorted.
     pub pairs: Vec<(u32, u32, f64)>,
     /// With [`Near::Containment`]: the texts of the history that a later kept text contains. Each entry consists of the
     /// contained text, the kept text and the contained share.
@@ -187,12 +190,12 @@ pub struct TextsResult {
 }
 
 impl DedupTexts {
-    /// Checks the settings of a rule before the texts and their shingling are known. `has_table` is whether there is a
-    /// table of [`Weights::Idf`](crate::settings::rule::Weights::Idf), and `is_features` whether documents are features.
+    /// Checks the settings of a rule before the texts and their shingling are known. `has_table` says whether a table
+    /// for [`Weights::Idf`](crate::settings::rule::Weights::Idf) is set, `is_features` whether documents are features.
     ///
     /// # Errors
     ///
-    /// Settings contradict each other.
+    /// Fails if settings contradict each other.
     pub fn check_rule(rule: &Rule, has_table: bool, is_features: bool) -> Result<(), InvalidOptions> {
         check_rule_of_texts(rule, has_table, is_features)
     }
@@ -202,8 +205,8 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors of scratch files. It is also an error if this
-    /// build does not support the shingling, or if there are 2^32 or more texts.
+    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors of scratch files. Also fails if this build does
+    /// not support the shingling, or if there are 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }
@@ -298,8 +301,8 @@ impl DedupTexts {
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| value(clusters.score(&grouped, group));
         let mut pairs = Vec::new();
-        // With a history of 0, texts whose kept text is in the history are listed, too. Texts of the history are
-        // skipped here.
+        // The argument 0 includes texts that are removed as duplicates of history texts. History texts themselves are
+        // skipped.
         for_each_removed(&grouped, &clusters, 0, &mut |a, b, score| {
             if a >= history {
                 pairs.push((a, b, value(found.kind.unpack(score))));
@@ -328,8 +331,8 @@ impl DedupTexts {
         })
     }
 
-    /// Returns the texts after the requested normalization and folding; `None` if none is requested. A text is
-    /// unchanged if it is not UTF-8, or if nothing would remain of it.
+    /// Returns the texts after the requested normalization and folding; `None` if neither is requested. A text that is
+    /// not UTF-8, or that would become empty, is returned unchanged.
     fn normalised(&self, texts: &[&[u8]]) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
         if !self.shingling.normalises() {
             return Ok(None);
@@ -345,7 +348,7 @@ impl DedupTexts {
         Ok(Some(texts.par_iter().map_init(Units::default, normalised).collect()))
     }
 
-    /// Builds the boilerplate list: the spans that occur in more texts than [`Rule::without_boilerplate`] allows.
+    /// Builds the boilerplate list: the spans that occur in more than [`Rule::without_boilerplate`] texts.
     fn spans(
         &self,
         texts: &[&[u8]],
@@ -390,7 +393,8 @@ impl DedupTexts {
             }
             Ok::<_, Error>((set, work.tokens()))
         };
-        // If a weighted shingle becomes several elements, sets are larger, so fewer texts are shingled at a time.
+        // With weights, a shingle becomes several elements. Sets are larger then, so fewer texts are shingled at a
+        // time.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // `seen`: the texts of the current chunk
         let mut history_groups = 0;
@@ -413,11 +417,11 @@ impl DedupTexts {
                         .transpose()
                 })
                 .collect();
-            watched.check()?; // a cancelled run has not computed all sets
+            watched.check()?; // after a cancellation, some sets are missing
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
-                // A text whose hash equals the hash of a different text was not shingled above. It is shingled here.
+                // A text that has the hash of a different text was not shingled above, so it is shingled here.
                 let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
@@ -435,7 +439,7 @@ impl DedupTexts {
     }
 }
 
-/// Adds the index of the text to an error. Texts of the history and other texts are counted separately, each from 0.
+/// Adds the index of the text to an error. History texts and new texts are counted separately, both from 0.
 fn in_record((at, history): (usize, usize), error: Error) -> Error {
     let place = at
         .checked_sub(history)

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The error for options that contradict each other or have no effect. The message names options as on the command
-/// line: `--verify` is the field `verify`.
+/// The error for options that contradict each other or have no effect. The message names each option as on the command
+/// line, for example `--verify` for the field `verify`.
 #[derive(Clone, Debug)]
 pub struct InvalidOptions(Cow<'static, str>);
 

@@ -35,17 +35,17 @@
 //!
 //! # Errors
 //!
-//! Errors are [`anyhow::Error`]: chains whose message says what failed, where (file, line), what was expected and
-//! found, and what to do. The chain contains the causes that a program may handle: [`InvalidOptions`],
-//! [`twindex::Error`], [`std::io::Error`].
+//! Errors are [`anyhow::Error`]. The message says what failed, where (file, line), what was expected and found, and
+//! what to do. A program may search the chain of causes for [`InvalidOptions`], [`twindex::Error`] and
+//! [`std::io::Error`].
 //!
 //! # The feature `unstable`
 //!
 //! The feature `unstable` makes the internals of the jobs public for other crates, tests and benchmarks of this
-//! project. Items that are public only with this feature may change with any release; they are exempt from semantic
-//! versioning.
+//! project. Items that are public only with this feature are exempt from semantic versioning: any release may change
+//! them.
 
-// Without the feature `unstable`, items that only other crates use would cause warnings.
+// Without the feature `unstable`, the compiler would warn about items that only other crates use.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)

@@ -1,8 +1,8 @@
-//! Decides whether a new document of a stream duplicates an earlier one, by rules that [`Writer::admit`] does not have.
+//! Decides whether a new document of a stream duplicates an earlier one, by two rules that [`Writer::admit`] lacks.
 //!
-//! [`Writer::admit`] compares a document by resemblance with all documents of the index. This module adds two rules:
-//! only documents with the same value of a field are compared, or a document is a duplicate if another document of at
-//! least the same size contains a large enough share of it. The command line and the Python module both use this code.
+//! [`Writer::admit`] compares a document by resemblance with all documents of the index. The first rule compares only
+//! documents with the same value of a field. By the second rule, a document is a duplicate if another document of at
+//! least its size contains a large enough share of its shingles. The command line and the Python module use this code.
 
 use twindex::params::KeyKind;
 use twindex::sketch::Nearness;
@@ -12,14 +12,14 @@ use twindex_join::Containing;
 /// The rules by which new documents are compared with the documents of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdmitOptions {
-    /// The share of a document that another document must contain for it to be a duplicate, above 0 and at most 1.
-    /// `None` compares by resemblance instead.
+    /// A document is a duplicate if another document contains at least this share of it, above 0 and at most 1. `None`
+    /// compares by resemblance instead.
     pub containment: Option<f64>,
     /// Whether to compare only documents with the same [`Admitted::value`], for example the same language. The index
     /// must store the values.
     pub inside: bool,
-    /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
-    /// replaces the earlier version, even if it is a duplicate.
+    /// Whether duplicates are discarded instead of added. A document whose key is already in the index is always added
+    /// and replaces the earlier version, even if it is a duplicate.
     pub drop_duplicates: bool,
     /// Memory budget in bytes for the inverted lists of shingle hashes. Unused without `containment`.
     pub memory: usize,
@@ -28,35 +28,35 @@ pub struct AdmitOptions {
 /// The decision about a new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No other document is near the document. It was added.
+    /// No other document is near the document, so it was added.
     New,
-    /// Another document is near the document. With `drop_duplicates`, it was not added. Otherwise it was added, and
-    /// marked as a duplicate if the index has marks.
+    /// Another document is near the new document. With `drop_duplicates`, the new document was not added. Otherwise it
+    /// was added, and marked as a duplicate if the index has marks.
     Duplicate,
-    /// The index already had a document with this key. The new document replaced it.
+    /// The index already had a document with this key, which the new document replaced.
     Known,
 }
 
-/// The decision about a new document, with the documents on which it is based.
+/// The decision about a new document, and the documents that led to it.
 #[derive(Debug)]
 pub struct Admission {
     /// The decision.
     pub outcome: Outcome,
-    /// The nearest other document; `None` if no document is near.
+    /// The nearest document of the index; `None` if no document is near.
     pub near: Option<NearDocument>,
     /// With containment: the keys of the earlier documents that the new document contains, each with the contained
     /// share of the earlier document. Empty if another document contains the new document.
     pub contained: Vec<(KeyBuf, f64)>,
 }
 
-/// A document that is near another one.
+/// A document of the index that is near the new document.
 #[derive(Debug)]
 pub struct NearDocument {
     /// The key of the document.
     pub key: KeyBuf,
     /// Number of bits in which the two fingerprints differ; `None` if fingerprints were not compared.
     pub distance: Option<u32>,
-    /// The resemblance of the two documents; with containment, the share of the new document that this document
+    /// The resemblance of the two documents or, with containment, the share of the new document that this document
     /// contains. `None` if neither was computed.
     pub share: Option<f64>,
 }
@@ -84,9 +84,8 @@ pub struct Admitted<'a> {
 
 /// Compares new documents with an index and adds them, one at a time.
 ///
-/// With containment, inverted lists in memory map each shingle hash to the documents that have it and are not marked as
-/// duplicates. The lists are built when the admitter is created, so documents that are added without it later are not
-/// found.
+/// With containment, inverted lists in memory map each shingle hash to the unmarked documents that have it. They are
+/// built when the admitter is created, so documents that other code adds later are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -121,8 +120,8 @@ impl Admitter {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the index does not store the data that `options` need; the message says how to create one
-    /// that does. [`Error::Limit`] if the documents do not fit in the memory budget; [`Error::Corrupt`].
+    /// [`Error::Invalid`] if the index does not store the data that `options` need; the message says how to create an
+    /// index that does. [`Error::Limit`] if the documents do not fit in the memory budget; [`Error::Corrupt`].
     pub fn new(index: &Index, options: AdmitOptions) -> Result<Self> {
         let params = index.params();
         check(&params, options)?;
@@ -138,7 +137,7 @@ impl Admitter {
         })
     }
 
-    /// Returns the smallest share at which a contained document is a duplicate; `None` if documents are compared by
+    /// Returns the smallest contained share at which a document is a duplicate; `None` if documents are compared by
     /// resemblance.
     #[must_use]
     pub fn containment(&self) -> Option<f64> {
@@ -156,8 +155,8 @@ impl Admitter {
     ///
     /// # Errors
     ///
-    /// The errors of [`Writer::admit`]. [`Error::Limit`] if the document does not fit in the memory budget; it is not
-    /// added then.
+    /// The errors of [`Writer::admit`]. [`Error::Limit`] if the document does not fit in the memory budget; the index
+    /// is then unchanged.
     pub fn admit(&mut self, writer: &mut Writer, one: Admitted<'_>) -> Result<Admission> {
         let one = if self.is_inside {
             Admitted { document: one.document.with_value(one.value), ..one }
@@ -225,12 +224,12 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
 
 /// Inverted lists that map each shingle hash to the documents of an index that are not marked as duplicates.
 ///
-/// Each document found in the lists is looked up in the index, and common hashes are counted with its stored set. So a
-/// document that was replaced or removed since the lists were built is compared in its current state.
+/// A document that the lists find is looked up in the index, and its stored set is compared. A document that was
+/// replaced or removed since the lists were built is therefore compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,
-    /// The keys of the sets, concatenated, and the end offset of each. A numeric key takes 8 bytes.
+    /// The keys of the documents in `sets`, concatenated, and the end of each key. A numeric key takes 8 bytes.
     keys: Vec<u8>,
     ends: Vec<u64>,
     kind: KeyKind,
@@ -297,9 +296,9 @@ impl Lists {
         }
     }
 
-    /// Finds the document that contains the largest share of the new one; of equal shares, the document with the
-    /// smallest key. Returns it if the share reaches the threshold. Otherwise returns the documents that the new one
-    /// contains, in ascending order of their keys. If `value` is given, considers only documents with this value.
+    /// Returns the document that contains the largest share of the new document, if this share reaches the threshold;
+    /// of equal shares, the document with the smallest key. If there is none, returns the documents that the new
+    /// document contains, sorted by key. With `value`, considers only documents with this value.
     fn look(
         &mut self,
         writer: &mut Writer,
@@ -332,16 +331,16 @@ impl Lists {
             }
         }
         contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        contained.dedup_by(|a, b| a.0 == b.0); // a document may be found once for each of its versions
+        contained.dedup_by(|a, b| a.0 == b.0); // a document is found once for each version of it in the lists
         Ok((None, contained))
     }
 }
 
-/// The documents that a document contains, each with its key and its contained share.
+/// The keys of the documents that the new document contains, each with the contained share.
 type Contained = Vec<(KeyBuf, f64)>;
 
-/// Returns the set of the document with this key. `None` if the document does not exist, is marked, is the new
-/// document, or has another value.
+/// Returns the set of the document with this key. Returns `None` if no such document exists, if it is marked as a
+/// duplicate, is the new document itself, or has a value other than `value`.
 fn deciding(
     writer: &mut Writer,
     key: Key<'_>,

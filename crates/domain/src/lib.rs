@@ -1,7 +1,7 @@
-//! The registrable domain of a host, by the public suffix list.
+//! Determines the registrable domain of a host by the public suffix list.
 //!
-//! The list is compiled as code into the crate that calls it, where it was a quarter of the code of `twindex-corpus`. Here
-//! it is compiled once, without optimization.
+//! The list is generated code, which would be compiled into each crate that calls it and was a quarter of the code of
+//! `twindex-corpus`. This crate compiles it once, without optimization.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Processes text in chunks of 64 bytes: finds the ASCII word characters and converts ASCII capitals to lower case.
+//! Processes text in chunks of 64 bytes: finds ASCII word characters and converts ASCII capitals to lower case.
 
 /// The classes of the bytes of a chunk, as bit masks: bit i describes byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ const fn all(byte: u8) -> u64 {
 }
 
 /// Classifies 64 bytes and writes them to `lower`, with ASCII capitals converted to lower case. The reference
-/// implementation; processes eight bytes at a time.
+/// implementation. It processes eight bytes at a time.
 #[inline(always)]
 pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     let (mut word, mut beyond) = (0, 0);
@@ -27,7 +27,7 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     for (i, (&eight, out)) in eights.iter().zip(lowers).enumerate() {
         let x = u64::from_le_bytes(eight);
         let high = x & HIGH;
-        // For a byte whose high bit is clear, adding 0x80 - c sets the high bit if and only if the byte is at least c.
+        // If the high bit of a byte is clear, adding 0x80 - c sets it if and only if the byte is at least c.
         let low = x & !HIGH;
         let from = |c: u8| low + all(0x80 - c);
         let capital = from(b'A') & !from(b'Z' + 1) & HIGH & !high;
@@ -58,8 +58,8 @@ fn gather(high: u64) -> u64 {
 pub(super) fn places(mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
     let count = mask.count_ones() as usize;
     let mut rest = mask;
-    // Writes sixteen indices at a time: most masks have at most sixteen set bits, so the branch is predictable. Values after
-    // the last index are undefined.
+    // Write sixteen indices at a time: most masks have at most sixteen set bits, so the branch is predictable. The
+    // entries after the last index are undefined.
     let mut at = 0;
     loop {
         for i in 0..16 {
@@ -95,8 +95,8 @@ pub(super) mod x86 {
             // SAFETY: reads 32 bytes at offset 0 or 32 of the 64 bytes of `bytes`, at any alignment.
             let x = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(32 * half).cast::<__m256i>()) };
             let set = _mm256_set1_epi8;
-            // Tests lo <= x <= hi with a signed comparison: adding 127 - hi shifts the range so that it ends at 127, the
-            // greatest signed byte.
+            // Test lo <= x <= hi with one signed comparison: adding 127 - hi shifts the range so that it ends at 127,
+            // the greatest signed byte.
             let within = |x, lo: u8, hi: u8| {
                 let shifted = _mm256_add_epi8(x, set((127 - hi).cast_signed()));
                 _mm256_cmpgt_epi8(shifted, set((127 - (hi - lo)).cast_signed() - 1))
@@ -163,7 +163,7 @@ pub(super) mod x86 {
             );
         }
         let mut at = 0;
-        // The first sixteen indices are written unconditionally, because most masks have at most sixteen set bits.
+        // The first iteration is unconditional, because most masks have at most sixteen set bits.
         loop {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
             // SAFETY: `at` is 0, 16, 32 or 48, because `count` is at most 64. So this reads 16 of the 64 bytes of

@@ -3,10 +3,10 @@
 //! Bit i of a number is the coefficient of x^i, so addition is xor. [`Portable`] is the reference implementation. [`Clmul`]
 //! uses the instruction PCLMULQDQ and gives the same results. [`fastest`] chooses one of the two at run time.
 //!
-//! PCLMULQDQ is not part of any of the [levels](super::Level), because even x86-64-v3 does not include it. On a
-//! processor without PCLMULQDQ, an algorithm with tables is faster than a loop over [`Portable`] multiplications. So a
-//! caller checks for the instruction ([`available`], [`Clmul::detect`]) and then chooses its algorithm. The scalar
-//! level disables PCLMULQDQ, so that one environment variable disables all special instructions.
+//! PCLMULQDQ belongs to none of the [levels](super::Level): not even x86-64-v3 includes it. On a processor without it,
+//! an algorithm with tables is faster than a loop over [`Portable`] multiplications. So a caller checks for the
+//! instruction ([`available`], [`Clmul::detect`]) and then chooses its algorithm. The scalar level also disables
+//! PCLMULQDQ, so that one environment variable disables all special instructions.
 //!
 //! Remainders are computed by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L with H
 //! and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A + B) = floor(A) +
@@ -83,8 +83,8 @@ impl Multiply for Clmul {
     }
 }
 
-/// Code that is generic over the multiplication. Hot functions called by `run` must be `#[inline(always)]`; otherwise they
-/// are compiled without PCLMULQDQ.
+/// Code that is generic over the multiplication. Hot functions that `run` calls must be `#[inline(always)]`; otherwise
+/// they are compiled without PCLMULQDQ.
 pub trait Body {
     /// The result of `run`.
     type Output;
@@ -112,18 +112,18 @@ pub struct Modulus {
     low: u64,
     /// floor(x^128 / P) without its leading term x^64.
     inverse: u64,
-    /// The factors that multiply a lane by a power of x, for the low and the high half of the lane: x^512 and x^576 modulo P
-    /// for four lanes at a time, and x^128 and x^192 modulo P for one lane.
+    /// Powers of x modulo P, by which the low and the high half of a lane are multiplied: x^512 and x^576 to move a
+    /// lane on by four lanes, and x^128 and x^192 to move it on by one lane.
     #[cfg(target_arch = "x86_64")]
     up: [[u64; 2]; 2],
 }
 
 impl Modulus {
-    /// Creates the modulus x^64 + `low`, where `low` has the coefficients below x^64.
+    /// Creates the modulus x^64 + `low`, where `low` contains the coefficients below x^64.
     #[must_use]
     pub fn new(low: u64) -> Self {
-        // Long division of x^128 by P. The first digit of the quotient is x^64, which leaves the remainder low * x^64; 64
-        // steps follow.
+        // Long division of x^128 by P. The first term of the quotient is x^64, which leaves the remainder low * x^64.
+        // The 64 steps of the loop follow.
         let (mut inverse, mut rest) = (0, low);
         for _ in 0..64 {
             let carry = rest >> 63;
@@ -167,8 +167,8 @@ impl Modulus {
         self.residue(multiply, multiply.multiply(a, b))
     }
 
-    /// Returns `state` times x^(512 n) plus the polynomial of the `n` blocks, modulo this polynomial. The highest bit of the
-    /// first byte of a block is its highest coefficient.
+    /// Appends `n` blocks to a polynomial: returns `state` times x^(512 n) plus the polynomial of the blocks, modulo
+    /// this polynomial. The highest bit of the first byte of a block is its highest coefficient.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn fold(&self, clmul: Clmul, state: u64, blocks: &[[u8; 64]]) -> u64 {
@@ -232,7 +232,7 @@ mod x86 {
         })
     }
 
-    /// Multiplies a lane by a power of x; `by` has the factors of the low and the high half of the lane.
+    /// Multiplies a lane by a power of x. `by` contains the factors for the low and the high half of the lane.
     #[inline]
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     fn up(lane: __m128i, by: __m128i) -> __m128i {
@@ -244,8 +244,8 @@ mod x86 {
         let Some((first, rest)) = blocks.split_first() else { return state };
         let [by_512, by_128] = modulus.up.map(|[low, high]| lane(low, high));
         let mut sums = lanes(first);
-        // `state` precedes the first block, so it is 64 bits above the high half of the first lane: multiply it by x^64 =
-        // `low`.
+        // `state` precedes the first block, so in the first lane it is 64 bits above the high half. Multiply it by x^64
+        // = `low`.
         sums[0] = _mm_xor_si128(sums[0], lane(0, modulus.times(clmul, state, modulus.low)));
         for block in rest {
             let next = lanes(block);
@@ -299,7 +299,7 @@ mod tests {
         ]
     }
 
-    /// Compares a multiplication, and the remainders computed with it, with the expected results.
+    /// Compares a multiplication, and the remainders that it computes, with the expected results.
     fn check(multiply: impl Multiply, a: u64, b: u64, low: u64) {
         assert_eq!(multiply.multiply(a, b), product(a, b), "{a:x} {b:x}");
         let modulus = Modulus::new(low);

@@ -16,7 +16,7 @@ pub(super) fn equal16(left: &[u32; 16], right: &[u32; 16]) -> u32 {
 /// The reference implementation of [`Simd::equal_bytes`](super::Simd::equal_bytes).
 #[inline(always)]
 pub(super) fn equal_bytes(left: &[u8], right: &[u8]) -> usize {
-    // Counts at most 255 bytes at a time, so that each count fits in a `u8` and the compiler can use vectors of bytes.
+    // Count at most 255 bytes at a time, so that each count fits in a `u8` and the compiler can use vectors of bytes.
     const COUNTED: usize = u8::MAX as usize;
     let equal = |(left, right): (&[u8], &[u8])| -> u8 {
         left.iter().zip(right).map(|(left, right)| u8::from(left == right)).sum()
@@ -93,7 +93,7 @@ pub(super) mod x86 {
         _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(number.cast_signed())).into()
     }
 
-    /// Loads the bytes whose bits are set in the mask `there`; the other bytes of the register are 0.
+    /// Loads the bytes whose bits are set in the mask `there`. The other bytes of the register become 0.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn some(bytes: &[u8], there: u64) -> __m512i {
@@ -188,7 +188,7 @@ mod tests {
         for level in Level::tested() {
             for equal in 0..256_u32 {
                 let number = 0x8000_0001_0000_0000 | u64::from(equal);
-                // Each of the other numbers differs from `number` in one bit, at a different position.
+                // Each number that should not be found differs from `number` in one bit, at its own position.
                 let numbers: [u64; 8] = std::array::from_fn(|place| {
                     if equal >> place & 1 == 1 { number } else { number ^ 1 << (9 * place) }
                 });

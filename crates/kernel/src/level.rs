@@ -9,14 +9,14 @@ use super::bytes::{self, ByteClasses};
 use super::pairs::{Lanes, PairBuffer};
 use super::{equal, near, pairs, strings, weighted};
 
-/// The environment variable that sets the level, by the level's name.
+/// The environment variable whose value is the name of the level to use.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
 
-/// An instruction-set level, for which kernels are compiled. Levels are ordered: each includes the instructions of the
-/// previous ones.
+/// An instruction-set level for which kernels are compiled. The levels are ordered: each one includes the instructions
+/// of all lower ones.
 ///
-/// Processors other than x86-64 only have the scalar level. The compiler vectorizes its loops with the baseline instructions
-/// of the target, such as NEON on 64-bit ARM.
+/// Processors other than x86-64 have only the scalar level. For it, the compiler vectorizes loops with the baseline
+/// instructions of the target, such as NEON on 64-bit ARM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The baseline instructions of the target: the reference implementation.
@@ -54,7 +54,8 @@ impl Level {
         self <= Self::best()
     }
 
-    /// Returns all levels that this processor supports, in ascending order, and prints the other levels. Used by tests.
+    /// Returns all levels that this processor supports, in ascending order, and prints the unsupported ones. Used by
+    /// tests.
     #[doc(hidden)]
     #[must_use]
     pub fn tested() -> Vec<Self> {
@@ -74,7 +75,7 @@ impl Level {
         *BEST.get_or_init(Self::detect)
     }
 
-    /// Detects the best level: checks that the processor has all CPU features for which a level is compiled.
+    /// Detects the best level: the highest one for which the processor has all CPU features.
     fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -127,9 +128,9 @@ impl Level {
         *CHOSEN.get_or_init(|| Self::from_environment().ok().flatten().unwrap_or_else(Self::best))
     }
 
-    /// Runs `body`, compiled for this level. If the processor does not support this level, uses the best supported level
-    /// below it. Hot functions called by `body` must be `#[inline(always)]`; otherwise they are compiled for the baseline
-    /// instructions.
+    /// Runs `body`, compiled for this level, or for the best supported level below it if the processor does not support
+    /// this one. Hot functions that `body` calls must be `#[inline(always)]`; otherwise they are compiled for the
+    /// baseline instructions.
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
         struct BodyKernel<F>(F);
@@ -143,8 +144,8 @@ impl Level {
         self.dispatch(BodyKernel(body))
     }
 
-    /// Like [`run`](Self::run), for kernels that use the operations of [`Simd`], which the compiler cannot generate from
-    /// plain loops.
+    /// Like [`run`](Self::run), for kernels that need [`Simd`]: operations that the compiler cannot generate from plain
+    /// loops.
     #[inline]
     pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
@@ -188,8 +189,8 @@ pub trait Kernel {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// The operations that the compiler cannot generate from plain loops. A value of a type that implements this trait proves
-/// that the processor has the instructions of the type's level.
+/// The operations that the compiler cannot generate from plain loops. A value of a type with this trait proves that the
+/// processor has the instructions of the type's level.
 pub trait Simd: Copy {
     /// Classifies 64 bytes of text and writes them to `lower` in lower case; see [`ByteClasses`].
     fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses;
@@ -208,9 +209,8 @@ pub trait Simd: Copy {
     /// Like [`near16`](Self::near16), for lanes of 32 bits.
     fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
 
-    /// Like [`near16`](Self::near16), for lanes of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only
-    /// the low 48 bits of `query` are used. If the slices have different lengths, the extra lanes of the longer one are
-    /// ignored.
+    /// Like [`near16`](Self::near16), for lanes of 48 bits: `high` contains their upper 16 bits and `low` their lower
+    /// 32. Only the low 48 bits of `query` are used. If one slice is longer, its extra lanes are ignored.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
     /// Returns a mask: bit i is set if `numbers[i]` equals `number`.
@@ -219,12 +219,12 @@ pub trait Simd: Copy {
     /// Returns a mask: bit i is set if `left[i]` equals `right[i]`.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
-    /// Returns the number of positions at which two strings have equal bytes. The extra bytes of the longer string are
-    /// ignored.
+    /// Returns the number of positions at which two strings have equal bytes. Ignores the extra bytes of the longer
+    /// string.
     fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize;
 
-    /// Adds to `sums[i]` the weights of the hashes in which bit i is set. The number of hashes is limited as in
-    /// [`ones`](weighted::ones); with more, sums wrap around.
+    /// Adds to `sums[i]` the weights of the hashes in which bit i is set. With more hashes than
+    /// [`ones`](weighted::ones) allows, the sums may wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 
     /// Appends to `found` the pairs of lanes that differ in at most `radius` bits; see [`pairs32`](super::pairs32).

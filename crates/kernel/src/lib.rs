@@ -6,10 +6,10 @@
 //!                   +-- avx512   the same for AVX-512
 //! ```
 //!
-//! A kernel is a plain loop, which defines its result. [`Level::run`] takes a loop of the caller, compiles it once for each
-//! [`Level`] and calls the version for the processor. A few operations cannot be written in plain Rust, such as a comparison
-//! of 64 bytes that returns a mask (`bytes.rs`). These have a separate version for each level. They take a [`Simd`] value as
-//! proof that the processor has the instructions. All versions are tested against the plain loop.
+//! A kernel is a plain loop, which defines its result. [`Level::run`] compiles a loop of the caller once for each
+//! [`Level`] and calls the version for the processor. A few operations cannot be written in plain Rust, such as a
+//! comparison of 64 bytes that returns a mask (`bytes.rs`). These have a separate version for each level, and take a
+//! [`Simd`] value as proof that the processor has the instructions. All versions are tested against the plain loop.
 //!
 //! ```
 //! use twindex_kernel::Level;
@@ -22,8 +22,8 @@
 //! The result of a kernel never depends on the level. The environment variable `TWINDEX_KERNEL` (`scalar`, `avx2` or
 //! `avx512`) sets the level for tests and measurements; see [`Level::chosen`].
 //!
-//! This crate serves the other crates of twindex, which depend on its exact version. Its interface is exempt from semantic
-//! versioning.
+//! Only the other crates of twindex should use this crate. They depend on its exact version, and its interface is
+//! exempt from semantic versioning.
 
 mod bytes;
 pub mod clmul;
@@ -46,7 +46,7 @@ pub use strings::{Unescaped, simple_escape};
 /// The size of a cache line on common processors, in bytes.
 pub const CACHE_LINE: usize = 64;
 
-/// Prefetches the cache line of `items[at]` and does not wait for it. Does nothing useful if `at` is out of range. This is
+/// Prefetches the cache line of `items[at]` without waiting for it. If `at` is out of range, this has no benefit. It is
 /// only a hint: results never depend on it.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
@@ -71,15 +71,16 @@ pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
-/// Prefetches all cache lines of `length` bytes, beginning `ahead` bytes after the start of `bytes`; see [`prefetch`]. The
-/// range may exceed `bytes`. Also useful for sequential reads, because a hardware prefetcher stops at the end of a page.
+/// Prefetches the cache lines of the `length` bytes that begin `ahead` bytes after the start of `bytes`; see
+/// [`prefetch`]. The range may exceed `bytes`. Also helps sequential reads, because hardware prefetch stops at the end
+/// of a page.
 #[inline(always)]
 pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));
 }
 
-/// Runs `body`, compiled for the best instructions of the processor (see [`Level::chosen`]). Hot functions called by `body`
-/// must be `#[inline(always)]`; otherwise they are compiled for the baseline instructions.
+/// Runs `body`, compiled for the best instructions of the processor (see [`Level::chosen`]). Hot functions that `body`
+/// calls must be `#[inline(always)]`; otherwise they are compiled for the baseline instructions.
 #[inline]
 pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
     Level::chosen().run(body)

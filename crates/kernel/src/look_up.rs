@@ -17,9 +17,9 @@ pub struct SortedSet<'a> {
 
 impl<'a> SortedSet<'a> {
     /// Creates a set of `elements`, which must be ascending. `directory[i]` must be the number of elements whose first
-    /// `bits` bits are less than i. So the last entry, at index 2^`bits`, is the number of all elements. Returns `None` if
-    /// there are fewer than 8 elements or if the length of the directory is not 2^`bits` + 1. Other wrong values give wrong
-    /// results but are memory-safe.
+    /// `bits` bits are less than i; the last entry, at index 2^`bits`, is the number of all elements. Returns `None` if
+    /// there are fewer than 8 elements or if the directory does not have 2^`bits` + 1 entries. Other wrong values give
+    /// wrong results but are memory-safe.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
         let fits = (1..u64::BITS).contains(&bits)
@@ -29,8 +29,8 @@ impl<'a> SortedSet<'a> {
     }
 }
 
-/// Sets the mark of each element that occurs in `hashes` to 1. Writes the hashes that are not in the set to the front of
-/// `new`, in order, and returns their number. The last entry of `marks`, which belongs to no element, is undefined.
+/// Sets `marks[i]` to 1 if element i occurs in `hashes`. Writes the hashes that are not in the set to the front of
+/// `new`, in order, and returns their number. `marks` has one extra entry at its end, whose value is undefined.
 ///
 /// No branch depends on whether a hash is found, because the processor could not predict it.
 ///
@@ -80,8 +80,8 @@ pub fn look_up<S: Simd>(
     count
 }
 
-/// Finds a hash in a bucket of more than `WINDOW` elements. Returns the start of the window that contains the hash and its
-/// mask of equal elements; the mask is 0 if the hash is not found.
+/// Searches for a hash in a bucket of more than `WINDOW` elements. Returns the start of the window that contains the
+/// hash, and the mask of its elements that equal the hash; the mask is 0 if the hash is not found.
 #[cold]
 #[inline(never)]
 fn in_large_bucket<S: Simd>(

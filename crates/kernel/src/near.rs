@@ -1,14 +1,15 @@
-//! The Hamming filter: finds the elements of a column that differ from a query in at most `radius` bits (are *near* it).
+//! The Hamming filter: finds the elements of a column that are *near* a query: they differ from it in at most `radius`
+//! bits.
 //!
-//! A column has one piece of 16 or 32 bits of each fingerprint. A filter reads one column, or two columns whose pieces
-//! together have 48 bits. It returns a mask for up to [`CHUNK`] elements, so that it needs no branch for each element.
+//! A column contains 16 or 32 bits of each fingerprint. A filter reads one column, or two columns whose elements
+//! together have 48 bits. It returns a mask for up to [`CHUNK`] elements, and so needs no branch for each element.
 //! Almost no element is near.
 //!
 //! The plain version is the reference implementation. The AVX2 version uses a register as a table of the number of set
 //! bits of each half byte (Mula, Kurz and Lemire, *Faster population counts using AVX2 instructions*, 2018). AVX-512
 //! has instructions that count the set bits of 16-bit and 32-bit words. Buckets of a table usually have about 16
-//! elements and can end at any element. So AVX-512 loads the last elements with a mask, and AVX2 loads the last eight
-//! elements, even if it has compared some of them before.
+//! elements, and their number is rarely a multiple of a register. So AVX-512 loads the last elements with a mask, and
+//! AVX2 loads the last eight elements, even if it has compared some of them before.
 
 use zerocopy::little_endian::{U16, U32};
 
@@ -99,7 +100,7 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
     let n = high.len().min(low.len()).min(CHUNK);
     let steps = high[..n].chunks(STEP).zip(low[..n].chunks(STEP));
     steps.zip((0..).step_by(STEP)).fold(0, |mask, ((high, low), first)| {
-        // The loop has no branch, so that the compiler vectorizes it.
+        // The loop has no branch, so the compiler can vectorize it.
         let mut near = false;
         for lane in high.iter().zip(low) {
             near |= is_near(lane);
@@ -113,7 +114,7 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
 fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     let lanes = &lanes[..lanes.len().min(CHUNK)];
     lanes.chunks(STEP).zip((0..).step_by(STEP)).fold(0, |mask, (step, first)| {
-        // The loop has no branch, so that the compiler vectorizes it.
+        // The loop has no branch, so the compiler can vectorize it.
         let mut near = false;
         for lane in step {
             near |= is_near(lane);
@@ -190,7 +191,7 @@ pub(super) mod x86 {
         _mm256_add_epi8(_mm256_shuffle_epi8(ones_of, low), _mm256_shuffle_epi8(ones_of, high))
     }
 
-    /// Counts the set bits of each 16-bit word, and returns a word of ones if the count is less than `limit`, otherwise 0.
+    /// Returns, for each 16-bit word, a word of ones if it has fewer than `limit` set bits, otherwise 0.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn words_below(limit: __m256i, x: __m256i) -> __m256i {
@@ -198,7 +199,7 @@ pub(super) mod x86 {
         _mm256_cmpgt_epi16(limit, ones_of_words)
     }
 
-    /// Returns a mask with one bit for each 32-bit word: whether the counts in its four bytes add up to less than `limit`.
+    /// Returns a mask with one bit for each 32-bit word: whether the counts in its four bytes sum to less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn sums_below(limit: __m256i, ones_of_bytes: __m256i) -> u64 {
@@ -223,7 +224,8 @@ pub(super) mod x86 {
                 let x = _mm256_set_m128i(eight_of_16(lanes, at + EIGHT), eight_of_16(lanes, at));
                 words_below(limit, _mm256_xor_si256(x, query))
             });
-            // The pack instruction interleaves the 128-bit halves of its operands; the permutation restores their order.
+            // The pack instruction interleaves the 128-bit halves of its operands. The permutation restores the order
+            // of lanes.
             let below = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
             mask |= u64::from(_mm256_movemask_epi8(below).cast_unsigned()) << at;
             at += 4 * EIGHT;
@@ -251,7 +253,7 @@ pub(super) mod x86 {
         let query = _mm256_set1_epi32(query.cast_signed());
         let (mut mask, mut at) = (0, 0);
         while at < n {
-            // Processes two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
+            // Process two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
             for at in [at.min(n - EIGHT), (at + EIGHT).min(n - EIGHT)] {
                 let differing = _mm256_xor_si256(eight_of_32(lanes, at), query);
                 mask |= sums_below(limit, ones_of_bytes(differing)) << at;
@@ -284,7 +286,8 @@ pub(super) mod x86 {
         mask
     }
 
-    /// Returns the mask of the lanes below `n` in a register whose first lane is lane `at`.
+    /// Returns a mask of the lanes of a register that exist, if lane `at` is its first lane and `n` is the number of
+    /// lanes.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(n: usize, at: usize) -> u32 {
@@ -364,7 +367,7 @@ pub(super) mod x86 {
             let ones = _mm512_popcnt_epi32(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu32_mask(there, ones, radius)) << at
         };
-        // Always processes two registers: for buckets of about 16 elements, a branch at 16 would be unpredictable.
+        // Always process two registers: for buckets of about 16 elements, a branch at 16 would be unpredictable.
         let half = |at| quarter(at) | quarter(at + 16);
         if n <= 32 { half(0) } else { half(0) | half(32) }
     }
@@ -398,7 +401,7 @@ mod tests {
     use super::super::{Kernel, Level};
     use super::*;
 
-    /// For each width of lanes, the indices that were found and the mask of the first chunk.
+    /// The results for each width of lanes: the indices found, and the mask of the first chunk.
     #[derive(Debug, Default, PartialEq)]
     struct PlaneHits {
         narrow: (Vec<usize>, u64),
@@ -479,8 +482,8 @@ mod tests {
         #[test]
         fn every_level_finds_the_near_lanes_of_the_definition(
             differences in proptest::collection::vec(near_and_far(), 0..=200),
-            // `odd` and `skipped` are the offsets at which the planes begin in the bytes and in the lanes; `cut` is the
-            // difference of their lengths.
+            // `odd` and `skipped` are the offsets at which the planes begin, in bytes and in lanes. `cut` is the
+            // difference between their lengths.
             odd in 0_usize..4, skipped in 0_usize..8, cut in prop_oneof![Just(0_usize), 0_usize..70],
             // Bits of the query above the lowest 48 must be ignored.
             query: u64, radius in 0_u32..=49, huge: bool,
@@ -508,8 +511,8 @@ mod tests {
     fn distances_at_the_radius_are_exact_for_every_length() {
         let query = 0x1234_5678_9abc_def0_u64;
         for len in 0..=130 {
-            // The lanes differ from the query in 0 to 16, 0 to 32 or 0 to 48 bits. The number of bits depends on the
-            // position of the lane and on the number of lanes.
+            // The lanes differ from the query in 0 to 16, 0 to 32 or 0 to 48 bits. This number depends on the position
+            // of the lane and on the number of lanes.
             let ones = |place: usize, bits: u64| (1_u64 << ((place + len) as u64 % (bits + 1))) - 1;
             let high: Vec<U16> = (0..len).map(|p| U16::new(((query >> 32) ^ ones(p, 16)) as u16)).collect();
             let low: Vec<U32> = (0..len).map(|p| U32::new((query ^ ones(p, 32)) as u32)).collect();

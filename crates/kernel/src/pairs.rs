@@ -1,15 +1,15 @@
 //! Finds all pairs of near lanes, that is, lanes that differ in at most `radius` bits: the inner loop of joins.
 //!
-//! A lane holds 32 bits of a fingerprint; the fingerprints are in the same bucket of a table. Comparing a lane with a vector
-//! of lanes takes an exclusive or, a population count and a comparison, and there is one branch for every few vectors. Near
+//! A lane holds 32 bits of a fingerprint, and all lanes belong to one bucket of a table. Comparing a lane with a vector
+//! of lanes takes an exclusive or, a population count and a comparison. There is one branch for every few vectors. Near
 //! pairs are rare, and are collected in a buffer. The plain version is the reference implementation.
 //!
 //! The AVX-512 version keeps up to 64 lanes, the *columns*, in registers and compares the other lanes, the *rows*, with
-//! them. It first records, without a branch, the rows that are near any column, and then compares only these rows again. A
-//! branch that is taken for one pair in ten would cost more than the second comparison. To compare sixteen lanes with each
-//! other, the register is compared with its own rotations. The near pairs are the set bits of a 64-bit word. One instruction
-//! compresses their indices, so that no loop over the bits is needed. The AVX2 version counts set bits with a table of half
-//! bytes in a register, as [`near`](super::near) does (Mula, Kurz and Lemire 2018).
+//! them. It first records, without a branch, the rows that are near any column, and then compares only these rows
+//! again. A branch that is taken for one pair in ten would cost more than the second comparison. To find the pairs
+//! among sixteen lanes, a register is compared with its own rotations. The near pairs are the set bits of a 64-bit
+//! word, and one instruction compresses their indices, which avoids a loop over the bits. The AVX2 version counts set
+//! bits with a table of half bytes in a register, as [`near`](super::near) does (Mula, Kurz and Lemire 2018).
 
 use super::{Kernel, Level, Simd};
 
@@ -23,7 +23,8 @@ pub struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Returns the lanes at positions `start..end`, or up to the last lane if `end` is greater than the number of lanes.
+    /// Returns the lanes at positions `start..end`. If there are fewer than `end` lanes, the part ends with the last
+    /// lane.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn part(self, start: usize, end: usize) -> Self {
@@ -44,8 +45,7 @@ impl<'a> From<&'a [u32]> for Lanes<'a> {
     }
 }
 
-/// A buffer for the pairs that were found. Callers reserve capacity in advance, so that the loops that add pairs call no
-/// function.
+/// A buffer for the pairs found. The loops reserve capacity in advance, so that adding a pair calls no function.
 #[derive(Debug, Default)]
 pub struct PairBuffer {
     /// The first `len` entries are pairs; later entries are undefined.
@@ -80,7 +80,7 @@ impl PairBuffer {
         self.items.resize((self.len + more).max(2 * self.items.len()), [0; 2]);
     }
 
-    /// Appends a pair. Capacity for it must have been reserved.
+    /// Appends a pair. The caller must have reserved capacity.
     #[inline(always)]
     fn add(&mut self, i: u32, j: u32) {
         self.items[self.len] = [i, j];
@@ -151,7 +151,7 @@ const STEP: usize = 16;
 #[inline(always)]
 fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (step, at) in others.lanes.chunks(STEP).zip((others.first..).step_by(STEP)) {
-        // The loop has no branch, so that the compiler vectorizes it.
+        // The loop has no branch, so the compiler can vectorize it.
         let mut near = false;
         for other in step {
             near |= (lane ^ other).count_ones() <= radius;
@@ -187,8 +187,8 @@ pub(super) mod x86 {
     const SIXTEEN: usize = 16;
     /// Number of columns in a tile: the lanes that are kept in registers.
     const TILE: usize = 4 * SIXTEEN;
-    /// Number of rows that are compared with sixteen columns before the results are stored: the 64 pairs are the bits of one
-    /// word.
+    /// Number of rows that are compared with sixteen columns at a time. The results for the 64 pairs are the bits of
+    /// one word.
     const FOUR: usize = 4;
 
     /// Appends `[i, first + j]` for each set bit j of `mask`.
@@ -214,7 +214,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Appends the pairs of `lane`, whose id is `i`, and the near lanes of `others` from position `from` to the end.
+    /// Appends the pairs of `lane`, whose id is `i`, with the near lanes of `others` from position `from` on.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
     fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut PairBuffer) {
@@ -237,7 +237,7 @@ pub(super) mod x86 {
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
-            // Loads the last eight lanes, and shifts out the bits of the lanes that were already compared.
+            // Load the last eight lanes, and shift out the bits of the lanes that were already compared.
             let last = n - EIGHT;
             add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {
@@ -266,7 +266,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Returns the mask of the lanes that exist in a register, if `left` lanes remain from its first lane on.
+    /// Returns the mask of the used lanes of a register, if `left` lanes remain from its first lane on.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(left: usize) -> u16 {
@@ -288,8 +288,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// For each number of lanes and each rotation by 1 to 8 lanes: the mask of the lanes to compare with the rotated
-    /// register, so that each pair is compared once. Bit i is lane i.
+    /// Indexed by the number of lanes and the rotation (1 to 8 lanes) minus 1: the mask of the lanes to compare with
+    /// the rotated register so that each pair is compared once. Bit i is lane i.
     static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
         let mut all = [[0; 8]; SIXTEEN + 1];
         let mut count = 0;
@@ -307,15 +307,15 @@ pub(super) mod x86 {
         all
     };
 
-    /// For each bit of a 64-bit result word, the positions of the two lanes that it compares, each counted from the first
-    /// lane of its side.
+    /// For each bit of a 64-bit result word, the positions of the two lanes that the bit compares, each counted from
+    /// the first lane of its side.
     struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
     impl PairBits {
-        /// Bit k compares lane k with the row.
+        /// The positions of lanes if bit k of the result word belongs to lane k.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
             let mut bit = 0;
@@ -369,8 +369,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// Appends a pair for each set bit of `near`. `bits` has the positions of its two lanes, to which the ids `i` and `j` of
-    /// the first lanes are added.
+    /// Appends a pair for each set bit of `near`. `bits` contains the positions of its two lanes. The ids `i` and `j`
+    /// of the first lanes are added to them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
@@ -432,7 +432,7 @@ pub(super) mod x86 {
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
             let mut near = 0;
             for k in 0..FOUR {
-                // If fewer than four rows remain, the first row is used again, and its extra results are masked out below.
+                // If fewer than four rows remain, repeat the first row. Its extra results are masked out below.
                 let row = _mm512_set1_epi32(four.get(k).unwrap_or(&four[0]).cast_signed());
                 let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
@@ -442,8 +442,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// Appends the near pairs of any number of rows with up to `16 R` columns. The id of the row comes first in a pair, or
-    /// second if `AFTER`, that is, if the rows come after the columns.
+    /// Appends the near pairs of any number of rows with up to `16 R` columns. In a pair, the id of the row comes
+    /// first. If `AFTER`, the rows come after the columns, and the id of the row comes second.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile<const R: usize, const AFTER: bool>(
@@ -454,7 +454,7 @@ pub(super) mod x86 {
     ) {
         let Lanes { lanes: columns, first } = columns;
         for (rows, from) in rows.lanes.chunks(TILE).zip((rows.first..).step_by(TILE)) {
-            // No function is called after this reservation, so that the columns stay in registers.
+            // No function is called after this reservation, so the columns can stay in registers.
             found.reserve(TILE * TILE);
             let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
             let there = _bzhi_u64(u64::MAX, columns.len() as u32);
@@ -472,8 +472,9 @@ pub(super) mod x86 {
         }
     }
 
-    /// Appends the near pairs of the recorded rows with the columns. `noted` has the positions of the rows, and `counted`
-    /// returns the mask of the columns to pair with a row. The id of the row comes first in a pair, or second if `AFTER`.
+    /// Appends the near pairs of the recorded rows with the columns. `noted` contains the positions of the rows.
+    /// `counted` returns the mask of the columns with which a row may be paired. The id of the row comes first in a
+    /// pair, or second if `AFTER`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_noted<const R: usize, const AFTER: bool>(
@@ -506,7 +507,7 @@ pub(super) mod x86 {
     #[inline]
     fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut PairBuffer) {
         const R: usize = TILE / SIXTEEN;
-        // No function is called after this reservation, so that the columns stay in registers.
+        // No function is called after this reservation, so the columns can stay in registers.
         found.reserve(TILE * TILE / 2);
         let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(all, at * SIXTEEN));
         let (mut noted, mut count) = ([0_u8; TILE], 0);
@@ -515,7 +516,8 @@ pub(super) mod x86 {
                 for i in 0..SIXTEEN {
                     let row = _mm512_set1_epi32(all[$block * SIXTEEN + i].cast_signed());
                     let ones = |lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
-                    // Only lanes after this row are compared: the later lanes of its own register, and the later registers.
+                    // Compare only with lanes after this row: the later lanes of its own register, and the later
+                    // registers.
                     let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
                     let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
                     if let Some(min) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
@@ -530,7 +532,7 @@ pub(super) mod x86 {
         add_noted::<R, false>(&noted[..count], (all, first), (lanes, first), |i| !1 << i, limit, found);
     }
 
-    /// Calls `tile` with the smallest number of registers that holds all columns, at most [`TILE`].
+    /// Calls `tile` with the smallest number of registers that fits all columns, of which there are at most [`TILE`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -558,7 +560,7 @@ pub(super) mod x86 {
             }
             return;
         }
-        // Compares full tiles of columns with all later rows. The lanes after the last full tile are compared in blocks of
+        // Compare full tiles of columns with all later rows. Compare the lanes after the last full tile in blocks of
         // sixteen.
         for start in (0..count).step_by(TILE) {
             let columns = all.part(start, start + TILE);
@@ -605,7 +607,7 @@ mod tests {
     const LEFT: u32 = 1 << 31;
     const RIGHT: u32 = 70_000;
 
-    /// The near pairs among the left lanes, and the near pairs of a left and a right lane.
+    /// The pairs found: near pairs among the left lanes, and near pairs of a left and a right lane.
     type PairsKernel = [Vec<[u32; 2]>; 2];
 
     struct BothOrders<'a>(&'a [u32], &'a [u32], u32, &'a mut [PairBuffer; 2]);
@@ -651,11 +653,11 @@ mod tests {
             .flat_map(|left| [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100].map(|right| (left, right)));
         // The columns fill several tiles, the last one partly, and so do the rows.
         let large = [(129, 200), (200, 129), (300, 1)];
-        // The buffers are reused for all sizes, as in joins: pairs of the previous call must be removed.
+        // The buffers are reused for all sizes, as in joins. Each call must remove the pairs of the previous call.
         let mut both = [PairBuffer::default(), PairBuffer::default()];
         for (left, right) in sizes.chain(large) {
-            // Lanes with few set bits, so that some are near each other and some are not. The value 0 must occur, because
-            // absent lanes are 0 too.
+            // Lanes with few set bits, so that some are near each other. One value must be 0, because the unused lanes
+            // of registers are 0, too.
             let mut lanes = |count: usize| -> Vec<u32> {
                 let mut few = || [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b);
                 (0..count).map(|_| few() as u32).collect()

@@ -16,7 +16,7 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// Returns a number less than `n`: the upper half of a 128-bit product, which is as uniform as 64 random bits allow.
+    /// Returns a number less than `n`: the upper half of a 128-bit product. It is as uniform as 64 random bits allow.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }

@@ -4,15 +4,15 @@ use super::{Kernel, Level, Simd};
 
 /// Number of bytes that are compared at once.
 const BLOCK: usize = 64;
-/// Number of bytes that are copied between two branches: two blocks. In most texts the next escaped line end is at most two
-/// blocks away, and whether it is in the first or the second one is unpredictable.
+/// Number of bytes that are copied before a branch: two blocks. In most texts, the next escaped line end is at most two
+/// blocks away, but it is unpredictable in which of the two.
 const STEP: usize = 2 * BLOCK;
 
 /// The bytes that end a run of literal bytes: quote and backslash.
 const SPECIALS: [u8; 2] = *b"\"\\";
 
-/// Maps the letter of a simple escape to its character (RFC 8259, section 7); other letters map to 0. A table avoids a
-/// branch on the letter, which is unpredictable.
+/// Maps the letter of a simple escape to its character (RFC 8259, section 7), and other letters to 0. A table avoids an
+/// unpredictable branch on the letter.
 const ESCAPED: [u8; 256] = {
     let mut table = [0; 256];
     table[b'n' as usize] = b'\n';
@@ -26,7 +26,8 @@ const ESCAPED: [u8; 256] = {
     table
 };
 
-/// Returns the character that a backslash followed by `letter` means. `None` for `u`, and for letters that form no escape.
+/// Returns the character that a backslash followed by `letter` means. `None` for `u`, and for letters that are no
+/// escape.
 #[must_use]
 pub fn simple_escape(letter: u8) -> Option<char> {
     let simple = ESCAPED[usize::from(letter)];
@@ -88,9 +89,9 @@ impl Unescaped {
         self.len = end;
     }
 
-    /// Appends the text of a JSON string in `line`, from byte `at` up to a quote or up to a backslash that does not begin a
-    /// [simple escape](simple_escape). Returns the offset of that quote or backslash. Returns `None` and appends nothing if
-    /// there is none, or if `at` is not on a character boundary.
+    /// Appends the text of a JSON string in `line`, from byte `at` up to a quote or up to a backslash that does not
+    /// begin a [simple escape](simple_escape). Returns the offset of this quote or backslash. If there is none, or if
+    /// `at` is not on a character boundary, returns `None` and appends nothing.
     pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
         if !line.is_char_boundary(at) {
             return None;
@@ -140,7 +141,7 @@ impl Kernel for Unescape<'_> {
             let before = specials.trailing_zeros() as usize;
             (at, length) = (at + before, length + before);
             if specials == 0 {
-                continue; // all bytes are literal; after the end of the line, `bytes.get` ends the loop
+                continue; // all bytes are literal; at the end of the line, `bytes.get` ends the loop
             }
             let simple = match bytes.get(at..)? {
                 [b'\\', letter, ..] => ESCAPED[usize::from(*letter)],

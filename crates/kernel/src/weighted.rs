@@ -1,16 +1,16 @@
 //! Weighted votes: for each of 64 bits, sums the weights of the hashes in which the bit is set.
 //!
-//! [`ones`] takes weights of 16 bits, such as those of an IDF table. The sum of a few such weights fits in 16 bits, so that
-//! 64 counters take 128 bytes: four AVX2 registers or two AVX-512 registers. With AVX-512, the hash itself is the mask of an
-//! addition. Before a counter can overflow, the counters are added to sums of 32 bits. [`ones_wide`] takes weights of up to
-//! [`WIDE_MAX`] and computes sums of 64 bits.
+//! [`ones`] takes weights of 16 bits, such as those of an IDF table. The sum of a few such weights fits in 16 bits, so
+//! 64 counters take 128 bytes: four AVX2 registers or two AVX-512 registers. With AVX-512, the hash itself is the mask
+//! of an addition. Before a counter can overflow, the counters are added to sums of 32 bits. [`ones_wide`] takes
+//! weights of up to [`WIDE_MAX`] and computes sums of 64 bits.
 //!
 //! Both have a reference implementation in plain Rust. [`Simd::ones`] for AVX-512 gives the same results.
 
 use super::{Kernel, Level, Simd, vectorized};
 
-/// Maximum number of hashes in one call. With at most this number, sums that are 0 before the call cannot overflow, even
-/// if all weights are the maximum.
+/// Maximum number of hashes in one call. Up to this number, sums that start at 0 cannot overflow, even if all weights
+/// are the maximum.
 pub const ITEMS_MAX: usize = 256;
 /// Maximum weight that [`ones_wide`] accepts.
 pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
@@ -44,7 +44,7 @@ impl Kernel for OnesKernel<'_> {
     }
 }
 
-/// Returns the number of weights that can be added before a 16-bit counter could overflow.
+/// Returns how many of these weights can be added before a 16-bit counter could overflow.
 #[inline(always)]
 fn period(weights: &[u16]) -> usize {
     let max = weights.iter().copied().fold(1, u16::max);

@@ -1,4 +1,4 @@
-//! Computes weighted resemblance, and the minima of weighted sets from which it is estimated.
+//! Computes the weighted resemblance of documents, and minima of weighted sets that estimate it.
 //!
 //! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights of an
 //! element in the two documents: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`]
@@ -6,12 +6,12 @@
 //! The method is that of Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020); all constants are defined
 //! here.
 //!
-//! An element has random points, the *darts*, in the plane of weight and rank: on average one for each unit of area, and the
-//! same darts in all documents. A document has the darts whose weight is below the weight of their element in the document.
-//! The hash of a dart assigns it to one of t positions of the signature, and the dart of least rank is the minimum of its
-//! position. Of all darts in the union of two documents, the one of least rank is at a uniformly random point of the union's
-//! area. So it is in both documents with a probability equal to their weighted resemblance. Positions are independent, so
-//! the variance of the estimate is `J (1 - J) / t`.
+//! An element has random points, the *darts*, in the plane of weight and rank: on average one for each unit of area,
+//! and the same darts in all documents. A document has each dart of an element whose weight is below the weight of the
+//! element in the document. The hash of a dart assigns it to one of t positions of the signature, and the dart of least
+//! rank is the minimum of its position. Of all darts in the union of two documents, the one of least rank is at a
+//! uniformly random point of the union's area. So it is in both documents with a probability equal to their weighted
+//! resemblance. Positions are independent, so the variance of the estimate is `J (1 - J) / t`.
 //!
 //! ```text
 //! weight   in units of 2^-16, 2^12 to 2^40 - 1: at least 1/16 and less than 2^24
@@ -34,12 +34,13 @@ use crate::params::MINIMA_MAX;
 
 /// The weight 1, in units of 2^-16.
 pub const WEIGHT_ONE: u64 = 1 << 16;
-/// The least weight, 1/16. With a lower weight, a document of one element would have to search too many cells.
+/// The least weight, 1/16. With lower weights, the minima of a document of one element would take too many cells.
 pub const WEIGHT_MIN: u64 = 1 << 12;
 /// The greatest weight, 2^24 - 2^-16.
 pub const WEIGHT_MAX: u64 = (1 << 40) - 1;
 
-/// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. A cell has 1 dart on average.
+/// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. It has the Poisson distribution with
+/// mean 1.
 const POISSON: [u64; 20] = [
     0x5E2D_58D8_B3BC_DF1A,
     0xBC5A_B1B1_6779_BE35,
@@ -185,7 +186,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// Creates a hasher for a number of minima that was already checked as a part of the parameters.
+    /// Creates a hasher for a number of minima that the check of the parameters has already accepted.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }
@@ -194,8 +195,8 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// Like [`signature`](Self::signature), for elements whose weights were already checked. Repetitions of an element
-    /// with the same weight do not change the result.
+    /// Like [`signature`](Self::signature), for elements whose weights are known to be in range. Repetitions of an
+    /// element with the same weight do not change the result.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,
         elements: impl Fn() -> I,
@@ -208,8 +209,8 @@ impl WeightedMinHasher {
             return;
         }
         let mut min = vec![(u128::MAX, u32::MAX); t];
-        // `step` is a rank in units of 2^-64. Somewhat more than t ln t darts are expected below it. Ranks are below
-        // 2^40, because weights have a minimum.
+        // `step` is a rank in units of 2^-64, below which somewhat more than t ln t darts are expected. Ranks stay
+        // below 2^40, because weights have a minimum.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
         let step = ((darts << 80) / total).max(1);
         let mut from = 0_u128;
@@ -312,7 +313,7 @@ mod tests {
         assert!((variance / expected - 1.0).abs() < 0.05, "{variance} instead of {expected}");
     }
 
-    /// Compares with weights that are added one by one.
+    /// Compares the two sums with sums over all elements, computed one element at a time.
     #[test]
     fn weighted_resemblance_equals_brute_force() {
         for trial in 0..200 {

@@ -1,9 +1,9 @@
 //! Computes the resemblance of two documents exactly from their sets of shingles, or estimates it from minima.
 //!
 //! Resemblance (the Jaccard coefficient) and containment are defined by Broder, *On the resemblance and containment of
-//! documents*, 1997, section 2. Estimates from b stored bits of each minimum follow Li and König, *b-bit minwise hashing*,
-//! 2010, for sets that are small compared with the universe of hashes: different minima have equal bits with a probability
-//! of 2^-b.
+//! documents*, 1997, section 2. Estimates from b stored bits of each minimum follow Li and König, *b-bit minwise
+//! hashing*, 2010, which assumes sets that are small compared with the universe of hashes. Then different minima have
+//! equal bits with a probability of 2^-b.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
 
 /// Number of merges that are interleaved.
 const LANES: usize = 4;
-/// Number of steps of each merge after which the loop checks whether `min` can still be reached.
+/// Number of steps of each merge between two checks of whether `min` can still be reached.
 const STRIDE: usize = 8;
 
 /// Returns the size of the intersection of two sets, given as in [`jaccard`], if it is at least `min`. Returns `None` as
@@ -62,7 +62,7 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             let (mut i, mut j) = ([0; LANES], [0; LANES]);
             for _ in 0..STRIDE {
                 for lane in 0..LANES {
-                    // In step n, counted from 0, an index is at most n. So the mask changes nothing, but it lets the
+                    // In step n, counted from 0, an index is at most n, so the mask changes nothing. It lets the
                     // compiler omit the bounds check.
                     let (x, y) = (x[lane][i[lane] & (STRIDE - 1)], y[lane][j[lane] & (STRIDE - 1)]);
                     both += usize::from(x == y);
@@ -88,7 +88,7 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
     for lane in 0..LANES {
         let ([mut i, mut j], [i_end, j_end]) = (at[lane], end[lane]);
         while i < i_end && j < j_end {
-            // Branch-free, because the comparison is unpredictable.
+            // Without branches, because the result of the comparison is unpredictable.
             let (x, y) = (a[i], b[j]);
             both += usize::from(x == y);
             i += usize::from(x <= y);
@@ -244,11 +244,12 @@ impl Resemblance {
     /// Returns true if the value reaches `threshold`, which is usually a short decimal number. Two empty documents reach no
     /// threshold.
     ///
-    /// An exact fraction reaches the threshold if it is at least the *decimal number* that was written: 8 of 10 reach 0.8,
-    /// and 7 of 10 reach 0.7. No tolerance is needed for that. The division and the parsing of the decimal both round to the
-    /// nearest double: equal numbers give the same double, and rounding never reverses the order of unequal numbers. A
-    /// fraction just below the threshold is accepted only if both round to the same double. For this, the union must have
-    /// more than 2^52 divided by 10^d shingles if the threshold has d decimals: 10^11 shingles for four decimals.
+    /// An exact fraction reaches the threshold if it is at least the *decimal number* that was written: 8 of 10 reach
+    /// 0.8, and 7 of 10 reach 0.7. No tolerance is needed: the division and the parsing of the decimal both round to
+    /// the nearest double, so equal numbers give the same double, and rounding never reverses the order of unequal
+    /// numbers. A fraction just below the threshold is accepted only if both round to the same double. For this, the
+    /// union must have more than 2^52 divided by 10^d shingles if the threshold has d decimals: 10^11 shingles for four
+    /// decimals.
     #[must_use]
     pub fn at_least(&self, threshold: f64) -> bool {
         match *self {
@@ -300,7 +301,7 @@ mod tests {
         for size in [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000] {
             for shared in [0, 1, 5, 9, 10] {
                 for crowded in [0, 3, 40] {
-                    // With the largest shift, all elements are in one lane.
+                    // With the largest shift, all elements are so small that one lane merges all of them.
                     let common: Vec<u64> = (0..size * shared / 10).map(|_| random() >> crowded).collect();
                     let mut with = |own: usize| -> Vec<u64> {
                         let own = (0..own).map(|_| random() >> crowded);
@@ -331,7 +332,7 @@ mod tests {
                 assert!(!exact(intersection, union + 1).at_least(threshold));
             }
         }
-        let large = usize::try_from(1_000_000_000_000_u64).unwrap_or(400_000_000); // less on 32-bit targets
+        let large = usize::try_from(1_000_000_000_000_u64).unwrap_or(400_000_000); // lower on 32-bit targets
         assert!(exact(large * 8 / 10, large).at_least(0.8));
         assert!(!exact(large * 8 / 10 - 1, large).at_least(0.8));
     }

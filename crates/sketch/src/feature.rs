@@ -1,13 +1,13 @@
 //! Computes features from a signature: one 64-bit hash of each group of minima.
 //!
-//! Broder, *Identifying and filtering near-duplicate documents*, 2000: a signature of t = k groups x s minima, in which each
-//! group is reduced to one fingerprint, a *feature* (super-shingle). Two documents of resemblance p have the same feature in
-//! a given group with probability p^s. In Indyk and Motwani's locality-sensitive hashing, a group is a *band* of s *rows*.
-//! An index looks up bands by their features.
+//! Follows Broder, *Identifying and filtering near-duplicate documents*, 2000: a signature of t minima is divided into
+//! k groups of s minima, and each group is reduced to one fingerprint, a *feature* (super-shingle). Two documents of
+//! resemblance p have the same feature in a given group with probability p^s. In Indyk and Motwani's locality-sensitive
+//! hashing, a group is a *band* of s *rows*. An index looks up bands by their features.
 //!
-//! Departure from the paper: the feature of a group is xxh3-64 (Broder: Rabin's fingerprint) of its minima as little-endian
-//! bytes. The seed is `0x082efa98ec4e6c89` plus the number of the group, counted from 0, so that equal minima in different
-//! groups give different features.
+//! Departure from the paper: the feature of a group is xxh3-64 of its minima as little-endian bytes, where Broder uses
+//! Rabin's fingerprint. The seed is `0x082efa98ec4e6c89` plus the number of the group, counted from 0, so that equal
+//! minima in different groups give different features.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

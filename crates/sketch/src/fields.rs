@@ -1,8 +1,8 @@
-//! Parameters as names and values, and their text form.
+//! Represents parameters as lists of names and values, and writes them as text.
 
 use std::fmt::Write as _;
 
-/// The names and values of parameters, in the order of the text form.
+/// The names and values of parameters, in the order of the lines of their text.
 pub type Fields = Vec<(&'static str, String)>;
 
 /// Formats each field as a line `name=value`.

@@ -1,8 +1,8 @@
 //! Counts the equal features of two documents and compares the count with a threshold.
 //!
 //! Broder calls documents *fungible* if they share r features or more. The planner of the crate `twindex` computes the
-//! probability of this for each resemblance. For small collections, one byte of each feature is enough, which takes 8 bytes
-//! for a document with 8 features. However, the bytes of different features are equal with a probability of 1 in 256.
+//! probability of this for each resemblance. For small collections, it is enough to keep one byte of each feature: 8
+//! bytes for a document with 8 features. Different features then look equal with a probability of 1 in 256.
 
 /// Returns the number of positions at which `a` and `b` have equal features. Features are 64-bit, or bytes computed by
 /// [`small_features`].

@@ -4,8 +4,8 @@
 /// The first 128 bits of the fractional part of pi (nothing-up-my-sleeve numbers).
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
-/// The first 64 bits of the fractional part of the golden ratio. Multiplied by the number of tokens and xored into a
-/// shingle hash, so that shingles with different numbers of tokens differ.
+/// The first 64 bits of the fractional part of the golden ratio. The product of this constant and the number of tokens
+/// is xored into a shingle hash, so that shingles with different numbers of tokens have different hashes.
 pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. The function is a bijection.
@@ -108,7 +108,7 @@ const LANES: usize = 16;
 #[inline(always)]
 pub(crate) fn join(hashes: &mut [u64], width: usize) -> usize {
     match width {
-        // The common widths are passed as constants, so that the loop over the tokens is unrolled.
+        // Common widths are constants here, so that the compiler unrolls the loop over the tokens.
         1 => join_width(hashes, 1),
         2 => join_width(hashes, 2),
         3 => join_width(hashes, 3),

@@ -1,8 +1,9 @@
 //! Inverse document frequencies: the fewer documents of a collection contain a shingle, the greater its weight.
 //!
-//! Spärck Jones, *A statistical interpretation of term specificity and its application in retrieval*, 1972. In a simhash,
-//! shingles can vote with these weights: occurrences in the document x inverse document frequency. Then the shingles that
-//! distinguish a document decide its bits, not the shingles that are in every document.
+//! The weights are those of Spärck Jones, *A statistical interpretation of term specificity and its application in
+//! retrieval*, 1972. In a simhash, a shingle can vote with its number of occurrences in the document times its inverse
+//! document frequency. Then the shingles that distinguish a document decide its bits, not the shingles that are in
+//! every document.
 //!
 //! **Weight.** The weight of a shingle that is in d of N documents is 256 (1 + log2((N + 1) / (d + 1))), rounded down. It is
 //! a fixed-point number with 8 fractional bits, computed in integers, so that it is the same on every machine:
@@ -21,9 +22,9 @@
 //! defined by these steps and not by the real logarithm. Adding 1 to N and d avoids a division by zero for shingles that no
 //! document contains.
 //!
-//! **Absent shingles.** A table need not have an entry for every shingle. Rare shingles can be omitted, because they are the
-//! majority and have nearly equal weights. A shingle without an entry is assigned the least frequency among the omitted
-//! shingles, or 0 if none was omitted.
+//! **Absent shingles.** A table need not have an entry for every shingle. Rare shingles are the majority and have
+//! nearly equal weights, so they can be omitted. A shingle without an entry is assigned the least frequency among the
+//! omitted shingles, or 0 if none was omitted.
 //!
 //! **Look-up.** In addition to its columns, the table has one 64-bit slot for each entry, in the order of the hashes, with
 //! the low 48 bits of the hash and its weight. A directory maps a prefix, the upper bits of a hash, to its first slot. It
@@ -86,12 +87,12 @@ pub struct IdfTable {
     absent: u32,
     shingling: Shingling,
     absent_weight: u16,
-    /// For each prefix, the index of its first slot; the last entry is the number of slots.
+    /// For each prefix, the index of its first slot; after the last prefix, the number of slots.
     directory: Vec<u32>,
     /// Number of bits of a hash after its prefix.
     shift: u32,
-    /// One slot for each entry: the low 48 bits of the hash, followed by the 16 bits of the weight. [`AT_ONCE`] unused
-    /// slots follow, so that a look-up can always read [`AT_ONCE`] slots.
+    /// One slot for each entry: the low 48 bits of the hash, followed by the 16 bits of the weight. The last
+    /// [`AT_ONCE`] slots are unused, so that a look-up can always read [`AT_ONCE`] slots.
     slots: Vec<u64>,
 }
 
@@ -196,7 +197,7 @@ impl IdfTable {
         self.hashes.len()
     }
 
-    /// Returns true if the table has no entries, so that all shingles have the same weight.
+    /// Returns true if the table has no entries. Then all shingles have the same weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
@@ -260,7 +261,7 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// Returns the fingerprint of a vector. The weights of the vector are multiplied by the weights of the table.
+    /// Returns the fingerprint of a weighted vector. Each weight is multiplied by the feature's weight here.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
         // These products cannot overflow, because the weights of the table are below 2^14.
@@ -277,10 +278,10 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// Returns an error for parameters that use another table or none, or that split text into shingles differently.
+    /// Checks that parameters use this table and split text into shingles by the same rules.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] if they do not.
     pub fn check(&self, params: &SketchParams) -> Result<()> {
         match params.idf_table()? {
             Some(table) if table == self.digest => self.check_shingling(&params.shingling),
@@ -294,13 +295,12 @@ impl IdfTable {
         }
     }
 
-    /// Returns an error for a shingling that differs from the table's; the error names the first line that differs. A table
-    /// that was counted on full texts can be used with any [list of spans](Shingling::boilerplate), because it has a weight
-    /// for every shingle that remains after the spans are removed. A table that was counted without the spans of a list can
-    /// be used with that list only.
+    /// Checks that a shingling equals the shingling of the table. A table that was counted on full texts can be used
+    /// with any [list of spans](Shingling::boilerplate), because it also counted every shingle that remains after the
+    /// spans are removed. A table that was counted without the spans of a list can be used with that list only.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] names the first line that differs.
     pub fn check_shingling(&self, shingling: &Shingling) -> Result<()> {
         let mut shingling = shingling.clone();
         if self.shingling.boilerplate.is_none() {

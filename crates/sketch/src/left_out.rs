@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::error::Result;
 
-/// The amount of text that was removed.
+/// How much text was removed from a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Number of words of the text that are in removed spans.
+    /// Number of words in the removed spans.
     pub words: u64,
-    /// Whether the text has words and all of them are in removed spans.
+    /// Whether the text has words and every word is in a removed span.
     pub is_all: bool,
 }
 
@@ -48,8 +48,8 @@ pub trait LeavesOut: fmt::Debug + Send + Sync {
     /// Returns the digest that identifies the list. Lists that remove different spans must have different digests.
     fn digest(&self) -> u128;
 
-    /// Replaces `rest` with the text without the spans of the list. If the text contains no such span, `rest` may be left
-    /// unchanged. Must be deterministic: the same text gives the same `rest` on any thread.
+    /// Replaces `rest` with the text without the spans of the list. If the text contains no such span, `rest` may be
+    /// left unchanged. The result must depend on the text only: every thread must compute the same `rest`.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a text that is longer than the implementation supports.

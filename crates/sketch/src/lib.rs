@@ -25,12 +25,12 @@
 //! # Ok::<(), twindex_sketch::Error>(())
 //! ```
 //!
-//! [`Sketcher`] computes all of these sketches with one set of parameters, and is enough for most programs. The modules
-//! below are for programs that have their own tokens, sets or signatures. Each module names the paper that it follows, lists
-//! its departures from the paper, and defines all its constants.
+//! Most programs need only [`Sketcher`], which computes all of these sketches with one set of parameters. The modules
+//! below are for programs that have their own tokens, sets or signatures. Each module names the paper that it follows,
+//! lists its departures from the paper, and defines all its constants.
 //!
-//! The same text and parameters give the same sketch on every machine and with every version of this crate, because sketches
-//! are stored in files. Nothing in this crate reads files, the clock or random numbers, or starts threads.
+//! The same text and parameters give the same sketch on every machine and with every version of this crate, because
+//! sketches are stored in files. The crate reads no files, no clock and no random numbers, and starts no threads.
 
 mod classic;
 pub mod cut;

@@ -27,7 +27,7 @@ impl Shingling {
         Ok(shingling)
     }
 
-    /// Returns the names and values of [`encode`](Self::encode), in the same order.
+    /// Returns the lines of [`encode`](Self::encode) as names and values, in the same order.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let Self {
@@ -70,7 +70,7 @@ impl Shingling {
 /// Checks that a text is in canonical form, that is, equal to `expected`.
 ///
 /// # Errors
-/// [`Error::Invalid`] if it is not.
+/// [`Error::Invalid`] if the two texts differ.
 pub fn canonical(expected: &str, text: &str) -> Result<()> {
     if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
 }
@@ -90,7 +90,7 @@ impl<'a> Lines<'a> {
     /// Returns the value of the next line, whose name must be `name`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line that was found.
+    /// [`Error::Invalid`] names the line found in its place.
     pub fn value(&mut self, name: &'static str) -> Result<&'a str> {
         let line = self.rest.next().unwrap_or("");
         line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
@@ -222,7 +222,7 @@ fn digest(value: &str) -> Option<u128> {
     (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
 }
 
-/// Returns the error for an unknown value of a parameter.
+/// Returns the error for a parameter `name` with an unknown value.
 #[must_use]
 pub fn unknown(name: &str, value: &str) -> Error {
     Error::Invalid(format!("parameters: {name} has the unknown value `{}`", value.escape_debug()))

@@ -1,7 +1,7 @@
-//! Decides exactly, from numbers of shingles, whether a document is near another one.
+//! Decides exactly, from numbers of shingles, whether one document is near another.
 //!
-//! Batches, streams and single queries all use this module. Comparisons with a decimal threshold are exact, as
-//! described at [`Resemblance::at_least`].
+//! Batches, streams and single queries all use this module. [`Resemblance::at_least`] explains why comparisons with a
+//! decimal threshold are exact.
 
 use super::estimate::{Resemblance, intersection_from};
 
@@ -50,7 +50,7 @@ impl Nearness {
     }
 
     /// Returns the least number of shingles that a document of `size` shingles must share with a document of `other`
-    /// shingles to be near it. Returns `None` if the sizes alone rule out nearness.
+    /// shingles to be near it. Returns `None` if documents of these sizes cannot be near.
     #[must_use]
     #[inline]
     pub fn least_shared(self, size: usize, other: usize) -> Option<usize> {
@@ -62,16 +62,16 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// Returns the length of the prefix of its shingles that a document A of `size` shingles must look up (prefix
-    /// filtering). If A is near a document B, then B contains at least one shingle of the prefix. The shingles of all
-    /// documents must be in the same order.
+    /// Returns how many of its first shingles a document A of `size` shingles must look up (prefix filtering). If A is
+    /// near a document B, then B contains at least one of these shingles. The shingles of all documents must be in the
+    /// same order.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// Returns the length of the prefix of its shingles that a document B of `size` shingles must index. Every document
-    /// that is near B [looks up](Self::prefix) at least one of the indexed shingles.
+    /// Returns how many of its first shingles a document B of `size` shingles must index. Every document that is near B
+    /// [looks up](Self::prefix) at least one of the indexed shingles.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {
@@ -116,15 +116,15 @@ pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     min
 }
 
-/// Returns the maximum number of elements that are in only one of two sets with `sum` elements in total, if the resemblance
-/// of the sets is at least `threshold`. `None` if there are no such sets.
+/// Returns the maximum number of elements that are in only one of two sets with `sum` elements in total, if the
+/// resemblance of the sets is at least `threshold`. Returns `None` if no two sets with this sum reach the threshold.
 #[must_use]
 pub fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
     sum.checked_sub(2 * least_intersection(sum, threshold))
 }
 
-/// Returns the least size of a set whose resemblance to a larger set, of `size` elements, can reach `threshold`.
-/// Returns more than `size` if no size is sufficient.
+/// Returns the least size of a set that can have a resemblance of `threshold` or more to a larger set of `size`
+/// elements. Returns more than `size` if no size is sufficient.
 #[must_use]
 pub fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
@@ -179,7 +179,7 @@ mod tests {
                         for shared in 0..=size.min(other) {
                             assert_eq!(near.is_met(shared, size, other), by_fractions(shared)[which].1);
                         }
-                        // If two sets have no common element in their prefixes, they share fewer elements than needed.
+                        // Two sets without a common element in their prefixes share fewer elements than are needed.
                         if let Some(min) = first {
                             assert!(size - near.prefix(size) < min, "{near:?} {size} {other}");
                             assert!(other - near.indexed(other) < min, "{near:?} {size} {other}");

@@ -1,9 +1,10 @@
 //! Represents documents as sets of occurrences, so that weighted resemblance can be counted exactly.
 //!
-//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes computed from it and the number of
-//! the occurrence. If it occurs m times in one document and n times in another, the intersection has min(m, n) of its
-//! elements and the union max(m, n). So the resemblance of the two sets is the sum of the lesser frequencies divided by the
-//! sum of the greater ones. Code that counts or samples sets needs no changes to take frequencies into account.
+//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes computed from it and the
+//! number of the occurrence. If a shingle occurs m times in one document and n times in another, min(m, n) of its
+//! elements are in the intersection and max(m, n) in the union. So the resemblance of the two sets is the sum of the
+//! lesser frequencies divided by the sum of the greater ones. Code that counts or samples sets needs no changes to take
+//! frequencies into account.
 //!
 //! ```text
 //! element(x, 0) = x                                   the first occurrence of a shingle hash x

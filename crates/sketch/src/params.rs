@@ -18,9 +18,9 @@ pub use crate::shingling::{
 pub const MINIMA_MAX: u32 = 4096;
 /// Maximum number of bands.
 pub const BANDS_MAX: u16 = 1024;
-/// The allowed numbers of bits that are stored of each minimum. With 0, no signature is stored.
+/// The numbers of bits of each minimum that can be stored. With 0, no signature is stored.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
-/// Number of bits in a band key: the maximum and the default number of bits kept of each feature.
+/// Number of bits in a band key. An index keeps at most this number of bits of each feature.
 pub const KEY_BITS: u32 = 32;
 /// Maximum and default number of bits that an index keeps of each feature.
 pub const FEATURE_BITS_MAX: u8 = KEY_BITS as u8;
@@ -50,7 +50,8 @@ pub enum SimhashWeights {
 named! {
     /// The family of hash functions that compute minima. The module [`minhash`](crate::minhash) compares the families.
     Family {
-        /// One permutation, divided into bins with one minimum each; other hash functions fill the empty bins.
+        /// One permutation whose range is divided into bins. Each bin gives one minimum; other hash functions fill
+        /// empty bins.
         OnePermutationFilled = "one-permutation-filled",
         /// `a x + b` modulo a prime.
         Linear = "linear",
@@ -102,8 +103,8 @@ pub struct MinhashParams {
     pub feature_bits: u8,
     /// The weights of shingles.
     pub weights: MinhashWeights,
-    /// The unit to which weights are rounded: a weight of n units becomes n elements ([`whole`](crate::whole)), with any
-    /// family, and also in samples and sets. With `None`, weights are not rounded.
+    /// The unit to which weights are rounded. A weight of n units becomes n elements ([`whole`](crate::whole)) in
+    /// minima of any family, in samples and in sets. With `None`, weights are not rounded.
     pub unit: Option<WeightUnit>,
 }
 
@@ -198,20 +199,20 @@ pub struct SketchParams {
     pub minhash: Option<MinhashParams>,
     /// The number t of hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, no bottom-t sketch is computed.
     pub bottom: u16,
-    /// The number m of the 0-mod-m sketch: hashes divisible by m are kept. With 0, no 0-mod-m sketch is computed.
+    /// The number m of the 0-mod-m sketch, which keeps the hashes divisible by m. With 0, no such sketch is computed.
     pub modulus: u32,
     /// Whether the set of all distinct shingle hashes of a document is kept, for exact comparisons.
     pub sets: bool,
 }
 
 impl SketchParams {
-    /// Returns parameters that split text by `shingling` and do not yet include any sketch.
+    /// Returns parameters that split text by `shingling`, without any sketch. The other methods add sketches.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
         Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
-    /// Adds a simhash fingerprint in which shingles have these votes.
+    /// Adds a simhash fingerprint in which shingles vote with these weights.
     #[must_use]
     pub fn with_simhash(self, weights: SimhashWeights) -> Self {
         Self { simhash: Some(weights), ..self }
@@ -240,7 +241,7 @@ impl SketchParams {
         Ok(())
     }
 
-    /// Returns an error if sets or samples are combined with fractional weights, or if two IDF tables are used.
+    /// Checks that sets and samples have no fractional weights, and that at most one IDF table is used.
     fn check_weights(&self) -> Result<()> {
         if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
             return Ok(());
@@ -262,7 +263,7 @@ impl SketchParams {
         self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)
     }
 
-    /// Returns the digest of the IDF table that weights fingerprints, minima or both. `None` if no table is used.
+    /// Returns the digest of the IDF table that weights fingerprints, minima or both. `None` if there is no such table.
     ///
     /// # Errors
     /// [`Error::Invalid`] if fingerprints and minima use different tables.
@@ -301,8 +302,8 @@ impl SketchParams {
         xxh3_128(text_of(&self.fields()).as_bytes())
     }
 
-    /// Checks that `given` produces the same sketches as these parameters. The number of feature bits that an index keeps
-    /// may differ, and so may [`sets`](Self::sets).
+    /// Checks that `given` produces the same sketches as these parameters. Ignores the number of feature bits that an
+    /// index keeps, and [`sets`](Self::sets).
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -310,8 +311,8 @@ impl SketchParams {
         check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
 
-    /// Checks that `given` produces the same minima and bands as these parameters. Fingerprints and samples may differ, and
-    /// so may the number of bits stored of each minimum.
+    /// Checks that `given` produces the same minima and bands as these parameters. Ignores the parameters of
+    /// fingerprints, samples and [`sets`](Self::sets), and the numbers of stored bits.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -341,7 +342,7 @@ pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     }
 }
 
-/// Returns the fields of the `MinHash` parameters; the field `minhash=none` without parameters.
+/// Returns the fields of the `MinHash` parameters, or the field `minhash=none` if there are none.
 #[must_use]
 pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     let Some(minhash) = minhash else { return vec![("minhash", "none".to_string())] };
@@ -389,7 +390,7 @@ pub fn check_same_fields(
             .find(|(n, _)| *n == name)
             .map_or_else(|| "absent".to_string(), |(_, value)| value.clone())
     };
-    // A field may be in only one of the two lists.
+    // A field may be missing in one of the two lists.
     for (name, _) in index.iter().chain(given) {
         let (mine, other) = (of(index, name), of(given, name));
         if !free.contains(name) && mine != other {

@@ -15,11 +15,12 @@
 //! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
 //! ```
 //!
-//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for
-//! all practical purposes, independent of the minima and of the fingerprint, for every shingle hash function, even for
-//! linear ones such as Rabin's fingerprints. Only 48 bits are kept, which saves a quarter of the space. When n hashes of
-//! one document are compared with t hashes of another, two different shingles have the same s in less than one comparison
-//! in `2^48 / (n t)`. This is one in about 28 million for a million shingles and t = 10.
+//! where `mix` is the function of [`shingle`](super::shingle), and the constant is taken from the digits of pi. `mix`
+//! is a bijection. It makes s, for all practical purposes, independent of the minima and of the fingerprint, for every
+//! shingle hash function, even for linear ones such as Rabin's fingerprints. Only 48 bits are kept, which saves a
+//! quarter of the space. When n hashes of one document are compared with t hashes of another, two different shingles
+//! have the same s in less than one comparison in `2^48 / (n t)`. This is one in about 28 million for a million
+//! shingles and t = 10.
 //!
 //! - The bottom-t sketch of a document is the t least distinct values of s, ascending, or all of them if there are fewer.
 //! - The 0-mod-m sketch is all distinct values of s that are divisible by m, ascending. If there are more than
@@ -29,13 +30,13 @@
 //! is truncated. It is then a bottom sketch of the multiples of m, and is compared only up to its last value: the estimate
 //! stays unbiased, and its sample is the [`MODULAR_MAX`] least hashes.
 //!
-//! **Estimates.** Let n be the number of compared hashes of the union of A and B: the t least hashes of the union, or all
-//! its multiples of m. Let a of them be in A, and c in both. Resemblance is estimated as c / n, and the containment of A in
-//! B as c / a. Given n or a, each set of sampled shingles has the same probability, so both estimates are unbiased if the
-//! sample is not empty. Let p = (c + 1) / (n + 2), which is never 0 or 1, and let f be the share of all hashes that was
-//! compared. The standard error is `sqrt(p (1 - p) (1 - f) / n)`; for containment, a replaces n in both formulas. The factor
-//! 1 - f is there because shingles are drawn without replacement. f is 1 / m, or for bottom-t the last compared hash as a
-//! fraction of 2^48.
+//! **Estimates.** Let n be the number of compared hashes of the union of A and B: the t least hashes of the union, or
+//! all its multiples of m. Of these hashes, a are in A, and c are in both documents. Resemblance is estimated as c / n,
+//! and the containment of A in B as c / a. For a given n or a, every set of that many shingles is sampled with the same
+//! probability. So both estimates are unbiased if the sample is not empty. Let p = (c + 1) / (n + 2), which is never 0
+//! or 1, and let f be the share of all hashes that was compared. The standard error is `sqrt(p (1 - p) (1 - f) / n)`;
+//! for containment, a replaces n in both formulas. The factor 1 - f corrects for sampling without replacement. For 0
+//! mod m, f is 1 / m; for bottom-t, it is the last compared hash divided by 2^48.
 
 use std::fmt;
 
@@ -76,8 +77,8 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     }
     // Limits t to the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
     let t = t.min(shingles.len());
-    // Number of hashes expected below the first threshold: t plus several standard deviations, which also allows for a
-    // few repetitions.
+    // Number of hashes expected below the first threshold: t plus several standard deviations, so that a few repeated
+    // hashes do no harm.
     let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
     let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
     let first = share.saturating_mul(wanted);
@@ -100,7 +101,7 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     loop {
         let (now, later) = rest.split_at(rest.len().min(capacity - kept));
         for &shingle in now {
-            // Branch-free, because the comparison is unpredictable.
+            // Without branches, because the result of the comparison is unpredictable.
             let hash = hash(shingle);
             scratch[kept] = hash;
             kept += usize::from(hash < threshold);
@@ -142,8 +143,8 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     let Some(divisor) = Divisor::new(modulus) else { return };
     out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
     if out.len() > 2 * MODULAR_MAX {
-        // Removes the upper part before sorting if the lower part has enough distinct hashes. This saves the time to
-        // sort hashes that would be truncated anyway.
+        // If the lower part has enough distinct hashes, removes the upper part before sorting. Hashes of the upper part
+        // would be truncated anyway.
         let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
         lower.sort_unstable();
         let distinct = lower.chunk_by(|a, b| a == b).count();
@@ -213,13 +214,13 @@ pub struct Sample<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The least hashes, at most this number.
+    /// The least hashes, at most this number of them.
     Bottom(usize),
     /// The hashes divisible by this number.
     Modular(u32),
 }
 
-/// The numbers of hashes counted when two samples are compared.
+/// The numbers of hashes that were counted in a comparison of two samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     in_first: usize,
@@ -257,8 +258,9 @@ impl<'a> Sample<'a> {
         Some(Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
     }
 
-    /// Returns the number of compared hashes that are in both documents, the number of compared hashes of the union, and the
-    /// share of all hashes that was compared. `None` as for [`resemblance`](Self::resemblance).
+    /// Returns the number of compared hashes that are in both documents, the number of compared hashes of the union,
+    /// and the share of all hashes that was compared. Returns `None` in the same cases as
+    /// [`resemblance`](Self::resemblance).
     #[must_use]
     pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
         let (counts, share) = self.compare(other)?;
@@ -267,7 +269,7 @@ impl<'a> Sample<'a> {
 
     /// Returns the containment of the document of `self` in the document of `other`.
     ///
-    /// Returns `None` as [`resemblance`](Self::resemblance) does, and if no hash of `self` was compared.
+    /// Returns `None` in the same cases as [`resemblance`](Self::resemblance), and if no hash of `self` was compared.
     #[must_use]
     pub fn containment(&self, other: &Sample<'_>) -> Option<Containment> {
         let (counts, share) = self.compare(other)?;
@@ -289,7 +291,7 @@ impl<'a> Sample<'a> {
                     return Some((count(a, b, usize::MAX, u64::MAX), 1.0));
                 }
                 let counts = count(a, b, t, u64::MAX);
-                // A share of 1 would mean that the result is exact, but not all hashes were compared.
+                // Not all hashes were compared, so the share must be below 1, which would mean an exact result.
                 let share = (counts.last as f64 / all).min(1.0 - f64::EPSILON);
                 Some((counts, share))
             }
@@ -316,7 +318,7 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     while counts.in_union < max
         && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
     {
-        // Branch-free, because the comparison is unpredictable.
+        // Without branches, because the result of the comparison is unpredictable.
         i += usize::from(x <= y);
         j += usize::from(y <= x);
         counts.in_both += usize::from(x == y);
@@ -335,7 +337,7 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     Counts { in_first, ..counts }
 }
 
-/// The containment of a document A in a document B, counted on a sample of their shingles or on all of them.
+/// The containment of a document A in a document B, computed from a sample of their shingles or from all shingles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Containment {
@@ -439,7 +441,7 @@ mod tests {
             }
             assert_eq!(bottom_of(&shingles, 0), []);
         }
-        // A few values that are repeated many times, and hashes of consecutive numbers.
+        // Tests a few values that are repeated many times, and then the hashes of consecutive numbers.
         assert_eq!(bottom_of(&shingles(100_000, 3), 100), sampled(&shingles(3, 3)));
         let near: Vec<u64> = (0..100_000).collect();
         assert_eq!(bottom_of(&near, 64), sampled(&near)[..64]);

@@ -12,11 +12,11 @@
 //! mix(fingerprint of the byte 1 and the shingle's bytes)
 //! ```
 //!
-//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), whose collision probabilities have
-//! proven bounds, and with `mix` as below. The following sections define `fast`, the default, which departs from the
-//! paper.
-//! Each token is hashed once, in a few instructions, and the hash of a shingle is computed from the hashes of its tokens. So
-//! its cost does not depend on the length of the words. All arithmetic is on 64-bit words and wraps around.
+//! where the fingerprint is that of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), and `mix` is defined
+//! below. Their collision probabilities have proven bounds. The following sections define `fast`, the default, which
+//! departs from the paper. Each token is hashed once, in a few instructions, and the hash of a shingle is computed from
+//! the hashes of its tokens. So the cost of a shingle hash does not depend on the length of the words. All arithmetic
+//! is on 64-bit words and wraps around.
 //!
 //! **Keys.** `key[i] = mix(seed ^ PI[i])`, where every bit of `mix(x)` depends on every bit of `x`:
 //!
@@ -24,8 +24,8 @@
 //! x ^= x >> 30;  x *= 0xbf58476d1ce4e5b9;  x ^= x >> 27;  x *= 0x94d049bb133111eb;  x ^= x >> 31
 //! ```
 //!
-//! `PI` is `[0x243f6a8885a308d3, 0x13198a2e03707344]`, and `COUNT` further down is `0x9e3779b97f4a7c15`:
-//! digits of pi and of the golden ratio.
+//! `PI` is `[0x243f6a8885a308d3, 0x13198a2e03707344]`, and `COUNT` is `0x9e3779b97f4a7c15`: digits of pi and of the
+//! golden ratio.
 //!
 //! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token of n bytes is
 //! divided into pieces of 16 bytes; the last piece has 1 to 16 bytes and is padded with zeros. `lo` and `hi` are the two
@@ -122,8 +122,8 @@ impl Shingler {
         Ok(Self { level: Level::chosen(), cutter: Cutter::new(shingling)?, widths: shingling.widths, hash })
     }
 
-    /// Returns the same shingler using the instructions of `level`, for tests and measurements. The level does not change
-    /// the shingles.
+    /// Returns the same shingler restricted to the instructions of `level`, for tests and measurements. The shingles
+    /// stay the same.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
@@ -179,8 +179,8 @@ impl Shingler {
         hashes.truncate(start + shingles);
     }
 
-    /// Replaces `shingles` with the set of shingle hashes of the text, ascending: Broder's definition of a document. Exact
-    /// resemblance is computed from these sets, see [`jaccard`](super::estimate::jaccard).
+    /// Replaces `shingles` with the set of shingle hashes of the text, ascending: Broder's definition of a document.
+    /// [`jaccard`](super::estimate::jaccard) computes the exact resemblance from these sets.
     pub fn distinct(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         self.occurrences(text, buffers, shingles);
         shingles.sort_unstable();
@@ -210,7 +210,7 @@ mod tests {
         shingles
     }
 
-    /// Computes the hashes literally from the definition of the module.
+    /// Computes the hashes by a direct translation of the definition at the top of the module.
     fn naive(width: u8, seed: u64, text: &str) -> Vec<u64> {
         let keys = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344].map(|pi| mix(seed ^ pi));
         let fold = |a: u64, b: u64| {

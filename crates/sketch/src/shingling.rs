@@ -1,5 +1,5 @@
-//! The parameters of shingling, which turns text into a set of shingles: their names, values and ranges. Other modules of
-//! this crate implement them.
+//! The parameters of shingling, which turns text into a set of shingles: their names, values and ranges. Other modules
+//! of this crate implement the shingling.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,19 +23,19 @@ pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
     }
 }
 
-/// A version of Unicode, with tables for splitting and folding text.
+/// A version of Unicode: major, minor and update number. The rules for splitting and folding text use its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnicodeVersion(pub u8, pub u8, pub u8);
 
 impl UnicodeVersion {
-    /// The version of the tables of word characters and of lower case.
+    /// The version whose tables of word characters and lower case are used.
     pub const OWN: Self = Self(14, 0, 0);
 
-    /// The version of Unicode whose rules of word and sentence boundaries are used.
+    /// The version whose tables of word and sentence boundaries are used.
     #[cfg(feature = "languages")]
     pub(crate) const BREAKS: Self = Self(17, 0, 0);
 
-    /// The version of the tables of normal forms.
+    /// The version whose tables of normal forms are used.
     #[cfg(feature = "languages")]
     pub(crate) const NORMAL: Self = Self(18, 0, 0);
 }
@@ -112,7 +112,7 @@ named! {
         WordsSymbols = "words-symbols",
         /// Each character of the text, unchanged and with its case. A run of white space becomes one space.
         Raw = "raw",
-        /// Not computed from text: callers supply their own sets or weighted vectors.
+        /// Features, which are not computed from text: callers supply their own sets or weighted vectors.
         Features = "features",
     }
 }
@@ -215,7 +215,7 @@ impl Folding {
         self == Self::default()
     }
 
-    /// Parses the output of [`fmt::Display`]. `None` for an empty or invalid text.
+    /// Parses the output of [`fmt::Display`]. Returns `None` if the text is empty or invalid.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let mut folding = Self::default();
         for one in text.split('+') {
@@ -308,7 +308,7 @@ pub struct StopWords(Arc<BTreeSet<String>>);
 impl StopWords {
     /// Maximum number of words in a list.
     pub const WORDS_MAX: usize = 4096;
-    /// Maximum number of bytes in a list, including one separator for each word.
+    /// Maximum number of bytes of all words in a list, where each word counts one byte more for a separator.
     pub const BYTES_MAX: usize = 1 << 15;
 
     /// Creates a list of these words, in any order. Duplicates are removed.
@@ -347,7 +347,7 @@ impl StopWords {
         self.0.is_empty()
     }
 
-    /// Returns true if the list contains `token`, so that the token is removed.
+    /// Returns true if the list contains `token`, that is, if the token is a stop word.
     #[must_use]
     pub fn contains(&self, token: &str) -> bool {
         self.0.contains(token)
@@ -412,7 +412,7 @@ impl Widths {
     }
 
     /// Returns the widths of the shingles of a document of `units` tokens: all widths up to `units`, or `units` itself
-    /// if all widths are greater. Returns nothing if `units` is 0.
+    /// if all widths are greater. The iterator is empty if `units` is 0.
     pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
         let all = (units > 0 && units < self.narrowest()).then_some(units);
         self.iter().filter(move |&width| width <= units).chain(all)

@@ -1,12 +1,12 @@
 //! Computes a 64-bit fingerprint from shingles. The Hamming distance of two fingerprints measures how much the documents
 //! differ.
 //!
-//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle votes on every
-//! bit of the fingerprint, for 1 if that bit of its hash is 1, otherwise for 0. The majority determines the bit. If the
-//! angle between two documents is a, each bit differs with probability a / pi.
+//! The method is that of Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3.
+//! Every shingle votes on every bit of the fingerprint, for 1 if that bit of its hash is 1, otherwise for 0. The
+//! majority determines the bit. If the angle between two documents is a, each bit differs with probability a / pi.
 //!
-//! Departures from the paper: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007, and a tie
-//! gives 0.
+//! Departures from the paper: the bits of one hash take the place of random hyperplanes, as in Manku, Jain and Das
+//! Sarma, WWW 2007, and a tie gives 0.
 //!
 //! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding
 //! a hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's
@@ -52,7 +52,7 @@ pub fn simhash(hashes: &[u64]) -> Fingerprint {
     simhash_at(Level::chosen(), hashes)
 }
 
-/// Like [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
+/// Like [`simhash`], restricted to the instructions of `level`, for tests and measurements. The result stays the same.
 #[must_use]
 pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     level.run(
@@ -61,8 +61,7 @@ pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     )
 }
 
-/// Number of lanes, which are the elements of a vector. The hashes are divided among the lanes, and each lane has its own
-/// 64 counters.
+/// Number of lanes of a vector. The hashes are divided among the lanes, and each lane has its own 64 counters.
 const LANES: usize = 8;
 
 /// Minimum number of hashes for which lanes are used. With fewer, adding up the counters of the lanes takes longer.
@@ -101,7 +100,7 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // With n hashes and v votes for 1, the bit is 1 if v - (n - v) > 0, which is v > floor(n / 2).
+    // With n hashes and v votes for 1, a bit is 1 if v - (n - v) > 0. This is equivalent to v > floor(n / 2).
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 
@@ -135,7 +134,7 @@ impl<const N: usize, const P: usize> Counters<N, P> {
     /// value eight through the planes above.
     #[inline(always)]
     fn add_eight(&mut self, [a, b, c, d, e, f, g, h]: &[[u64; N]; 8]) {
-        let [ones, twos, fours] = &mut self.planes[..3] else { return }; // never: there are more than three planes
+        let [ones, twos, fours] = &mut self.planes[..3] else { return }; // unreachable: P is greater than 3
         let twos_a = full_add(ones, a, b);
         let twos_b = full_add(ones, c, d);
         let fours_a = full_add(twos, &twos_a, &twos_b);

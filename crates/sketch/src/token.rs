@@ -11,14 +11,14 @@
 //! `don't` and `3.14` are two tokens each, but one word each by the word boundaries of UAX #29.
 //!
 //! Each character is lower-cased independently of its neighbours: there are no rules for the final sigma or for single
-//! languages. So a token depends only on its own characters, and a text can be split between any two tokens before it is
-//! tokenised. As a drawback, the lower case of a Greek capital word that ends in sigma ends in the medial form of sigma.
-//! Text is not normalised: a letter composed with its accent and the same letter followed by a combining accent give
-//! different tokens.
+//! languages. So a token depends only on its own characters: tokenising a text at once or in parts, split between any
+//! two tokens, gives the same tokens. As a drawback, the lower case of a Greek capital word that ends in sigma ends in
+//! the medial form of sigma. Text is not normalised: a letter composed with its accent and the same letter followed by
+//! a combining accent give different tokens.
 //!
 //! Character classes and lower case come from tables in this crate, made from the version of Unicode in
-//! [`UNICODE_VERSION`]. The tables of the standard library change with the compiler, but stored fingerprints must not
-//! change.
+//! [`UNICODE_VERSION`]. The tables of the standard library would change with the compiler, and with them the
+//! fingerprints in existing indexes.
 
 use std::ops::Range;
 
@@ -31,9 +31,10 @@ pub const UNICODE_VERSION: &str = "14.0.0";
 /// word, 2 a token by itself, 3 a mark). The upper bits are the shift, the signed difference between the lower case of
 /// a character and the character.
 static TRAITS: [u32; count(TOKEN, 0)] = u32s(TOKEN, 0);
-/// Two-stage table: maps the upper bits of a character to its block. Characters past the end use the last block.
+/// Two-stage table: maps the upper bits of a character to its block. Characters beyond the end of this table use the
+/// last block.
 static BLOCK_OF: [u8; count(TOKEN, 1)] = u8s(TOKEN, 1);
-/// The second stage: the index in `TRAITS` of each character, block after block.
+/// The second stage: for each character, block after block, the index of its combination in `TRAITS`.
 static BLOCKS: [u8; count(TOKEN, 2)] = u8s(TOKEN, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const BLOCK_BITS: u32 = 7;
@@ -157,7 +158,7 @@ pub(super) enum Kind {
 pub(super) const GROWS: char = '\u{130}';
 pub(super) const GROWN: &str = "i\u{307}";
 
-/// Returns the kind of a character and its lower case, or the character itself for [`GROWS`].
+/// Returns the kind of a character and its lower case; [`GROWS`] is returned unchanged.
 #[inline]
 pub(super) fn classify(c: char) -> (Kind, char) {
     let code = c as usize;
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn slow_path_gives_the_tokens_of_the_fast_path() {
-        // The same words, with a separator that only the slow path handles.
+        // Splits the same words at a separator that only the slow path handles.
         let words = "The QUICK brown_fox 7 jumps";
         assert_eq!(split(words), split(&words.replace(' ', "\u{2003}")));
     }

@@ -1,8 +1,9 @@
 //! Computes a 64-bit fingerprint from weighted votes.
 //!
-//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: the fingerprint of a vector.
-//! Here the coordinates are hashes, and the values are fixed-point weights. A hash votes with its weight on every bit: for 1
-//! if that bit of the hash is 1, otherwise for 0. Bit i of the fingerprint is 1 if the votes for 1 outweigh those for 0:
+//! Follows Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3, which defines
+//! the fingerprint of a vector. Here the coordinates are hashes, and the values are fixed-point weights. A hash votes
+//! with its weight on every bit: for 1 if that bit of the hash is 1, otherwise for 0. Bit i of the fingerprint is 1 if
+//! the votes for 1 outweigh those for 0:
 //!
 //! ```text
 //! bit i = 1   if  sum of weight * (2 * (bit i of hash) - 1)  >  0,   else 0: a tie gives 0
@@ -16,12 +17,12 @@
 use super::simhash::Fingerprint;
 use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 
-/// Returns the fingerprint of hashes with weights: as [`simhash`](super::simhash()), but each hash has its own weight. A
+/// Returns the fingerprint of weighted hashes. Unlike in [`simhash`](super::simhash()), each hash has its own weight. A
 /// weight is a fixed-point number of any sign; only ratios of weights matter.
 ///
-/// Sums are exact: they cannot overflow with any number of items that fits in memory. Takes linear time and allocates
-/// nothing. Runs of items whose weights are below 2^16 in magnitude take one or a few nanoseconds per item, other items ten
-/// times as long.
+/// Sums are exact: no number of items that fits in memory can make them overflow. Takes linear time and allocates
+/// nothing. Runs of items whose weights are below 2^16 in magnitude take one or a few nanoseconds per item, other items
+/// ten times as long.
 ///
 /// ```
 /// use twindex_sketch::weighted;
@@ -105,8 +106,8 @@ impl Votes {
         }
     }
 
-    /// Returns the fingerprint. With a total weight of n and votes v for 1, a bit is 1 if v - (n - v) > 0, which is v >
-    /// floor(n / 2).
+    /// Returns the fingerprint. With a total weight of n, of which v votes for 1, a bit is 1 if v - (n - v) > 0. This
+    /// is equivalent to v > floor(n / 2).
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;
         let bits = self.ones.iter().enumerate();

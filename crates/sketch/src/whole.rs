@@ -1,9 +1,9 @@
 //! Rounds weights to whole units, so that weighted resemblance can be counted exactly for fractional weights.
 //!
-//! A set contains whole elements only. So each weight is rounded to a whole number of [units](WeightUnit), and a shingle of
-//! n units becomes n elements, like a shingle that occurs n times ([`occurrences`](crate::occurrences)). The resemblance of
-//! such sets is the sum of the lesser rounded weights divided by the sum of the greater ones. Code that counts or samples
-//! sets needs no changes, at the cost of one element for each unit.
+//! A set contains whole elements only. So each weight is rounded to a whole number of [units](WeightUnit), and a
+//! shingle of n units becomes n elements, like a shingle that occurs n times ([`occurrences`](crate::occurrences)). The
+//! resemblance of such sets is the sum of the lesser rounded weights divided by the sum of the greater ones. Code that
+//! counts or samples sets needs no changes. The cost is one element for each unit.
 //!
 //! ```text
 //! elements of a shingle = floor(weight / unit + 1/2)     weight = frequency, or the caller's; times the inverse document
@@ -51,7 +51,8 @@ impl WeightUnit {
     pub const ONE: Self = Self(1 << 16);
     /// The least unit, 1/256: the precision of tables of inverse document frequencies.
     pub const MIN: Self = Self(1 << 8);
-    /// The greatest unit, 2. With it, the least inverse document frequency, 1, still gives one element.
+    /// The greatest unit, 2. Half of it is 1, the least inverse document frequency, which is thus still rounded up to
+    /// one element.
     pub const MAX: Self = Self(1 << 17);
 
     /// Returns the unit `units` times 2^-16, for `units` from 2^8 to 2^17.
@@ -93,9 +94,9 @@ impl WeightUnit {
         f64::from(self.0) / f64::from(Self::ONE.0)
     }
 
-    /// Returns a weight as a number of these units, rounded to the nearest whole number; halves are rounded up. `weight` is
-    /// in units of 2^-16 and below 2^112. `times` is a factor in units of 2^-8: an inverse document frequency, or 256 for
-    /// none.
+    /// Returns a weight as a number of these units, rounded to the nearest whole number; halves are rounded up.
+    /// `weight` is in units of 2^-16 and below 2^112. `times` is a factor in units of 2^-8: an inverse document
+    /// frequency, or 256 if there is none.
     #[must_use]
     pub fn count(self, weight: u128, times: u16) -> u128 {
         let unit = u128::from(self.0) << 8;
@@ -123,7 +124,7 @@ impl FromStr for WeightUnit {
     }
 }
 
-/// Appends the elements of a shingle of `count` units. Must be called only once for each distinct shingle of a document.
+/// Appends the elements of a shingle of `count` units. The caller must add each shingle of a document only once.
 ///
 /// # Errors
 /// [`Error::Invalid`] if `out` would have more than `elements_max` elements.
@@ -158,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with weights that are rounded one by one as fractions and then added.
+        /// Compares with weights that are rounded one by one and then added.
         #[test]
         fn elements_and_rounded_weights_have_equal_resemblance(
             a in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
@@ -167,7 +168,7 @@ mod tests {
             unit in (256_u32..=131_072).prop_map(|units| WeightUnit::new(units & !255).unwrap()),
             by_table in any::<bool>(),
         ) {
-            // Large weights in small units would only make the test slow.
+            // With a small unit, large weights would give many elements and make the test slow.
             let unit = if by_table { unit.max(WeightUnit(1 << 14)) } else { unit };
             let idf = |shingle: u64| if by_table { idfs[shingle as usize] } else { 256 };
             let (set_a, set_b) = (set(&a, idf, unit), set(&b, idf, unit));

@@ -1,10 +1,10 @@
 //! The fast path for plain words: computes the hashes of the tokens of a text in one pass.
 //!
-//! [`token`](super::token) defines tokens; this module finds the same tokens 64 bytes at a time. A chunk of ASCII gives two
-//! results: its bytes in lower case, and a bit mask of the bytes that belong to words. Non-ASCII characters are classified
-//! one by one, and their bytes and bits are appended to the same buffers. A token begins or ends where two neighbouring bits
-//! differ, and around a letter that is a token by itself. Tokens are hashed from the lower-cased copy, one block of the text
-//! at a time, so that the copy stays in the first-level cache.
+//! [`token`](super::token) defines tokens; this module finds the same tokens 64 bytes at a time. From each chunk of
+//! ASCII, it computes the bytes in lower case and a bit mask of the bytes that belong to words. Non-ASCII characters
+//! are classified one by one, and their bytes and bits are appended to the same buffers. A token begins or ends where
+//! two neighbouring bits differ, and around a letter that is a token by itself. Tokens are hashed from the lower-cased
+//! copy, one block of the text at a time, so that the copy stays in the first-level cache.
 
 use twindex_kernel::{Kernel, Level, Simd};
 
@@ -14,8 +14,8 @@ use super::token::{GROWN, GROWS, Kind, classify};
 /// Number of bytes of lower-cased text that are collected before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// Number of bytes of `lower` after the limit of a block. A chunk of 64 bytes may be written across the limit, and
-/// tokens are loaded in pieces of 16 bytes.
+/// Number of bytes of `lower` after the limit of a block. They are needed because a chunk of 64 bytes may be written
+/// across the limit, and tokens are loaded in pieces of 16 bytes.
 const SLACK: usize = 64 + 64;
 
 /// Scratch memory: the lower-cased text of the block, preceded by the part of a token that began before the block, and the
@@ -27,11 +27,11 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least this number of bytes are split by [`tokens`](super::token::tokens) instead. Their token offsets
-/// might not fit in 32 bits, because lower-casing can lengthen a text by half.
+/// [`tokens`](super::token::tokens) splits texts of at least this number of bytes, because their token offsets might
+/// not fit in 32 bits: lower-casing can lengthen a text by half.
 const TEXT_MAX: usize = 1 << 31;
 
-/// Maximum capacity of [`Words::lower`] in bytes that is kept between texts. Only texts with longer tokens need more.
+/// Maximum number of bytes of [`Words::lower`] that are kept for the next text. More are needed only for longer tokens.
 const KEPT_MAX: usize = 16 * BLOCK;
 
 impl Words {
@@ -48,7 +48,7 @@ impl Words {
         }
         if self.lower.len() < BLOCK + SLACK {
             self.lower.resize(BLOCK + SLACK, 0);
-            // At most every second byte of a block begins a token, and positions are written 64 at a time.
+            // A block has at most one token start for every second byte, and positions are written 64 at a time.
             self.starts.resize(BLOCK + SLACK, 0);
             self.ends.resize(BLOCK + SLACK, 0);
         }
@@ -104,7 +104,7 @@ impl Kernel for HashTokens<'_> {
     }
 }
 
-/// The kind of token that the last character belonged to.
+/// The kind of token to which the last character belonged.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum LastCharacter {
     #[default]
@@ -123,9 +123,9 @@ struct CutState {
     /// Number of bytes of `lower` whose token starts and ends are already in [`Words`]. Bit i of `word` and `begins`
     /// describes byte `placed + i` of `lower`.
     placed: usize,
-    /// The bits of bytes that belong to a token.
+    /// Bits of `lower`: 1 for each byte that belongs to a token.
     word: u64,
-    /// The bits of bytes that begin a token although the byte before belongs to another token.
+    /// Bits of `lower`: 1 for each byte that begins a token directly after the byte of another token.
     begins: u64,
     /// Number of bits in `word` and in `begins`, at most 63 between calls.
     waiting: usize,
@@ -195,7 +195,7 @@ impl CutState {
         let waiting = self.waiting + count;
         if waiting >= 64 {
             self.mask_places(simd, words);
-            // Keeps the bits that did not fit. A shift by 64 keeps none.
+            // Keeps the bits that did not fit in 64 bits. If all fitted, the shift is by 64, and no bit is kept.
             let fitted = 64 - self.waiting as u32;
             self.word = word.checked_shr(fitted).unwrap_or(0);
             self.begins = begins.checked_shr(fitted).unwrap_or(0);
@@ -213,7 +213,7 @@ impl CutState {
         let starts = self.word & (!before | self.begins);
         let ends = before & (!self.word | self.begins);
         self.carry = self.word >> 63;
-        let base = self.placed as u32; // below 1.5 * TEXT_MAX
+        let base = self.placed as u32; // less than 1.5 * TEXT_MAX
         let reserve = |places: &mut Vec<u32>, at: usize, mask| {
             simd.places(mask, base, places[at..].first_chunk_mut().expect("slack after the places in use"))
         };
@@ -230,7 +230,7 @@ impl CutState {
         );
     }
 
-    /// Frees space in `lower`: removes the tokens that were hashed, and moves an incomplete token to the front.
+    /// Frees space in `lower`: removes the hashed tokens, and moves an incomplete token to the front.
     #[inline(never)]
     fn drop_front(&mut self, words: &mut Words) {
         let is_open = self.starts > self.ends;
@@ -243,8 +243,8 @@ impl CutState {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // The next block begins after the incomplete token, however long that token is. So `starts` and `ends`, which
-        // have the size for one block, never overflow.
+        // The next block begins after the incomplete token, however long that token is. So `starts` and `ends`, whose
+        // size is that of one block, never overflow.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);
@@ -259,7 +259,7 @@ mod tests {
     use super::super::token::tokens;
     use super::*;
 
-    /// Computes the hashes one token at a time, from the definition.
+    /// Computes the hashes one token at a time, with the reference tokenizer.
     fn one_by_one(text: &str) -> Vec<u64> {
         let mut hashes = Vec::new();
         tokens(text, &mut Vec::new(), |token| hashes.push(Fast::new(3).token(token)));
@@ -367,7 +367,7 @@ mod tests {
         ) {
             let text: String = order.iter().map(|&piece| PIECES[piece]).collect();
             check(&mut Words::default(), &text);
-            // A text longer than a block.
+            // Checks a text that is longer than a block.
             check(&mut Words::default(), &text.repeat(times));
         }
 

@@ -1,9 +1,9 @@
-//! Search results collapsed by group, which remain correct while pages change: tantivy stores each page with the leader
-//! of its group, and a search shows one page per group.
+//! Shows one search result per group of near-duplicates, and keeps the results correct while pages change: tantivy
+//! stores each page with the leader of its group, and a search returns one page per leader.
 //!
 //! A batch adds, changes and deletes pages in twindex, and commits. Then `Snapshot::changed_leaders` returns the pages
-//! whose leader changed, and only these and the changed pages are indexed again. twindex commits first. If a crash
-//! prevented tantivy's commit, all leaders are compared with those in tantivy.
+//! whose leader changed. Only these pages and the changed pages are indexed again in tantivy, which then commits, too.
+//! If a crash prevents tantivy's commit, the leaders of all pages are compared with those stored in tantivy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use twindex::{Document, Error, Index, KeyBuf, Params, Resources, Snapshot};
 use crate::pages::{mixed, page, url};
 use crate::{BATCH, HEAP_BYTES, KNOWN, SEARCHABLE};
 
-/// Number of words for which `check` compares the results.
+/// Number of words whose search results `check` compares.
 const QUERIES: u64 = 300;
 
 /// The search engine. It stores each page with its version and the leader of its group.
@@ -85,7 +85,7 @@ impl Search {
         Ok(pages)
     }
 
-    /// Returns the collapsed results for a word: for each leader, the pages of its group that contain the word.
+    /// Returns the collapsed results for a word: each leader, with the pages of its group that contain the word.
     fn collapsed(&self, searcher: &Searcher, word: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
         let term = TermQuery::new(Term::from_field_text(self.body, word), IndexRecordOption::Basic);
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Search {
     }
 }
 
-/// Returns the text of a version of a page. Odd versions are copies of an earlier page.
+/// Returns the text of a page in one version. Odd versions are copies of an earlier page.
 fn text(url: &str, version: u64) -> Result<String> {
     let number: u64 = url.rsplit('/').next().context("no number")?.parse()?;
     Ok(page(if version % 2 == 0 { number } else { mixed(number ^ version << 40) % (number + 1) }))
@@ -127,8 +127,8 @@ fn name(key: &KeyBuf) -> Result<String> {
     Ok(key.as_str().context("a key that is no URL")?.to_owned())
 }
 
-/// Returns the changes of a batch, by page number: the new version of a page, or `None` if the page is deleted. A batch
-/// adds pages, and changes or deletes some existing ones.
+/// Returns the changes of a batch by page number: the new version of each added or changed page, and `None` for each
+/// deleted page.
 fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     let first = batch * BATCH;
     let mut all: BTreeMap<u64, Option<u64>> = BTreeMap::new();
@@ -140,7 +140,7 @@ fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     all
 }
 
-/// Returns the leader of each page, by URL.
+/// Returns the URL of the leader of each page, by the URL of the page.
 fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     snapshot.groups(&Resources::in_dir(scratch))?.for_each(1, |url, leader, _| {
@@ -233,8 +233,8 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares the pages in tantivy with those in twindex, and collapsed results with ones computed from leaders and texts.
-/// Returns all pages with their leaders.
+/// Compares the pages in tantivy with those in twindex. Also compares collapsed results with results that are computed
+/// from leaders and texts. Returns all pages with their leaders.
 pub(crate) fn check(folder: &Path, pages: u64) -> Result<BTreeMap<String, Indexed>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;

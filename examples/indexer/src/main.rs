@@ -1,6 +1,6 @@
-//! An indexer with two stores: twindex decides whether a page is near an existing one, and tantivy makes the other pages
-//! searchable. If the indexer is killed at any time and started again, it finally has every page in tantivy exactly once,
-//! either as a text or as a duplicate of another page.
+//! An indexer with two stores: twindex decides whether a page is near an existing one, and tantivy makes the other
+//! pages searchable. The indexer may be killed at any time and started again. In the end, tantivy contains every page
+//! exactly once, either as a text or as a duplicate of another page.
 //!
 //! ```sh
 //! cargo run -- run FOLDER PAGES             # index, or continue
@@ -8,13 +8,13 @@
 //! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an uninterrupted run
 //! ```
 //!
-//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that are also changed and deleted, and with
-//! results collapsed by group; see `collapse.rs`.
+//! `collapse`, `check-collapse` and `torture-collapse` do the same for pages that are also changed and deleted, and for
+//! search results that are collapsed by group; see `collapse.rs`.
 //!
-//! Two stores cannot commit atomically together, so each stores its number of pages in its commit. tantivy commits first,
-//! twindex second. After a crash, tantivy may be one batch ahead. The indexer then adds this batch to twindex again,
-//! which makes the same decisions because its commits are atomic. It does not add the batch to tantivy, whose stored
-//! number shows that it has the batch.
+//! A commit is not atomic across both stores, so each store records its number of pages in its commit. tantivy commits
+//! first, twindex second. After a crash, tantivy may be one batch ahead. The indexer then adds this batch to twindex
+//! again, which makes the same decisions because its commits are atomic. It does not add the batch to tantivy again,
+//! because the number of pages recorded there includes the batch.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -39,9 +39,9 @@ mod pages;
 
 /// Number of pages in a commit.
 const BATCH: u64 = 1000;
-/// The line printed after a commit of tantivy; twindex may not have these pages yet.
+/// The line that is printed after each commit of tantivy. twindex may not have committed these pages yet.
 const SEARCHABLE: &str = "searchable";
-/// The line printed after a commit of twindex.
+/// The line that is printed after each commit of twindex.
 const KNOWN: &str = "known";
 /// The memory limit of tantivy in bytes.
 const HEAP_BYTES: usize = 50_000_000;
@@ -128,8 +128,8 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks both stores. For each page in order, returns `None` if it is searchable, otherwise the URL of the page that it
-/// duplicates.
+/// Checks both stores. Returns an entry for each page in order: `None` if the page is searchable, otherwise the URL of
+/// the page of which it is a duplicate.
 fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;
@@ -163,15 +163,15 @@ fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     Ok(became)
 }
 
-/// Starts the indexer and kills it at a moment that depends on `kill`: just after its start, some time after both stores
-/// committed, or between their commits. Returns false if the indexer ended by itself.
+/// Starts the indexer and kills it at a moment that depends on `kill`: just after its start, some time after both
+/// stores have committed, or between their commits. Returns false if the indexer ended by itself.
 fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
     let first = if verb == "run" { SEARCHABLE } else { KNOWN };
     let mut child = Command::new(std::env::current_exe()?)
         .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
-    // Reads all output: if the pipe were closed, the indexer would exit by itself and would not be killed.
+    // Read all output. If the pipe were closed, the indexer would exit by itself before it is killed.
     let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
     let (at_start, between) = (kill % 3 == 1, kill % 3 == 2);
     if !at_start {
@@ -202,9 +202,9 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
             killed("run", &kept, pages, kill, kills)?,
             "all pages were done before kill {kill}: give it more pages"
         );
-        // Counts the kills after which tantivy was ahead. The next start does not need this check.
+        // Count the kills after which tantivy was ahead. The indexer does not need this check when it starts again.
         let (search, near) = (kept.join("search"), kept.join("near.twx"));
-        // Only the indexer may create files, and opening would create missing ones.
+        // Open only existing stores: opening would create missing files, which only the indexer may do.
         if search.join("meta.json").is_file() && near.join("CURRENT").is_file() {
             ahead += u64::from(Search::open(&search)?.pages()? > pages_near(&open_near(&near)?)?);
         }

@@ -1,5 +1,5 @@
-//! Generates the pages of a crawler, deterministically. A third of the pages are copies of an earlier page with one or
-//! two words changed.
+//! Generates the pages that a crawler would fetch, the same in every run. A third of the pages are copies of an earlier
+//! page in which one or two words are changed.
 
 /// Number of words of a page.
 const WORDS: u64 = 60;
@@ -20,7 +20,7 @@ pub(crate) fn url(number: u64) -> String {
 
 pub(crate) fn page(number: u64) -> String {
     let draw = mixed(number ^ 1 << 40);
-    // A page can be a copy of a copy.
+    // The copied page may be a copy, too.
     let is_copy = number > 0 && draw.is_multiple_of(3);
     let first = if is_copy { mixed(draw) % number } else { number };
     let mut words: Vec<u64> = (0..WORDS).map(|at| mixed(first << 8 | at) % VOCABULARY).collect();

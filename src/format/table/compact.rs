@@ -2,9 +2,9 @@
 //!
 //! R distinct values of 64 bits need at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R) bits of a
 //! value are its *high part*. High parts are stored in unary: for row i, bit `i + high` of a stream is set, so a zero
-//! follows the rows of each high part (Elias 1974; Vigna, WSDM 2013, section 3). The other bits of a value are its *low
-//! part*. Low parts are stored in three columns, so that a scan reads only 2 bytes per row and the other columns only
-//! for rows that pass the filter.
+//! bit follows the rows of each high part (Elias 1974; Vigna, WSDM 2013, section 3). The other bits of a value are its
+//! *low part*. Low parts are stored in three columns. A scan reads only the first column, 2 bytes per row, and the
+//! other columns for rows that pass the filter.
 //!
 //! ```text
 //! 0 directory  (2^D + 1) x 4 bytes: the first row of each prefix of D bits; the last is R
@@ -15,9 +15,10 @@
 //! 5 samples    x 4: the number of rows before every 4,096th bit of the stream, from bit 4,096 on
 //! ```
 //!
-//! D = max(h - 6, 0). The bits of the stream for a bucket of the directory begin at bit `row + (bucket << (h - D))`,
-//! where `row` is the first row of the bucket. For uniform values they take 16 to 24 bytes, so select reads only a few
-//! words. The samples are for hot buckets: with samples, select reads at most 64 words for any values.
+//! D = max(h - 6, 0). The stream bits of a bucket of the directory begin at bit `row + (bucket << (h - D))`, where
+//! `row` is the first row of the bucket. For uniform values they take 16 to 24 bytes, so a select operation reads only
+//! a few words. The samples are for buckets with very many rows: with samples, select reads at most 64 words for any
+//! values.
 
 use std::ops::{ControlFlow, Range};
 
@@ -34,18 +35,18 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 2;
 /// Number of parts of a section.
 const PARTS: usize = 6;
-/// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
+/// Number of bits of a high part that the directory does not cover. If values are uniform, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Distance between two samples in bits of the stream. A bucket of at most this length is searched without samples.
+/// Number of bits of the stream between two samples. A bucket of at most this length is searched without samples.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
-/// Number of rows whose columns are read at once: 4 KiB (a page) of the first column.
+/// Number of rows whose columns are read at once. They take 4 KiB (a page) of the first column.
 const STEP: u64 = 2048;
-/// Number of rows that a kernel tests at once.
+/// Number of rows that one call of a kernel tests.
 const LANES: usize = 64;
-/// The smallest radius for which a scan filters by the first 32 bits of the low parts instead of 16. With 16 bits, at
-/// least a tenth of random rows would pass.
+/// The smallest radius for which a scan filters by the first 32 bits of the low parts. With only 16 bits, at least a
+/// tenth of random rows would pass.
 const RADIUS_WIDE: u32 = 5;
 
 /// The layout of a section, which depends only on its number of rows.
@@ -123,14 +124,14 @@ impl Compact {
         if bits <= self.high || start >= end {
             return self.ordered(source, bucket, start..end);
         }
-        // All remaining rows have the same high part, so only the low parts are compared.
+        // All remaining rows have the same high part, so it is enough to compare the low parts.
         let mask = u64::MAX >> self.high;
         let lows = bounds.start() & mask..=bounds.end() & mask;
         search::between(start..end, &lows, search::Search::Binary, |row| self.low(source, row))
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until `each` breaks. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
+    /// ascending order, until `each` returns `Break`. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
@@ -342,15 +343,15 @@ impl Compact {
         Err(source.corrupt(Fault::new(0, expected, format!("{}..{}", rows.start, rows.end))))
     }
 
-    /// Returns the range of bits of the stream that belong to a bucket.
+    /// Returns the range of the stream's bits that belong to a bucket.
     #[inline(always)]
     fn piece(&self, bucket: u64, rows: &Range<u64>) -> Range<u64> {
         let open = self.high - self.prefix;
         rows.start + (bucket << open)..rows.end + ((bucket + 1) << open)
     }
 
-    /// Returns the first row of a bucket whose high part is at least `high`. `high` must be in the range of the bucket,
-    /// or the first high part of the next bucket.
+    /// Returns the first row of a bucket whose high part is at least `high`, which must be a high part of the bucket or
+    /// the first high part of the next bucket.
     #[inline(always)]
     fn row_of_high<'a>(
         &self,
@@ -367,7 +368,8 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // The row follows zero bit number `high` (from 1), which ends the previous high part. Starts before this bit.
+        // The row follows zero bit number `high` (from 1), which ends the previous high part. Start the search before
+        // this bit.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
             // Number of zero bits between the current bit and zero bit number `high`.
@@ -396,7 +398,7 @@ impl Compact {
         Err(self.broken_stream(source, &self.piece(bucket, rows)))
     }
 
-    /// Returns the high part of a row. `place` caches the bucket of the row for the next call.
+    /// Returns the high part of a row. `place` keeps the bucket of the row for the next call.
     #[inline(always)]
     fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
@@ -435,7 +437,7 @@ impl Compact {
         Err(self.disorder(source, bucket, &rows))
     }
 
-    /// Starts a search in `piece`, the bits of the stream that belong to a bucket: at the last sample in the piece for
+    /// Starts a search in `piece`, the stream's bits of a bucket. The search begins at the last sample in the piece for
     /// which `before` is true, or at the start of the piece.
     #[inline(always)]
     fn walk<'a>(
@@ -456,8 +458,8 @@ impl Compact {
         Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// Returns the bit and the row of the last sample in a piece for which `before` is true. Returns the first bit and
-    /// row of the piece if `before` is false for all samples.
+    /// Returns the bit and the row of the last sample in a piece for which `before` is true, or of the start of the
+    /// piece if `before` is false for all samples.
     #[cold]
     fn sample<'a>(
         &self,
@@ -470,7 +472,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Sample `s`, from 1, is at bit `s * SAMPLE`. So sample `low` is initially at or before the start of the piece.
+        // Sample `s`, from 1, is at bit `s * SAMPLE`. So sample `low` is initially not after the start of the piece.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {
@@ -531,7 +533,7 @@ impl Compact {
         Ok(join(self.high, first, second, word >> (bit % 8)))
     }
 
-    /// Reads the low parts of the next rows from `start` on, at most [`STEP`] rows.
+    /// Reads the low parts of the rows from `start` on, at most [`STEP`] rows.
     fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<LowBits<'a>> {
         let rows = start..self.rows.min(start + STEP);
         let bits = rows.start * u64::from(32 - self.high)..rows.end * u64::from(32 - self.high);
@@ -580,14 +582,15 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins the three columns of a low part. The lowest bits of `rest` belong to this row; higher bits are ignored.
+/// Assembles a low part from its three columns. `rest` begins with the bits of this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;
     u64::from(first) << (16 + bits) | u64::from(second) << bits | rest & ((1 << bits) - 1)
 }
 
-/// Returns the position of the set bit of `word` that has `before` set bits below it. Bisects with popcounts.
+/// Returns the position of the set bit of `word` that has `before` set bits below it, by bisection with population
+/// counts.
 #[inline(always)]
 fn select(word: u64, before: u64) -> u32 {
     let (mut word, mut before, mut place) = (word, before as u32, 0);
@@ -601,7 +604,7 @@ fn select(word: u64, before: u64) -> u32 {
     place
 }
 
-/// Returns a bit mask of the rows, at most [`LANES`], whose summed distance in both columns is within the radius.
+/// Returns a bit mask of the rows, at most [`LANES`], whose distances in the two columns sum to at most the radius.
 #[inline(always)]
 fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: u32) -> u64 {
     const TOGETHER: usize = 16;
@@ -688,14 +691,14 @@ impl LowBits<'_> {
     }
 }
 
-/// A buffer for the bytes of one part of a section, before [`Columns::put`].
+/// A buffer for the bytes of one part of a section, which are passed to [`Columns::put`] in chunks.
 pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
 impl ColumnBuffer {
-    /// The buffer is flushed once it has this number of bytes.
+    /// Number of bytes at which the buffer is passed on and cleared.
     const FULL: usize = 4096;
 
     pub(super) fn new(number: usize) -> Self {
@@ -715,7 +718,7 @@ impl ColumnBuffer {
     }
 }
 
-/// Checks that `value` may follow the value `last` in row `row` of a table of `rows` rows.
+/// Checks that `value` may follow `last`, the value before it, in row `row` of a table of `rows` rows.
 ///
 /// # Errors
 /// [`Error::Invalid`] if `value` is not above `last`, or if the table would have too many rows.
@@ -743,7 +746,7 @@ struct CompactEncoder<'c, C> {
     /// The incomplete last word of the stream. `words` is the number of words already written.
     word: u64,
     words: u64,
-    /// The bits of the third column that do not fill a word yet. `rest_bits` is their number.
+    /// The last bits of the third column, which do not fill a word yet. `rest_bits` is their number.
     rest: u64,
     rest_bits: u32,
 }

@@ -1,10 +1,10 @@
-//! A partial table: each entry contains a part of a fingerprint and refers to table 1.
+//! A partial table: each entry contains some bits of a fingerprint, with which the fingerprint is found in table 1.
 //!
-//! An entry consists of a *pointer* and a *filter*. The pointer is the first 16 bits of the fingerprint's key in table
-//! 1, which locate the fingerprint there. The filter is 0, 1 or 2 bytes: the bits that follow the pointer in
-//! [`Design::entry_order`](crate::design::Design::entry_order). A search compares pointer and filter with the query,
-//! and looks up only few entries in table 1. Entries ascend within a bucket. Different fingerprints may have equal
-//! entries, which are all stored.
+//! An entry consists of a *pointer* and a *filter*. The pointer is the first 16 bits of the fingerprint, which locate
+//! it in table 1. The filter is 0, 1 or 2 bytes: the bits that follow the pointer in
+//! [`Design::entry_order`](crate::design::Design::entry_order). A search compares pointers and filters with those of
+//! the query, and looks up only the few remaining entries in table 1. The entries of a bucket ascend. Different
+//! fingerprints may have equal entries; all of these are stored.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the table's keys; d = floor(log2 rows) - 3, from 0 to the number
@@ -55,7 +55,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns the layout of a table of `rows` fingerprints. Each entry takes `width` bytes (2 to 4). The table is
+    /// Returns the layout of a table of `rows` fingerprints, with entries of `width` bytes (2 to 4). The table is
     /// sorted by its first `lead` bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32, width: u8) -> Self {
@@ -82,7 +82,7 @@ impl Filter {
     }
 
     /// Returns the rows of the buckets that contain all keys beginning with `prefix`, a prefix of `bits` bits. If the
-    /// directory has fewer bits, the rows include other keys, too.
+    /// directory has fewer bits, these rows also include other keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
@@ -146,7 +146,7 @@ impl Filter {
         column(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2)
     }
 
-    /// Returns the Hamming distance between the filter of a row and the filter in the query's entry `entry`.
+    /// Returns the Hamming distance between the filter of a row and the filter in `entry`, the entry of the query.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
@@ -196,8 +196,8 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes a table from one [sort value](Self::value) for each row of the layout. The sort values must ascend. Needs
-    /// memory for the directory.
+    /// Writes a table, given a [sort value](Self::value) for each row of the layout in ascending order. Needs memory
+    /// only for the directory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`.

@@ -1,10 +1,10 @@
 //! Codec 3 of complete tables: blocks of Huffman-coded differences.
 //!
 //! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007, section 3.2,
-//! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the previous
-//! value is nearly always one of a few positions. So the position is Huffman-coded, and the bits below the position
-//! follow unencoded. Values are stored in blocks of 1,024 bytes, which are decoded independently. An array with the
-//! last key of each block is searched by interpolation or bisection.
+//! 'Compression of Fingerprints'). Between consecutive sorted values, the most significant differing bit is nearly
+//! always at one of a few positions. So this position is Huffman-coded, and the bits below it follow unencoded. Values
+//! are stored in blocks of 1,024 bytes, which can be decoded independently. To find a block, an array with the last key
+//! of each block is searched by interpolation or bisection.
 //!
 //! This codec exists for comparison with the paper: it is used only with `codec=manku`, never with `auto`. The default
 //! codecs are [`planes`](super::planes) and [`compact`](super::compact).
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! A value is added to the current block if it fits. The code has at most 15 bits per symbol and minimizes the number
-//! of bits for all differences of the table. The code is computed by package-merge (Larmore and Hirschberg, 1990), with
-//! ties broken as described at `code_lengths`. The code is canonical: shorter codes first, and among codes of equal
-//! length, lower positions first. So a list of values has exactly one encoding.
+//! of bits for all differences of the table. It is computed by package-merge (Larmore and Hirschberg, 1990);
+//! `code_lengths` describes how ties are broken. It is canonical: shorter codes first, and among codes of equal length,
+//! lower positions first. So a list of values has exactly one encoding.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -44,14 +44,14 @@ const HEAD_BYTES: u64 = 64;
 /// The offset of the code lengths in the head. The reserved bytes follow the code lengths.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Number of bits of a word. [`word`] returns at least `WORD_WHOLE` of them at any bit offset.
+/// Number of bits of a word. [`word`] returns at least the first `WORD_WHOLE` bits from any bit offset on.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
 /// Number of symbols: a symbol is the position of a bit in a value.
 const SYMBOLS: usize = 64;
 /// Maximum length of a code in bits.
 const CODE_MAX: u32 = 15;
-/// Codes of at most this length are decoded by one table lookup. Fewer than 1 in 1,024 differences has a longer code.
+/// A code of at most this length is decoded by one table lookup. Fewer than 1 in 1,024 differences have longer codes.
 const LOOKUP: u32 = 10;
 
 /// The layout of a section, and its Huffman code. Clones share the code.
@@ -111,8 +111,8 @@ impl Manku {
         Ok(layout)
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. Searches the last keys of the blocks, and decodes one or
-    /// two blocks.
+    /// Returns the rows whose first `bits` bits are `prefix`. Searches the array of last keys, and decodes one or two
+    /// blocks.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
@@ -147,7 +147,7 @@ impl Manku {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until `each` breaks. Decodes the blocks of these rows.
+    /// ascending order, until `each` returns `Break`. Decodes the blocks of these rows.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
@@ -181,7 +181,7 @@ impl Manku {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // Blocks of a corrupt table may overlap, but `row` increases with each block, so the scan ends.
+            // Blocks of a corrupt table may overlap. `row` still increases with each block, so the scan ends.
             row = values.rows.end;
             block += 1;
             if row >= rows.end {
@@ -222,9 +222,9 @@ impl Manku {
         Ok((values.last == value).then_some(row))
     }
 
-    /// Calls `each` with every row and its value, in ascending order. Checks that keys, first rows and blocks are
-    /// consistent, that values ascend strictly, that blocks are full and end in zeros, and that the code is the
-    /// documented optimal code.
+    /// Calls `each` with every row and its value, in ascending order. Checks that the arrays of last keys and of first
+    /// rows match the blocks, that values ascend strictly, that blocks are full and end in zeros, and that the code is
+    /// optimal as documented.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
@@ -274,7 +274,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // `last` is never `None` here: `values` refuses blocks without rows.
+            // `last` is always `Some`, because `values` returns an error for a block without rows.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -310,8 +310,7 @@ impl Manku {
         }
     }
 
-    /// Prefetches the data that [`scan`](Self::scan) reads first: the entry of the block that probably contains the
-    /// first row.
+    /// Prefetches what [`scan`](Self::scan) reads first: the first row of the block that probably contains the rows.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let block =
@@ -445,11 +444,11 @@ fn most_significant(differs: u64) -> usize {
 /// Returns the code lengths that minimize the total number of bits for symbols with these counts. A length is at most
 /// [`CODE_MAX`]; it is 0 for a symbol that does not occur, and 1 if only one symbol occurs.
 ///
-/// Package-merge: the symbols are sorted by count, then by number. The list initially contains the symbols. The
-/// following is repeated [`CODE_MAX`] - 1 times: consecutive items of the list are paired (an odd last item is
-/// dropped), the weight of a pair is the sum of both weights, and the pairs are merged with the symbols by weight, with
-/// symbols before pairs of equal weight. In the end, the length of a symbol's code is the number of times that the
-/// symbol occurs in the first 2 n - 2 items of the list, where n is the number of symbols that occur.
+/// Package-merge: the symbols are sorted by count, then by number. They are the initial list. The following is done
+/// [`CODE_MAX`] - 1 times: consecutive items of the list are paired (an odd last item is dropped), and the pairs, which
+/// have the sum of both weights, are merged with the symbols by weight. Symbols precede pairs of equal weight. In the
+/// end, the length of a symbol's code is the number of times that it occurs in the first 2 n - 2 items of the list,
+/// where n is the number of symbols that occur.
 fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     let mut symbols: Vec<(u64, usize)> =
         (0..SYMBOLS).filter(|&symbol| counts[symbol] > 0).map(|symbol| (counts[symbol], symbol)).collect();
@@ -502,8 +501,8 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 #[derive(Debug)]
 struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// Decodes the next [`LOOKUP`] bits. The low byte of an entry is the symbol and the high byte the length of the
-    /// code; an entry is 0 if the code is longer than [`LOOKUP`] bits.
+    /// Decodes codes by the next [`LOOKUP`] bits. The low byte of an entry is the symbol and the high byte the length
+    /// of its code; the entry is 0 if the code is longer than [`LOOKUP`] bits.
     short: [u16; 1 << LOOKUP],
     /// For each code length: the first code (`first`), the number of codes (`count`), and the index in `symbols` of the
     /// symbol of the first code (`start`).
@@ -514,8 +513,8 @@ struct HuffmanCode {
 }
 
 impl HuffmanCode {
-    /// Creates the code with these lengths, each at most [`CODE_MAX`]; `None` if they form neither a complete code, nor
-    /// a code of one symbol, nor the empty code.
+    /// Creates the code with these lengths, each at most [`CODE_MAX`]. Returns `None` unless they form a complete code,
+    /// a code of one symbol, or the empty code.
     fn of(lengths: [u8; SYMBOLS]) -> Option<Self> {
         let used = lengths.iter().filter(|&&length| length > 0).count();
         let space: u32 = lengths
@@ -556,8 +555,8 @@ impl HuffmanCode {
         Some(code)
     }
 
-    /// Returns the symbol and the length of the code at the start of these [`CODE_MAX`] bits; `None` if the bits begin
-    /// with no code.
+    /// Returns the first symbol in these [`CODE_MAX`] bits and the length of its code; `None` if the bits begin with no
+    /// code.
     #[inline(always)]
     fn decode(&self, bits: u32) -> Option<(u32, u32)> {
         let entry = self.short[(bits >> (CODE_MAX - LOOKUP)) as usize & ((1 << LOOKUP) - 1)];
@@ -594,7 +593,7 @@ struct BlockValues<'a, 'c> {
     /// The rows of the block. `row` is the next row to be decoded.
     rows: Range<u64>,
     row: u64,
-    /// The position of the next bit in the block.
+    /// The position in the block of the next bit to decode.
     bit: usize,
     last: u64,
 }
@@ -627,7 +626,7 @@ impl BlockValues<'_, '_> {
             self.long(length, position)
         };
         self.bit += (length + position) as usize;
-        // Values ascend, so the highest differing bit is 0 in the previous value, unless the block is corrupt.
+        // The previous value is smaller, so its bit at `position` must be 0, unless the block is corrupt.
         if self.bit > BLOCK_BITS || self.last >> position & 1 == 1 {
             return None;
         }
@@ -635,7 +634,8 @@ impl BlockValues<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// Returns the `position` bits after a code of `length` bits, if code and bits do not fit into one [`word`].
+    /// Returns the `position` bits after a code of `length` bits. For a code whose bits do not all fit into one
+    /// [`word`].
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -643,8 +643,8 @@ impl BlockValues<'_, '_> {
         (bits >> 1) >> (WORD_BITS - 1 - position)
     }
 
-    /// Returns the row of the first value that is at least `target`, starting with the value decoded last; `None` if
-    /// all further values of the block are below `target`.
+    /// Returns the row of the first value that is at least `target`, starting at the most recently decoded value;
+    /// `None` if all further values of the block are below `target`.
     #[inline(always)]
     fn seek<'s>(&mut self, source: impl Source<'s>, target: u64) -> Result<Option<u64>> {
         if self.row > self.rows.start && self.last >= target {
@@ -695,8 +695,8 @@ struct MankuEncoder<'c, C> {
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
     parts: [ColumnBuffer; 4],
-    /// The complete bytes of the current block. `bits` is the number of bits of the block, and `waiting` has the bits
-    /// that do not fill a byte yet.
+    /// The complete bytes of the current block. `bits` is the number of bits of the block so far. `waiting` contains
+    /// the bits that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
     waiting: u64,
@@ -804,7 +804,7 @@ mod tests {
         let mut section = section(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
-        // Changes the code to the code of bit 1, which is set in 0xEF.
+        // Replace the code of the second value by the code of bit 1, which is already set in 0xEF.
         assert_eq!(section[200], 0b1010_1000);
         section[200] = 0;
         for row in [1, 2] {
@@ -833,7 +833,7 @@ mod tests {
         let values = uniform(1000, 62);
         let mut section = section(&values);
         let codec = Manku::open(Memory(&section), 1000, section.len() as u64).unwrap();
-        // Extends the first block by the rows of the second.
+        // Make the first block claim the rows of the second.
         let firsts = codec.firsts as usize;
         let second = u32::from_le_bytes(array(Memory(&section), codec.firsts + 4).unwrap());
         section.copy_within(firsts + 8..firsts + 12, firsts + 4);
@@ -864,8 +864,8 @@ mod tests {
     fn least_bits(counts: &[u64], limit: u32) -> u64 {
         let mut sorted: Vec<u64> = counts.iter().copied().filter(|&count| count > 0).collect();
         sorted.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
-        // State: the number of symbols with a code, and the number of free nodes at this depth. Value: the cost so far.
-        // Code lengths increase along the sorted symbols.
+        // State: the number of symbols that have a code, and the number of free nodes at this depth. Value: the minimum
+        // cost so far. Codes become longer along the sorted symbols.
         let mut best = std::collections::HashMap::from([((0_usize, 1_u64), 0_u64)]);
         let mut min = u64::MAX;
         for depth in 0..=limit {

@@ -1,7 +1,7 @@
 //! The permutation tables.
 //!
 //! A table contains the distinct fingerprints of a segment, each as its *key*: the bits of the fingerprint in the order
-//! of the table ([`design::order`](crate::design::order)), in which the leading bits of the table come first. Table 1
+//! of the table ([`design::order`](crate::design::order)), which starts with the leading bits of the table. Table 1
 //! contains whole keys, and the row of a fingerprint in table 1 is its rank. The other tables contain either whole keys
 //! or only some bytes of each key ([`filter`]). Each codec has a submodule:
 //!
@@ -43,7 +43,7 @@ pub use source::{Columns, Probe, Source};
 pub enum Codec {
     /// Whole keys, encoded with the given codec.
     Complete(Complete),
-    /// Entries of 2 to 4 bytes, which contain a part of each fingerprint; table 1 contains the whole fingerprint. The
+    /// Entries of 2 to 4 bytes, which contain a part of each fingerprint. The whole fingerprint is in table 1. The
     /// value is the number of bytes of an entry.
     Partial(u8),
 }
@@ -109,7 +109,7 @@ impl Codec {
     }
 }
 
-/// A table in a file: the layout for its codec.
+/// A table in a file: the layout of its section.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// A table with the codec [`planes`].
@@ -159,7 +159,7 @@ impl Layout {
         Err(source.corrupt(super::wire::Fault::new(0, expected, format!("{length} bytes"))))
     }
 
-    /// Refuses a probe strategy that the codec does not support.
+    /// Returns an error for a probe strategy that the codec does not support.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the names of the strategy and the codec.
@@ -192,7 +192,7 @@ impl Layout {
     }
 
     /// Returns the rows whose keys begin with `prefix`, a prefix of `bits` bits. If the directory of a partial table
-    /// has fewer bits, returns all rows of the bucket that contains these rows.
+    /// has fewer bits, returns all rows of the bucket that contains these keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -211,7 +211,8 @@ impl Layout {
         }
     }
 
-    /// Same as [`rows`](Self::rows), for codecs that search. Not inlined: a call is cheap compared with a search.
+    /// Same as [`rows`](Self::rows), for codecs whose tables are searched. Not inlined: a call is cheap compared with a
+    /// search.
     #[inline(never)]
     fn rows_searched<'a>(
         &self,
@@ -255,7 +256,7 @@ impl Layout {
         }
     }
 
-    /// Prefetches the data that is read after a scan has found the row.
+    /// Prefetches the data that is read for a row that a scan has found.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         match self {
@@ -266,7 +267,7 @@ impl Layout {
     }
 
     /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
-    /// ascending order, until `each` breaks. Only for complete tables.
+    /// ascending order, until `each` returns `Break`. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.

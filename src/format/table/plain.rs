@@ -8,7 +8,7 @@
 //! 1 values     R x 8
 //! ```
 //!
-//! d is [`prefix_bits`](crate::design::prefix_bits) of the rows: clamp(floor(log2 R) - 3, 0, 16).
+//! The number d is [`prefix_bits`](crate::design::prefix_bits) of the rows: clamp(floor(log2 R) - 3, 0, 16).
 
 use std::ops::{ControlFlow, Range};
 
@@ -27,7 +27,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 4;
 /// Maximum number of bits of the directory's prefixes.
 const DIRECTORY_BITS: u32 = 16;
-/// Number of rows that a scan reads at once: 4 KiB, the size of a page.
+/// Number of rows that a scan reads at once. They take 4 KiB, the size of a page.
 const STEP: u64 = 512;
 /// Number of rows that a scan tests before it branches.
 const CHUNK: usize = 16;
@@ -104,7 +104,7 @@ impl Plain {
     }
 
     /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
-    /// ascending order, until `each` breaks.
+    /// ascending order, until `each` returns `Break`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
@@ -126,7 +126,7 @@ impl Plain {
             let end = rows.end.min(start + STEP);
             let values = self.column(source, start..end)?;
             for (chunk, values) in (start..).step_by(CHUNK).zip(values.chunks(CHUNK)) {
-                // The loop has no branch, so that the compiler vectorizes it.
+                // The loop has no branch, so the compiler can vectorize it.
                 let mut any = false;
                 for value in values {
                     any |= is_near(value);

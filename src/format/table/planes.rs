@@ -1,7 +1,7 @@
 //! Codec `planes`: a directory, and the keys in planes. A plane contains the same bits of all keys.
 //!
-//! For a radius below [`WIDE`], a scan reads one plane of 16 bits, and the other planes only for rows that are within
-//! the radius in these 16 bits.
+//! A scan reads the second plane, which has 16 bits of each key. It reads the other planes only for rows that are
+//! within the radius in these 16 bits, except for a radius of [`WIDE`] or more.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of
@@ -25,7 +25,7 @@ use twindex_kernel::Simd;
 
 /// Number of this codec in the table of contents.
 pub const CODEC: u16 = 1;
-/// The smallest radius for which a scan compares 48 bits instead of 16: too many rows would pass a filter of 16 bits.
+/// The smallest radius for which a scan compares 48 bits. With 16 bits, too many rows would pass the filter.
 pub const WIDE: u32 = 5;
 /// The layout of the section of a table with the codec `planes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Prefetches bits 33 to 64 of a row and, if they have a plane, bits 1 to 16.
+    /// Prefetches bits 33 to 64 of a row, and bits 1 to 16 if these have a plane.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -134,8 +134,8 @@ impl Planes {
         }
     }
 
-    /// Calls `each` for the rows that may be within `radius` of `query` in bits 17 to 64. The arguments are the row and
-    /// bits 17 to 32 of its key. Rows within the radius are never skipped.
+    /// Calls `each` for all rows that are within `radius` of `query` in bits 17 to 64, and possibly for some others.
+    /// The arguments are the row and bits 17 to 32 of its key.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -187,7 +187,7 @@ impl Planes {
         self.complete(source, row, top, second)
     }
 
-    /// Returns bits 1 to 16 of the keys in a bucket of the directory; bits that the directory does not cover are 0.
+    /// Returns bits 1 to 16 of the keys in a bucket, as far as the directory covers these bits; the others are 0.
     fn top(&self, bucket: u64) -> u16 {
         (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
     }
@@ -220,7 +220,7 @@ impl Planes {
     }
 
     /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
-    /// ascending order, until `each` breaks.
+    /// ascending order, until `each` returns `Break`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -237,7 +237,7 @@ impl Planes {
         if rows.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        // If bits 1 to 16 have no plane, the bucket determines them, so the scan goes bucket by bucket.
+        // If bits 1 to 16 have no plane, they follow from the number of the bucket, so scan by buckets.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
         let mut places: Vec<(u64, u16)> = Vec::new();
@@ -305,7 +305,7 @@ impl Planes {
         Ok(())
     }
 
-    /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if `bucket` is out of range.
+    /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if there is no such bucket.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -318,8 +318,8 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends the next keys to `keys`: at least 1 and at most `max`, or none at the end of the table. Makes the same
-    /// checks as [`for_each`](Self::for_each).
+    /// Appends the next keys to `keys`: at least 1 and at most `max`, or none at the end of the table. Checks the table
+    /// as [`for_each`](Self::for_each) does.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -336,7 +336,7 @@ impl Planes {
                 return Err(self.unsound(source));
             }
         }
-        // Counts descents without branches, so that the compiler vectorizes the comparisons.
+        // Count the descents without branches, so that the compiler can vectorize the comparisons.
         let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
         let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
         let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
@@ -348,8 +348,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the next buckets that together have at most `max` keys, or the first `max` keys of the next
-    /// bucket if it is larger. Returns `false` if the table is damaged.
+    /// Appends the keys of whole buckets up to a total of `max` keys. If the next bucket is larger than that, appends
+    /// its first `max` keys. Returns `false` if the table is damaged.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -391,7 +391,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Sets bits 1 to 16 of the keys if they have no plane, and checks the prefixes of the keys, bucket by bucket.
+        // Bucket by bucket, set bits 1 to 16 of the keys if they have no plane, and check the prefixes of the keys.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -414,7 +414,7 @@ impl Planes {
         Ok(true)
     }
 
-    /// Returns the error for a table that a walk found to be damaged. Reads the table again to find the fault.
+    /// Returns the error for a table in which a walk detected damage. Reads the table again to find the offset.
     #[cold]
     fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
         match self.for_each(source, |_, _| Ok(())) {
@@ -423,8 +423,7 @@ impl Planes {
         }
     }
 
-    /// Writes one key for each row of the layout. Keys must ascend strictly. Needs memory for the directory.
-    ///
+    /// Writes one key for each row of the layout. Keys must ascend strictly. Needs memory only for the directory.
     /// # Errors
     /// The errors of `keys` and `columns`.
     pub fn encode(&self, keys: impl Iterator<Item = Result<u64>>, columns: &mut impl Columns) -> Result<()> {
@@ -447,7 +446,7 @@ impl Planes {
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether some rows of `bucket`, but not all, have been read.
+    /// Whether some but not all rows of `bucket` have been read.
     inside: bool,
     last: Option<u64>,
 }
@@ -460,7 +459,7 @@ impl Walk {
     }
 }
 
-/// Maximum number of buckets that are read at once.
+/// Maximum number of buckets that a walk reads at once.
 const BUCKETS: u64 = 1 << 9;
 
 /// Writes a table, given the keys in consecutive slices.
@@ -509,7 +508,7 @@ impl Encoder {
     }
 }
 
-/// Number of values that are written at once. The values and their bytes fit into the first-level cache.
+/// Number of values that are encoded at once, so that the values and their bytes fit into the first-level cache.
 const TOGETHER: usize = 1 << 11;
 
 /// Appends, for each value, the `N` bytes that `of` returns.
@@ -522,7 +521,7 @@ pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>,
     }
 }
 
-/// Writes the collected bytes to the parts after the directory, and clears the buffers.
+/// Appends the collected bytes of each part after the directory to the output, and clears the buffers.
 pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl Columns) -> Result<()> {
     for (part, bytes) in (1..).zip(chunk) {
         columns.put(part, bytes)?;

@@ -6,15 +6,15 @@ use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use twindex_kernel::CACHE_LINE;
 
-/// Reads the bytes of one section, and verifies the checksums of the bytes.
+/// Reads the bytes of one section of a file, and verifies their checksums.
 pub trait Source<'a>: Copy {
     /// Returns the bytes at `range` of the section.
     fn read(self, range: Range<u64>) -> Result<&'a [u8]>;
     /// Converts a fault at an offset of the section to an error with the path of the file.
     fn corrupt(self, fault: Fault) -> Error;
-    /// Prefetches the cache line at this offset of the section. Neither waits nor reads from disk.
+    /// Prefetches the cache line at this offset of the section. Neither waits nor causes a read from disk.
     fn hint(self, at: u64);
-    /// Announces that the bytes at `range` of the section will be read soon, so that pages not in memory are read
+    /// Announces that the bytes at `range` of the section will be read soon. Pages that are not in memory are then read
     /// ahead.
     fn announce(self, range: Range<u64>) {
         let _ = range;
@@ -34,7 +34,7 @@ where
     })
 }
 
-/// Maximum number of cache lines to prefetch. The hardware prefetcher handles the rest of longer scans.
+/// Maximum number of cache lines to prefetch. For longer scans, hardware prefetch reads the rest.
 const LINES_AHEAD: u64 = 8;
 
 /// Announces a range and prefetches its first cache lines.
@@ -59,7 +59,7 @@ pub trait Columns {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()>;
 }
 
-/// The strategy for finding the rows of a prefix in a table. All strategies give the same results.
+/// The strategy for finding the rows of a prefix in a table. The result does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// A lookup in the directory, then bisection in the bucket: one or two dependent memory accesses.

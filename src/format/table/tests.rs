@@ -1,5 +1,5 @@
-//! A section in memory for the tests of codecs, and values for it. `tests/it/table_codecs.rs` has the tests that every
-//! codec of complete tables must pass.
+//! Helpers for the tests of codecs: a section in memory, and values to encode. The tests that every codec of complete
+//! tables must pass are in `tests/it/table_codecs.rs`.
 
 use std::cell::Cell;
 use std::ops::Range;

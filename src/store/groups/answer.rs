@@ -1,17 +1,17 @@
-//! Results of queries about groups, and the resources for listing all groups.
+//! Results of queries about groups, and the limits within which all groups are computed.
 
 use std::path::Path;
 
 use crate::error::Result;
 use crate::key::KeyBuf;
 
-/// The result of a computation with a limit on queries.
+/// The result of a computation that stops when it reaches a limit on queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
     /// The computation finished with this result.
     Decided(T),
-    /// The limit on queries was too low. The same snapshot, key and limit always give this result. Use a higher limit, or
-    /// [`Snapshot::groups`](crate::Snapshot::groups).
+    /// The limit on queries was too low; the result is the same whenever this snapshot, key and limit are used again.
+    /// Use a higher limit, or [`Snapshot::groups`](crate::Snapshot::groups).
     Undecided,
 }
 
@@ -39,7 +39,7 @@ impl<T> Decision<T> {
 pub struct Leader {
     /// The key of the leader; the document's own key if the document is a leader.
     pub key: KeyBuf,
-    /// Number of queries for near documents needed to decide the leader, including queries whose results were cached.
+    /// Number of queries for near documents that decide the leader, including queries whose results were cached.
     pub questions: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Membership {
     pub leader: KeyBuf,
     /// Number of documents in the group, including the document itself.
     pub size: u64,
-    /// Number of queries for near documents needed to decide the group, including queries whose results were cached.
+    /// Number of queries for near documents that decide the group, including queries whose results were cached.
     pub questions: u64,
 }
 
@@ -63,23 +63,23 @@ pub struct Group {
     pub leader: KeyBuf,
     /// The keys of all documents in the group, including the leader, ascending.
     pub members: Vec<KeyBuf>,
-    /// Number of queries for near documents needed to decide the group, including queries whose results were cached.
+    /// Number of queries for near documents that decide the group, including queries whose results were cached.
     pub questions: u64,
 }
 
-/// The resources for computing all groups.
+/// The memory, threads and directory for scratch files with which all groups are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
     /// The directory for scratch files. These files have no names, and disappear when the work or the process ends.
     pub dir: &'a Path,
     /// The memory budget in bytes.
     pub memory: usize,
-    /// Number of threads, at least 1. The result does not depend on it.
+    /// Number of threads, at least 1. It does not affect the result.
     pub threads: usize,
 }
 
 impl<'a> Resources<'a> {
-    /// Creates resources with all cores, 1 GiB of memory, and scratch files in `dir`.
+    /// Creates resources with all cores, 1 GiB of memory, and `dir` as the directory for scratch files.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

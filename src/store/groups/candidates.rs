@@ -1,5 +1,5 @@
-//! Finds the documents that can be near a given document and precede it by priority, a few at a time and in the order
-//! of priority.
+//! Finds the candidates for a document's leader: documents that precede it by priority and can be near it. Returns a
+//! few of them at a time, in the order of priority.
 //!
 //! The leader is usually among the first candidates. So long buckets are read in the order of priority and only as far as
 //! needed, and a candidate is compared only when all earlier candidates are decided.
@@ -20,7 +20,7 @@ pub(super) struct LeaderCandidate {
     pub(super) is_near: bool,
 }
 
-/// A range of candidates: the first `count` documents whose ranks are above `from` and at most `upto`.
+/// A range of candidates: the first `count` of the documents whose ranks are above `from` and at most `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Option<PriorityRank>,
@@ -37,7 +37,7 @@ impl Span {
 /// The candidates collected from one part.
 #[derive(Default)]
 struct PartCandidates {
-    /// Ordinals, possibly repeated, each with a flag whether the document is known to be near.
+    /// Ordinals, possibly repeated, and for each a flag whether the document is known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
@@ -47,7 +47,7 @@ impl PartCandidates {
         self.ordinals.push((ordinal, is_near));
     }
 
-    /// Returns each ordinal once, with the flag set if it was set for any repetition.
+    /// Returns each ordinal once. Its flag is set if any repetition had it set.
     fn distinct(mut self) -> Vec<(u32, bool)> {
         self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
         self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
@@ -113,8 +113,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Collects candidates from the buckets of a segment: from a long bucket the first live documents of the span, from
-    /// other buckets all live documents.
+    /// Collects candidates from the buckets of a segment: the first live documents of the span from each long bucket,
+    /// and all live documents from the others.
     fn of_segment(
         &self,
         query: &Query,
@@ -123,8 +123,8 @@ impl Neighbourhood {
         span: Span,
         found: &mut PartCandidates,
     ) -> Result<()> {
-        // If only fingerprints decide which documents are near, documents with equal fingerprints are near each other.
-        // So only the first of them is a candidate: the others cannot be leaders.
+        // By the rule `Distance`, documents with equal fingerprints are near each other. Only the first of them can be
+        // a leader, so only the first is a candidate.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -163,8 +163,7 @@ impl Neighbourhood {
         })
     }
 
-    /// Returns whether a candidate resembles the document `of`. `asked` caches the query for the document of the
-    /// previous call.
+    /// Returns whether a candidate resembles the document `of`. `asked` caches the query of the previous call.
     pub(super) fn resembles(
         &self,
         of: DocRef,
@@ -181,8 +180,8 @@ impl Neighbourhood {
     }
 }
 
-/// Returns the number of leading entries of a list for which `is_before` is true. All these entries must precede the entries
-/// for which it is false.
+/// Returns the number of leading entries of a list for which `is_before` is true. The list must begin with all entries
+/// for which it is true.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

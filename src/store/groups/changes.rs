@@ -1,8 +1,8 @@
 //! Finds the documents whose leader changed between two snapshots.
 //!
 //! The leader of a document depends only on the near documents that precede it by priority: whether they exist, and
-//! whether they are leaders. So changes spread from documents whose records differ to near documents that follow by
-//! priority. They spread further only from documents that became leaders or are no longer leaders.
+//! whether they are leaders. So if a document's record differs, the leaders of later documents near it may change.
+//! Changes spread further only from documents that became leaders or ceased to be leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::store::snapshot::Snapshot;
 pub struct LeaderChange {
     /// The key of the document.
     pub key: KeyBuf,
-    /// The key of the leader in the snapshot `since`; `None` if `since` does not contain the document.
+    /// The key of the leader in the older snapshot `since`; `None` if `since` does not contain the document.
     pub before: Option<KeyBuf>,
-    /// The key of the leader in the snapshot compared with `since`; `None` if that snapshot lacks the document.
+    /// The key of the leader in the snapshot that is compared with `since`; `None` if it does not contain the document.
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, with the near relation that decides its leaders.
+/// A snapshot, and the near relation that determines its leaders.
 struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,
@@ -39,7 +39,7 @@ impl SnapshotLeaders {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// Adds the keys of live documents to `keys`. Reads only the parts whose numbers satisfy `is_wanted`.
+    /// Adds the keys of live documents to `keys`. Reads only the parts for whose numbers `is_wanted` returns true.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
@@ -56,8 +56,8 @@ impl SnapshotLeaders {
         })
     }
 
-    /// Returns the priority number of a document and the data that determine its neighbours; `None` if the document
-    /// does not exist.
+    /// Returns the priority number of a document and the data that determine which documents are near it; `None` if the
+    /// document does not exist.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -77,8 +77,8 @@ impl SnapshotLeaders {
     }
 }
 
-/// Returns the keys of documents that may differ between the snapshots: all documents of parts that only one snapshot
-/// has, and documents of common parts that are deleted in only one snapshot.
+/// Returns the keys of documents that may differ between the snapshots. These are all documents of parts that only one
+/// snapshot has, and documents of common parts that only one snapshot has deleted.
 fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);

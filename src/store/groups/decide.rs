@@ -1,15 +1,15 @@
-//! Computes the leader of one document: the first near document that is itself a leader. Whether a neighbour is a leader
-//! depends on its own neighbours.
+//! Computes the leader of one document: the first document near it that is itself a leader. To decide whether a near
+//! document is a leader, its own near documents are decided first.
 //!
 //! The recursion uses a stack on the heap, so a long chain of documents does not overflow the thread's stack. Each query
 //! finds the documents near one document. Those that precede it are decided in order, until one of them is a leader.
 //!
-//! A waiting document keeps only its next few neighbours, and searches for more once these are decided. So each document of
-//! a chain takes at most 32 KiB for neighbours, even if it has many, plus about 32 bytes for each neighbour that is known
-//! not to be a leader.
+//! A document that waits for decisions keeps only its next few candidates, and searches for more when these are
+//! decided. So each document of a chain takes at most 32 KiB for candidates, even if it has many, plus about 32 bytes
+//! for each one that is known not to be a leader.
 //!
-//! Queries are counted as if no result were cached: for a cached result, the number of queries that computed it is added. So
-//! the number of queries for a document depends only on the snapshot, and a limit on queries always gives the same result.
+//! A cached result adds the number of queries that computed it, as if it were computed again. So the number of queries
+//! for a document depends only on the snapshot, and a limit on queries always gives the same result.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ use crate::error::Result;
 use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
-/// Number of candidates that the first search for a document returns, if they must be compared. The leader is usually
-/// among them.
+/// Number of candidates that the first search for a document returns if candidates must be compared. The leader is
+/// usually one of them.
 const HELD_FIRST: usize = 32;
 /// Maximum number of candidates that a waiting document keeps.
 const HELD: usize = 1024;
@@ -52,21 +52,21 @@ impl QueryLimit {
     }
 }
 
-/// A document whose leader is being computed. It waits for the decision of its neighbours.
+/// A document whose leader is being computed. It waits until its candidates are decided.
 struct DecisionFrame {
     document: DocRef,
     rank: PriorityRank,
     /// The number of queries made before this document was reached.
     before: u64,
-    /// Some of the documents that precede this one and can be near it, in the order of priority.
+    /// The next few documents that precede this one and can be near it, in the order of priority.
     candidates: Vec<LeaderCandidate>,
     /// The position in `candidates` of the candidate that is being decided.
     next: usize,
     /// The number of candidates to read next.
     count: usize,
-    /// Whether there are more candidates after the last one in `candidates`.
+    /// Whether the document has more candidates after the last one in `candidates`.
     has_more: bool,
-    /// Candidates known not to be leaders, by the hash of their contents.
+    /// Candidates known not to be leaders; the key is the hash of their contents.
     refuted: HashMap<u128, DocRef>,
 }
 
@@ -78,7 +78,7 @@ impl Neighbourhood {
         let mut asked = of;
         let mut query = None;
         loop {
-            // Takes the leader of the document from the cache, or else pushes a frame to compute it.
+            // Takes the leader of the document from the cache. If it is not cached, pushes a frame to compute it.
             let mut answer = known_leaders.get(asked);
             if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);
@@ -86,7 +86,7 @@ impl Neighbourhood {
             if answer.is_none() {
                 stack.push(self.frame(asked, budget.spent - 1)?);
             }
-            // Passes the result to the waiting documents, until one of them needs another query.
+            // Passes the result down the stack of waiting documents, until one of them needs another query.
             loop {
                 let Some(frame) = stack.last_mut() else {
                     return Ok(answer.map_or(Decision::Undecided, |known| Decision::Decided(known.leader)));
@@ -120,11 +120,11 @@ impl Neighbourhood {
         }
     }
 
-    /// Creates the frame of a document, with its first candidates.
+    /// Creates the frame of a document, and searches for its first candidates.
     fn frame(&self, document: DocRef, before: u64) -> Result<DecisionFrame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
-        // A search by distance finds all neighbours at once. Repeating the search would cost more than keeping them.
+        // A search by distance finds all candidates at once. Repeating it would cost more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
         let mut frame =
             DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
@@ -137,14 +137,14 @@ impl Neighbourhood {
         let from = frame.candidates.last().map(|last| last.rank);
         let span = Span { from, upto: frame.rank, count: frame.count };
         (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
-        // The next search would begin after the last of these candidates. If this search found none, there are no more.
+        // The next search would begin after the last of these candidates. If this search finds none, there are no more.
         frame.has_more &= !frame.candidates.is_empty();
         frame.count = (frame.count * 2).min(HELD);
         frame.next = 0;
         Ok(())
     }
 
-    /// Records that a document is not a leader. This also excludes later documents with the same contents.
+    /// Records that a document is not a leader. Later candidates with the same contents are then not leaders either.
     fn refute(&self, frame: &mut DecisionFrame, document: DocRef) -> Result<()> {
         if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
@@ -154,9 +154,9 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Returns the next neighbour that can be a leader; `None` if there are no more. Of documents with the same contents,
-    /// only the first can be a leader: it is near the others and precedes them. If it is not a leader, its leader is also
-    /// near the others.
+    /// Returns the next candidate that can be a leader; `None` if there are no more. Of documents with the same
+    /// contents, only the first can be a leader: it is near the others and precedes them. If it is not a leader, its
+    /// leader is also near the others.
     fn next_of(
         &self,
         frame: &mut DecisionFrame,
@@ -186,7 +186,7 @@ impl Neighbourhood {
         self.content(document, &mut mine)?;
         let Some(&same) = frame.refuted.get(&xxh3_128(&mine)) else { return Ok(false) };
         self.content(same, &mut theirs)?;
-        Ok(mine == theirs) // false for a hash collision
+        Ok(mine == theirs) // false if different contents have the same hash
     }
 
     /// Returns the leader of a document, and all documents with the same leader, including the leader.
@@ -200,8 +200,8 @@ impl Neighbourhood {
             return Ok(Decision::Undecided);
         }
         let mut members = vec![leader];
-        // Documents that precede the leader cannot be in its group: their leaders precede it, too. Documents after the
-        // leader that have the same contents have the same leader.
+        // Documents that precede the leader cannot be in its group: their own leaders are even earlier. Documents after
+        // the leader that have the same contents as the leader belong to its group.
         let mut known: HashMap<u128, (DocRef, bool)> = HashMap::new();
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
         self.content(leader, &mut mine)?;

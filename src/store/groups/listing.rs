@@ -1,4 +1,4 @@
-//! All groups of a snapshot: stores the leader of each document, and assigns leaders.
+//! All groups of a snapshot: a table with the leader of each document.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::sys::column::{Column, MemoryBudget};
 pub struct Groups {
     pub(super) numbers: Numbering,
     rule: GroupRule,
-    /// The leader of each document, by document number; `NONE` for documents that are not live.
+    /// The leader of each document, indexed by document number; `NONE` for documents that are not live.
     leaders: Column<u32>,
-    /// The group size of each leader, by document number; 0 for other documents.
+    /// The group size of each leader, indexed by document number; 0 for documents that are not leaders.
     sizes: Column<u32>,
     count: u64,
     pub(super) questions: u64,
@@ -44,8 +44,8 @@ impl Groups {
         self.leaders[number as usize] == NONE
     }
 
-    /// Makes a document a leader if it has no leader yet, and returns its leader. All documents that precede it must be
-    /// decided.
+    /// Makes a document a leader if it has no leader yet. Returns its leader. All documents that precede it by priority
+    /// must have a leader.
     pub(super) fn take_turn(&mut self, number: u32) -> u32 {
         let leader = &mut self.leaders[number as usize];
         if *leader == NONE {
@@ -54,7 +54,7 @@ impl Groups {
         *leader
     }
 
-    /// Adds a document to the group of a near leader, unless the document has a leader already.
+    /// Adds a document to the group of a leader near it, unless the document has a leader already.
     pub(super) fn belong(&mut self, number: u32, leader: u32) {
         let its = &mut self.leaders[number as usize];
         if *its == NONE {
@@ -62,7 +62,7 @@ impl Groups {
         }
     }
 
-    /// Computes the number of groups and their sizes, after all documents are decided.
+    /// Computes the number of groups and their sizes, when every live document has a leader.
     pub(super) fn count_members(&mut self) {
         let (leaders, sizes) = (&self.leaders[..], &mut self.sizes[..]);
         for (number, &leader) in (0..).zip(leaders).filter(|&(_, &leader)| leader != NONE) {
@@ -84,13 +84,13 @@ impl Groups {
     }
 
     /// Returns the number of queries for near documents; 0 if the groups were computed from the near pairs of a join.
-    /// The number depends on the number of threads and the memory budget.
+    /// It depends on the number of threads and on the memory budget.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
     }
 
-    /// Returns the number of groups for each group size that occurs.
+    /// Returns, for each group size that occurs, the number of groups of this size.
     #[must_use]
     pub fn sizes(&self) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();

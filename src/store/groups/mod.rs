@@ -43,8 +43,8 @@ use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::key::{Key, KeyBuf};
 
-/// The recommended limit on queries for near documents. Most documents need far fewer: about two queries in cliques and in
-/// chains with random priorities, tens to hundreds where very many documents are near each other.
+/// The recommended limit on queries for near documents. Most documents need far fewer: about two queries in cliques,
+/// and in chains with random priorities; tens to hundreds if very many documents are near each other.
 pub const GROUP_QUESTIONS: u64 = 10_000;
 
 impl Snapshot {
@@ -60,12 +60,12 @@ impl Snapshot {
     /// Returns the leader of a live document; `None` if there is no such document. Uses at most `max_queries` queries for
     /// near documents.
     ///
-    /// The leader depends only on the live documents: not on the order in which they were added, nor on segments, logs and
-    /// merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but counts queries as if it
-    /// did not; so whether a document is [`Undecided`](Decision::Undecided) depends only on the snapshot, the key and the
-    /// limit. While a chain of documents waits for decisions, each of them takes up to about 32 KiB of heap memory, plus
-    /// about 32 bytes for each neighbour that is known not to be a leader; the chain takes no thread stack. Documents with
-    /// the same fingerprint, or the same set, share one query.
+    /// The leader depends only on the live documents: not on the order in which they were added, nor on segments, logs
+    /// and merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but counts the
+    /// queries that a cached leader has cost; so whether a document is [`Undecided`](Decision::Undecided) depends only
+    /// on the snapshot, the key and the limit. Each waiting document of a chain takes up to about 32 KiB of heap
+    /// memory, plus about 32 bytes for each neighbour that is known not to be a leader; the chain takes no thread
+    /// stack. Documents with the same fingerprint, or the same set, share one query.
     ///
     /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which then
     /// keep 4 bytes per document and band in memory.
@@ -102,8 +102,8 @@ impl Snapshot {
         decided.map(leader).map(Some)
     }
 
-    /// Returns the group of a live document: its leader, and all documents that have the same leader. Also decides the
-    /// leader of every document near the leader. `max_queries` limits the total number of queries.
+    /// Returns the group of a live document: its leader, and all documents that have the same leader. To find them, it
+    /// decides the leader of every document near the group's leader. `max_queries` limits the total number of queries.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
@@ -130,8 +130,8 @@ impl Snapshot {
         found.map(|membership| Ok(membership.size)).map(Some)
     }
 
-    /// Returns the leader of a live document and the size of its group. Like [`group`](Self::group), but does not read the
-    /// keys of all members.
+    /// Returns the leader of a live document and the size of its group. Unlike [`group`](Self::group), does not read
+    /// the keys of all members.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
@@ -187,8 +187,8 @@ impl Snapshot {
     /// same index. The result is sorted by key. [`LeaderChange::before`] is `None` for a document that is not in `since`,
     /// and [`LeaderChange::after`] is `None` for a document that is only in `since`.
     ///
-    /// Queries only the documents that changed and the documents near them. After a merge of segments, it also compares the
-    /// records of the merged segments. The number of queries is not limited.
+    /// Queries only the documents that changed and the documents near them. After a merge of segments, also compares
+    /// the records of the merged segments. The number of queries is not limited.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.

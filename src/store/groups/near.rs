@@ -21,8 +21,8 @@ use crate::sys::column::MemoryBudget;
 pub enum GroupRule {
     /// Documents are near if the exact distance of their fingerprints is small enough.
     Distance,
-    /// Documents are near if the exact resemblance of their sets of shingle hashes is high enough or, if the parameters use
-    /// it, if the distance of their fingerprints is small enough.
+    /// Documents are near if the exact resemblance of their sets of shingle hashes is high enough. If the parameters
+    /// also use distance, documents whose fingerprints have a small enough distance are near, too.
     Counted,
     /// Documents are near by an estimate: they share a band, and enough of their stored minima agree for the estimate to
     /// reach the threshold. The number of minima that must agree is the same in both directions. If the parameters use the
@@ -54,34 +54,34 @@ impl GroupRule {
     }
 }
 
-/// The rank of a document by priority: smaller priority numbers come first, then smaller hashes of the key. Documents of
-/// equal rank are ordered by key.
+/// The rank of a document by priority: smaller priority numbers come first, then smaller hashes of the key. The keys
+/// order documents of equal rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PriorityRank {
     pub(super) number: u64,
     pub(super) hash: u64,
 }
 
-/// The documents of a snapshot, and the near relation between them.
+/// The documents of a snapshot, with the relation that decides which of them are near.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
     /// Whether a segment built from the memtables is queried instead of the memtables.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
-    /// For each segment, the features of its documents, if resemblance is estimated. Segments themselves do not store
-    /// features per document.
+    /// The features of the documents of each segment, if resemblance is estimated: segments do not store features per
+    /// document.
     features: Vec<FeatureColumn>,
 }
 
 impl Neighbourhood {
-    /// Creates a neighbourhood for a few queries, which reads the segments and the memtables as they are.
+    /// Creates a neighbourhood for a few queries, which read the segments and the memtables as they are.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// Creates a neighbourhood for queries about many documents. It queries the memtables as one segment, which is built
-    /// first.
+    /// Creates a neighbourhood for many queries. First builds a segment in memory from the memtables, which is queried
+    /// in their place.
     pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -102,7 +102,7 @@ impl Neighbourhood {
         self.near.within.filter(|_| self.rule == GroupRule::Distance).map(u32::from)
     }
 
-    /// Calls `each` with the number of each part and the part. Releases each part before it reads the next one.
+    /// Calls `each` with the number of each part and the part. Only one part is locked at a time.
     pub(super) fn for_each_part(
         &self,
         mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>,
@@ -200,8 +200,9 @@ impl Neighbourhood {
         Ok(part.features(of.ordinal, out))
     }
 
-    /// Calls `each` with each live document that is near `of` and for which `is_wanted` returns true. Other documents are
-    /// not compared. `of` itself is included, unless it is near no document (for example, because it has no tokens).
+    /// Calls `each` with each live document that is near `of` and for which `is_wanted` returns true. Only those
+    /// documents are compared. `of` itself is passed, too, unless it is near no document (for example, because it has
+    /// no tokens).
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
@@ -222,7 +223,7 @@ impl Neighbourhood {
         self.read(of, rank)
     }
 
-    /// Returns the documents near this one that come after it, in the order of priority.
+    /// Returns the documents that are near this one and come after it by priority, in the order of priority.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
         let mut found: Vec<(PriorityRank, DocRef)> = Vec::new();
@@ -252,8 +253,8 @@ impl Neighbourhood {
         Ok(all)
     }
 
-    /// Keeps only the documents for which `is_wanted` returns true. Its arguments are the key of the document and the key of
-    /// `of`. Called for documents of equal rank, which are rare.
+    /// Keeps only the documents for which `is_wanted` returns true. Its arguments are the key of the document and the
+    /// key of `of`. Only documents of equal rank are compared by key; these are rare.
     pub(super) fn retain_by_key(
         &self,
         documents: &mut Vec<DocRef>,
@@ -282,8 +283,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces the contents of `out` with the data that determines which documents are near this one. Documents with equal
-    /// data are near the same documents.
+    /// Replaces the contents of `out` with the data that determines which documents are near this one. If two documents
+    /// have equal data, the same documents are near them.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {

@@ -11,9 +11,9 @@ use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, MemoryBudget};
 
-/// The value that means "no document".
+/// A document number that means "no document".
 pub(super) const NONE: u32 = u32::MAX;
-/// Flag in the third field of a sort record, above the 32 bits of the document number: the document has a fingerprint.
+/// Flag in the third field of a sort record, above the 32 bits of the document number: has a fingerprint.
 const HAS_FINGERPRINT: u64 = 1 << 32;
 
 /// The documents of a snapshot, numbered from 0 in the order of segments and ordinals.
@@ -47,7 +47,7 @@ impl Numbering {
         self.documents
     }
 
-    /// Returns each segment with the number of its first document and its deleted documents.
+    /// Returns for each segment the number of its first document, the segment, and the deleted documents.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u32, &Segment, &RoaringBitmap)> {
         self.firsts
             .iter()
@@ -75,7 +75,7 @@ impl Numbering {
     }
 }
 
-/// A document that [`PriorityOrder::for_each`] passes to its callback.
+/// The item that [`PriorityOrder::for_each`] passes for each document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) number: u32,
@@ -90,8 +90,8 @@ pub(super) struct PriorityOrder {
 }
 
 impl PriorityOrder {
-    /// Sorts the live documents for which `is_wanted` returns true. If `fingerprints` is given, also reads fingerprints, and
-    /// uses this memory budget for the fingerprints of one segment at a time. Sorting uses a quarter of the memory of
+    /// Sorts the live documents for which `is_wanted` returns true. If `fingerprints` is given, also reads their
+    /// fingerprints; one segment at a time is read into this memory budget. Sorting uses a quarter of the memory of
     /// `resources`.
     pub(super) fn of(
         numbers: &Numbering,

@@ -1,5 +1,5 @@
-//! Computes all groups from the near pairs that a join found. The groups are the same as the groups of a sweep, but no
-//! queries are made.
+//! Computes all groups from the near pairs that a join found. The result is the same as that of a sweep, but takes no
+//! queries.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -15,11 +15,11 @@ use crate::sys::column::{Column, MemoryBudget};
 /// other in its lower 32 bits.
 #[derive(Debug, Default)]
 pub struct NearPairs {
-    /// Pairs of documents that are near each other. If two documents form a pair in `same`, only the document in its
-    /// upper half occurs in `near`.
+    /// Pairs of documents that are near each other. Of two documents that form a pair in `same`, only the one in the
+    /// upper half of the pair occurs in `near`.
     pub near: Vec<Sorted<u64>>,
-    /// Pairs of documents that are near each other and near the same documents. The document in the lower half of a
-    /// pair occurs in no other pair.
+    /// Pairs of documents that are near each other and near the same other documents. The document in the lower half of
+    /// a pair occurs in no other pair.
     pub same: Vec<Sorted<u64>>,
 }
 
@@ -37,7 +37,7 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     let budget = MemoryBudget::new(resources.dir, resources.memory / 2);
     let mut groups = Groups::undecided(snapshot, &budget)?;
     let documents = groups.numbers.documents();
-    // The position in the order of priority of each document that occurs in a pair; `NONE` for other documents.
+    // The position of each document in the order of priority; `NONE` for documents that occur in no pair.
     let mut places = Column::filled(&budget, documents as usize, NONE)?;
     let mut mark = |pair| {
         halves(pair).into_iter().try_for_each(|number| {
@@ -61,14 +61,14 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     let firsts = firsts(pairs, &places, &budget)?;
     let first =
         |number: u32| firsts.get(number as usize).copied().filter(|&first| first != NONE).unwrap_or(number);
-    // Of several documents that are near the same documents, only the first can be a leader.
+    // Of several documents that are near the same documents, only the first can be a leader, so it replaces the others.
     let mut sorter: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 4);
     merge(&pairs.near, |pair| {
         let [a, b] = halves(pair).map(|number| u64::from(places[first(number) as usize]));
         sorter.push(a.min(b) << 32 | a.max(b))
     })?;
     drop(places);
-    // For each document, the pairs with earlier documents are processed before the pairs with later documents.
+    // The pairs are sorted so that the pairs of a document with earlier documents come before those with later ones.
     sorter.finish()?.for_each(|pair| {
         let [before, after] = halves(pair).map(|place| by_place[place as usize]);
         if groups.take_turn(before) == before {
@@ -83,7 +83,7 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
         }
         Ok::<(), Error>(())
     })?;
-    // All other documents are near no document, so each of them is its own leader.
+    // The remaining documents are near no document, so each of them is its own leader.
     let numbers = groups.numbers.clone();
     for (start, segment, deleted) in numbers.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
@@ -94,8 +94,8 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     Ok(groups)
 }
 
-/// Returns, for each document in `same`, the first document in the order of priority that is near the same documents; `NONE`
-/// for documents that are not in `same`. Empty if `same` is empty.
+/// Returns, for each document in `same`, the first document by priority that is near the same documents; `NONE` for
+/// documents that are not in `same`. The result is empty if `same` is empty.
 fn firsts(pairs: &NearPairs, places: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     let mut firsts = Column::new(budget);
     merge(&pairs.same, |pair| {

@@ -1,9 +1,9 @@
 //! Rounds of a sweep. One round computes the near documents of several documents at once.
 //!
-//! Documents are queried in the order of priority, several per round. The query of a document is wasted if an earlier
-//! document of the same round becomes its leader. So rounds grow while few queries are wasted, and shrink while many
-//! are. If only the distance of fingerprints decides which documents are near, one search of the tables runs all
-//! queries of a round: memory accesses overlap, and queries with equal prefixes share buckets.
+//! Documents are queried in the order of priority, several per round. A query is wasted if its document joins the group
+//! of an earlier document of the same round. So rounds grow while few queries are wasted, and shrink while many are. If
+//! only the distance of fingerprints decides which documents are near, one search of the tables runs all queries of a
+//! round: memory accesses overlap, and queries with equal prefixes share buckets.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const PIECES: usize = 4;
 pub(super) struct RoundLimits {
     /// Maximum number of documents in a round.
     pub(super) documents: usize,
-    /// Maximum number of near documents that a round may keep. A round of one query may keep any number.
+    /// Maximum number of near documents that a round may keep. It does not apply to a round of one query.
     pub(super) found: usize,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct RoundSize {
 }
 
 impl RoundSize {
-    /// Returns the size of the first round. It is 1 if a single thread compares documents one after the other, so that no
+    /// Creates the size of the first round. It is 1 if a single thread compares documents one after the other; then no
     /// query is wasted.
     pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
         let max = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
@@ -61,7 +61,7 @@ impl RoundSize {
         }
     }
 
-    /// Sets the size of the next round, after a round of two or more documents found more near documents than it may keep.
+    /// Halves the size of the round, after a round of two or more found more near documents than it may keep.
     pub(super) fn shrink(&mut self, documents: usize) {
         self.documents = documents / 2;
     }
@@ -70,7 +70,7 @@ impl RoundSize {
 /// The result of a round: the documents without a leader that are near the documents of the round.
 #[derive(Debug)]
 pub(super) struct NearDocuments {
-    /// For each document of the round, the number of its query; `NONE` for a document that is near no document.
+    /// For each document of the round, the number of its query; `NONE` if the document is near no document.
     query_of: Vec<u32>,
     /// Number of queries made.
     pub(super) queries: u64,
@@ -96,8 +96,8 @@ pub(super) struct RoundSearch<'a> {
 }
 
 impl RoundSearch<'_> {
-    /// Runs the queries of a round. Returns `None` if a round of two or more documents finds more documents than it may
-    /// keep.
+    /// Runs the queries of a round. Returns `None` if they find more documents than the round may keep, and the round
+    /// has two or more documents.
     pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
         let Some(radius) = self.around.radius() else {
             let query_of: Vec<u32> = (0..round.len() as u32).collect();
@@ -117,8 +117,8 @@ impl RoundSearch<'_> {
         self.on_pieces(query_of, queries.len(), |range, max| self.by_distance(&queries, range, radius, max))
     }
 
-    /// Runs `queries` queries on threads, in several ranges. `search` runs the queries of one range, and returns `None`
-    /// if they find more documents than its second argument. A single query may find any number.
+    /// Splits `queries` queries into ranges that threads process. `search` runs the queries of one range, and returns
+    /// `None` if they find more documents than its second argument. A single query may find any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
@@ -136,7 +136,7 @@ impl RoundSearch<'_> {
         Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
     }
 
-    /// Queries the documents of a round one after the other, by the rule of the index.
+    /// Queries the documents of a round one by one, by the near relation of the index.
     fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {
@@ -195,10 +195,10 @@ impl RoundSearch<'_> {
     }
 }
 
-/// Calls `work` on threads with each number below `pieces`. Returns the results in the order of these numbers.
+/// Calls `work` with each number below `pieces`, on several threads. Returns the results in the order of the numbers.
 ///
 /// # Errors
-/// The error of the call with the lowest number.
+/// The error of the failed call with the lowest number.
 fn on_threads<T: Send>(
     threads: usize,
     pieces: usize,

@@ -1,5 +1,5 @@
-//! Computes all leaders in the order of priority. A document that has no leader yet becomes one, and all near documents
-//! without a leader join its group. This needs little more than one query per leader.
+//! Computes all leaders in one pass in the order of priority. A document that has no leader yet becomes one, and all
+//! documents near it that have no leader join its group. Takes little more than one query per leader.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -112,8 +112,8 @@ mod tests {
 
     use leaders::{Documents, listing_by_definition};
 
-    /// Generates documents: two thirds are close to 20 centers, with many equal fingerprints, and the others are near no
-    /// document.
+    /// Generates documents. Two thirds are close to one of 20 centers, with many equal fingerprints; the others are
+    /// near no document.
     fn documents(count: u64) -> Documents {
         let mut random = SplitMix(38);
         let mut one = |key| {
@@ -177,7 +177,7 @@ mod tests {
                 queries.push(groups.questions());
             }
         }
-        // With rounds of one document, only leaders are queried. A document with an empty text needs no query.
+        // In rounds of one document, only leaders are queried. A document with an empty text needs no query.
         let leaders = defined.lines().filter(|line| line.split(' ').next() == line.split(' ').nth(1));
         let has_fingerprint = |line: &&str| {
             let key = line.split(' ').next().unwrap().parse::<u64>().unwrap();

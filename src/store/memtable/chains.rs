@@ -1,10 +1,10 @@
 //! A hash table that grows by one bucket at a time.
 //!
-//! Uses linear hashing (Litwin, VLDB 1980): when the average number of entries per bucket exceeds a limit, the bucket that
-//! is next in the order of bucket numbers is split into two. So no insertion rebuilds the whole table. A bucket is one cache
-//! line that stores hashes next to entries, so a split reads only buckets, and an insertion waits for memory once. Entries
-//! that the caller considers equal share one slot of a bucket: the slot holds the newest entry, and each entry links to the
-//! previous equal one.
+//! Uses linear hashing (Litwin, VLDB 1980): when the average number of entries per bucket exceeds a limit, the next
+//! bucket in the order of bucket numbers is split into two. So no insertion rebuilds the whole table. A bucket is one
+//! cache line, which contains hashes and entries: a split reads only buckets, and an insertion waits for memory once.
+//! Entries that the caller considers equal share one slot of a bucket: the slot holds the newest entry, and each entry
+//! links to the previous equal one.
 
 use super::chunked::ChunkedVec;
 
@@ -14,16 +14,16 @@ pub(super) const NONE: u32 = u32::MAX;
 const BUCKETS: usize = 16;
 /// Number of slots in a bucket.
 const PLACES: usize = 7;
-/// Average number of distinct entries per bucket above which a bucket is added.
+/// When the average number of distinct entries per bucket exceeds this number, a bucket is added.
 const LOAD: usize = 5;
-/// Number of entries that [`Chains::fill`] processes at a time. They take 12 MiB of scratch memory.
+/// Number of entries that [`Chains::fill`] processes at a time. Their scratch memory is 12 MiB.
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Number of partitions, by bucket number, into which [`Chains::fill`] divides its entries.
+/// [`Chains::fill`] divides its entries into this number of partitions, by bucket number.
 const FILLED_PARTS: usize = 256;
-/// Value of `before` for an entry that is in no bucket.
+/// Value of `before` for an entry that was added to no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
-/// A hash table of entries, numbered from 0 in the order of insertion.
+/// A hash table of entries. An entry is a number: 0 for the first insertion, 1 for the second, and so on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
     buckets: ChunkedVec<ChainBucket>,
@@ -41,13 +41,13 @@ struct ChainBucket {
     hashes: [u32; PLACES],
     entries: [u32; PLACES],
     len: u32,
-    /// The overflow bucket that continues this one; [`NONE`] if there is none.
+    /// The overflow bucket with further entries of this bucket; [`NONE`] if there is none.
     more: u32,
 }
 
 const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// The position of a slot: its bucket or overflow bucket, and its index there.
+/// The position of a slot: the bucket or overflow bucket that contains it, and the index in the bucket.
 #[derive(Clone, Copy)]
 struct SlotRef {
     is_overflow: bool,
@@ -65,8 +65,8 @@ impl Chains {
         let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
-        // Some bucket numbers below `size` may not be used yet. Their entries are in the bucket whose split will create
-        // them.
+        // Buckets with numbers below `size` may not exist yet. An entry that belongs to one of these is in the bucket
+        // that will be split to create it.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
@@ -74,7 +74,7 @@ impl Chains {
         if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
-    /// Returns the newest entry with this hash for which `is_same` is true, and its slot; `None` if there is none.
+    /// Returns the slot and the number of the newest entry with this hash for which `is_same` is true, or `None`.
     #[inline]
     fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(SlotRef, u32)> {
         if self.buckets.len() == 0 {
@@ -112,12 +112,12 @@ impl Chains {
         before
     }
 
-    /// Adds an entry for each of at most `count` hashes to an empty table. If entries with equal hashes are equal, the
-    /// result is the same as after one [`push`](Self::push) per hash. Faster than `push`, because it fills ranges of buckets
-    /// that fit in the caches one after the other, so most insertions do not wait for memory.
+    /// Adds one entry per hash to an empty table; there are at most `count` hashes. If entries with equal hashes are
+    /// equal, the result is the same as after one [`push`](Self::push) per hash. Faster than `push`: it fills one range
+    /// of buckets after the other, each of which fits in the caches, so most insertions do not wait for memory.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
-        // Enough buckets for distinct hashes. If hashes repeat, the unneeded buckets only use more memory.
+        // Allocates enough buckets for distinct hashes. If hashes repeat, some buckets only waste memory.
         let buckets = count.div_ceil(LOAD).max(BUCKETS);
         (0..buckets).for_each(|_| self.buckets.push(EMPTY));
         let shift = (usize::BITS - buckets.leading_zeros()).saturating_sub(FILLED_PARTS.ilog2());
@@ -195,7 +195,7 @@ impl Chains {
         free
     }
 
-    /// Splits the next bucket in the order of linear hashing: distributes its entries between itself and a new bucket.
+    /// Splits the next bucket in the order of linear hashing: moves some of its entries to a new bucket.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
@@ -214,7 +214,7 @@ impl Chains {
         }
     }
 
-    /// Takes the next entry number for an entry that is in no bucket, so that no lookup finds it.
+    /// Assigns the next entry number without adding the entry to a bucket, so that no lookup finds it.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }
@@ -242,13 +242,13 @@ impl Chains {
         (before != NONE).then_some(before)
     }
 
-    /// Returns the entries with this hash for which `is_same` is true, newest first.
+    /// Returns the entries that have this hash and for which `is_same` is true, newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.newest(hash, is_same), move |&entry| self.before(entry))
     }
 
-    /// Returns the newest entry with this hash for which `is_same` is true; `None` if there is none.
+    /// Returns the newest entry that has this hash and for which `is_same` is true; `None` if there is none.
     #[inline]
     pub(super) fn newest(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         self.search(Self::hash(hash), is_same).map(|(_, entry)| entry)
@@ -289,7 +289,7 @@ impl Chains {
 mod tests {
     use super::*;
 
-    /// Generates values that repeat. Two different values can have the same hash.
+    /// Generates values, some of which repeat. Different values can have the same hash.
     fn value(step: u64) -> u64 {
         (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 5000
     }
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn filled_table_behaves_like_a_table_of_pushed_entries() {
         for count in [0, 1, 100, 40_000] {
-            // Many values of the second half repeat, and few of the first half.
+            // In the first half few values repeat, in the second half many.
             let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
             let (mut filled, mut pushed) = (Chains::default(), Chains::default());
             filled.fill(count as usize, (0..count).map(value));
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn full_bucket_continues_in_an_overflow_bucket_and_frees_it() {
         let (mut chains, mut hashes) = (Chains::default(), Vec::new());
-        // These hashes differ only in high bits, so all entries are in one bucket while the table is small.
+        // These hashes differ only in high bits, so while the table is small, all entries are in one bucket.
         for entry in 0..60_u64 {
             hashes.push(entry << 42);
             chains.push(hashes[entry as usize], |_| false);

@@ -2,8 +2,8 @@
 
 const CHUNK: usize = 1 << 12;
 
-/// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never moves other elements, so it
-/// takes bounded time, whatever the length of the vector.
+/// A vector in chunks of fixed size. Adding an element allocates at most one chunk and moves no other element, so its
+/// time is bounded, however long the vector is.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkedVec<T> {
     /// All chunks are full except the last, which has at least one element.

@@ -1,26 +1,26 @@
-//! The memtable: records that are not in a segment yet. It supports the same queries as a segment.
+//! The memtable: records that are not in a segment yet. It supports the same queries as segments.
 //!
 //! Each row is one operation: a document or the delete of a key. Rows are in the order of the operations and never
 //! change. A snapshot is a view of the first n rows; the writer appends further rows without affecting it. A row is
 //! live in this view if it is not a delete, and no later row of the view has the same key.
 //!
 //! - Keys: a hash table that chains the rows of each key, newest first.
-//! - Fingerprints: divided into four blocks of 16 bits. Fingerprints that differ in at most 3 bits are equal in at least one
-//!   block (Manku, Jain, Das Sarma, WWW 2007, with four tables). In each block, the distinct fingerprints with the same 16
-//!   bits form a chain; a hash table chains the rows of each fingerprint. If there are few rows, or if the radius is above
-//!   3, all rows are scanned.
+//! - Fingerprints: divided into four blocks of 16 bits. If two fingerprints differ in at most 3 bits, at least one of
+//!   their blocks is equal (Manku, Jain, Das Sarma, WWW 2007, with four tables). For each block, the distinct
+//!   fingerprints with the same 16 bits form a chain; a hash table chains the rows of each fingerprint. If there are
+//!   few rows, or if the radius is above 3, all rows are scanned.
 //! - Features: a hash table that chains the rows of each (band, band key).
-//! - Sets: a hash table that chains the rows of each tag (the upper 32 bits of a shingle hash). For a new set, only the tags
-//!   of its rarest elements are indexed, enough of them that every near set contains at least one. A query looks up all
-//!   elements of its set.
+//! - Sets: a hash table that chains the rows of each tag (the upper 32 bits of a shingle hash). A set is indexed under
+//!   the tags of its rarest elements only: as many that every near set contains at least one of them. A query looks up
+//!   all elements of its set.
 //! - Stamps: a search tree. When a row expires, a delete of its key is appended to the rows, but not to the log. So the
 //!   row is live only in views that end before this delete.
 //!
-//! One writer adds rows under a read-write lock that readers share. The lock is held for one record, or for one step of a
-//! query. The writer holds it only for bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]),
-//! hash tables by buckets ([`chains`]), and records by pieces ([`pieces`]); an operation on many rows is split into steps of
-//! a few rows, and releases the lock between them. Queries over many rows ([`queries`]) do the same, because a reader that
-//! keeps the lock blocks the writer, and also all readers that arrive after the writer.
+//! One writer adds rows under a read-write lock that readers share. The lock is held for one record, or for one step of
+//! a query. The writer holds it only for bounded time, so that no reader waits for long: vectors grow by chunks
+//! ([`chunked`]), hash tables by buckets ([`chains`]), and records by pieces ([`pieces`]). An operation on many rows is
+//! split into steps of a few rows, and releases the lock between them. So do queries over many rows ([`queries`]): a
+//! reader that keeps the lock blocks the writer, and also all readers that arrive after the writer.
 
 mod chains;
 mod chunked;
@@ -47,26 +47,27 @@ use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
-/// The maximum radius that can be searched with the blocks.
+/// The maximum radius of searches by blocks; larger radii need a scan.
 const BLOCKS_WITHIN: u32 = 3;
 /// Number of blocks into which a fingerprint is divided.
 const BLOCKS: usize = 4;
 /// Number of buckets per block.
 const BUCKETS: usize = 1 << 16;
-/// Number of bucket heads that are allocated at a time.
+/// Memory for bucket heads is allocated for this number of buckets at a time.
 const HEADS: usize = 1 << 12;
-/// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
-/// (`.ci/run races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
+/// With fewer rows than this, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
+/// (`.ci/run races`), because a scan reads a whole chunk per step and so has few points at which threads can be
+/// switched.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
-/// Maximum number of rows that one insertion adds to the blocks. It is above 1, because the first [`SCANNED`] rows are
-/// added only when there are more rows.
+/// Maximum number of rows that one insertion adds to the block chains. The first [`SCANNED`] rows are not added at
+/// once: later insertions add several of them each.
 const LINKED_AT_ONCE: usize = 8;
-/// Estimated bytes of a row in chains and hash tables, besides its record.
+/// Estimated bytes per row in chains and hash tables, without the record.
 const ROW_BYTES: usize = 64;
 /// Maximum number of rows added or removed before the lock is released.
 const STEP: usize = 256;
 
-/// The rows of a memtable, protected by a lock. One writer adds rows, and many readers query them.
+/// The rows of a memtable, and the lock that protects them. One writer adds rows, and many readers query them.
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
@@ -80,7 +81,7 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
-    /// Creates the empty memtable that replaces this one. Copies the counts of set elements, halved.
+    /// Creates the empty memtable that replaces this one. Copies the counters of set elements, and halves them.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
@@ -98,7 +99,7 @@ impl Memtable {
         self.rows.write()
     }
 
-    /// Adds a document; `kept` is `None` for a document without tokens. No view contains the row before this returns.
+    /// Adds a document; `kept` is `None` for a document without tokens. The row becomes part of a view only afterwards.
     pub(super) fn put(&self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         let prefix = self.common.lock().keys_of(attached.fields)?;
         let mut steps = prefix.chunks(STEP);
@@ -124,8 +125,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// Calls `each` with the row number and the key of each row that is live in the view of the first `limit` rows and whose
-    /// key is between these bounds. The order is not specified.
+    /// Calls `each` for each row that is live in the view of the first `limit` rows and whose key is between these
+    /// bounds, in no particular order. The arguments are the row number and the key.
     pub(super) fn keys_between(
         &self,
         limit: u32,
@@ -168,14 +169,14 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Returns the hash of a prefix key, which is a tag (the upper 32 bits of a shingle hash), inverted for a marked
-/// document. The key is not hashed again, only shifted.
+/// Returns the hash of a prefix key: the key itself, shifted. A prefix key is a tag (the upper 32 bits of a shingle
+/// hash), inverted for a marked document.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// Counts, for each element, the sets that contain it; approximately, because elements share counters. Counters are indexed
-/// by the tag of the element (its upper 32 bits) modulo [`Self::CELLS`].
+/// Counts, for each element, the sets that contain it. The counts are approximate, because elements share counters: the
+/// counter of an element is the tag of the element (its upper 32 bits) modulo [`Self::CELLS`].
 #[derive(Clone, Debug, Default)]
 struct TagCounts(Vec<u16>);
 
@@ -202,7 +203,7 @@ impl TagCounts {
     }
 }
 
-/// Statistics about the sets added so far.
+/// Statistics about the sets that were added so far.
 #[derive(Debug)]
 struct SetStatistics {
     rarity: TagCounts,
@@ -210,7 +211,7 @@ struct SetStatistics {
 }
 
 impl SetStatistics {
-    /// Counts the elements of a document's set, and returns the prefix keys under which the document is indexed.
+    /// Counts the elements of a document's set. Returns the prefix keys under which the document is to be indexed.
     fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
@@ -229,8 +230,8 @@ fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
 
-/// The head of the chain of each bucket in each block. Memory for a range of [`HEADS`] buckets is allocated when the
-/// first of them gets a row.
+/// The first row in the chain of each bucket, for each block. Memory for a range of [`HEADS`] buckets is allocated when
+/// the first of these buckets gets a row.
 #[derive(Clone, Debug, Default)]
 struct BlockHeads {
     parts: Vec<Vec<u32>>,
@@ -261,22 +262,22 @@ pub(super) struct Rows {
     replaced_by: ChunkedVec<u32>,
     live: u64,
     keys: Chains,
-    /// The fingerprint of each row, 0 for a row without a sketch. Empty if the index stores no fingerprints.
+    /// The fingerprint of each row; 0 for a row without a sketch. Empty if the index stores no fingerprints.
     fingerprints: ChunkedVec<u64>,
     /// For each distinct fingerprint, the chain of its rows.
     same_fingerprint: Chains,
-    /// The number of rows that have been added to the blocks. Only the first row of each distinct fingerprint is linked
-    /// there.
+    /// The rows below this number have been added to the block chains. The chains contain only the first row of each
+    /// distinct fingerprint.
     linked: usize,
     heads: BlockHeads,
-    /// The next row in the chain of its bucket, for each row and each block. Only the first row of each distinct fingerprint
-    /// is in these chains.
+    /// For each row and each block, the next row in the chain of the row's bucket. Only the first row of each distinct
+    /// fingerprint is in these chains.
     next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
-    /// The row and the prefix key of each entry of `prefixes`.
+    /// The row and the prefix key of each entry in `prefixes`, indexed by entry number.
     prefix_entries: ChunkedVec<(u32, u32)>,
-    /// The stamp and the row of each document that has not expired yet, in the order of stamps.
+    /// The stamp and the row of each document that has not expired yet, sorted by stamp.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
     /// Whether adding rows to `features` is deferred; see [`Rows::defer_bands`].
@@ -310,7 +311,7 @@ impl Rows {
         self.records.len() as u32
     }
 
-    /// Returns the number of live rows in the view of all rows.
+    /// Returns the number of live rows in the view that contains all rows.
     pub(super) fn live(&self) -> u64 {
         self.live
     }
@@ -328,9 +329,9 @@ impl Rows {
             + blocks
     }
 
-    /// Defers indexing rows by their bands until [`index_bands`](Self::index_bands) is called, because indexing all rows at
-    /// once takes less time. Called before the first row of a log is replayed, while no reader queries the rows. No effect
-    /// if there are rows already.
+    /// Defers the indexing of rows by their bands until [`index_bands`](Self::index_bands) is called, because it takes
+    /// less time for all rows together. Called before the first row of a log is replayed, while no reader queries the
+    /// rows. No effect if there are rows already.
     pub(super) fn defer_bands(&mut self) {
         self.defers_bands = self.len() == 0;
     }
@@ -346,7 +347,7 @@ impl Rows {
         }
     }
 
-    /// Returns the records of all rows. If several rows have the same key, the last one is valid.
+    /// Returns the records of all rows. Of several rows with the same key, only the last is valid.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
@@ -363,7 +364,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Indexes the last row under these prefix keys of its set.
+    /// Indexes the last row under these prefix keys.
     fn add_prefix(&mut self, keys: &[u32]) {
         let row = self.len() - 1;
         self.prefixes.warm(keys.iter().copied().map(prefix_hash));
@@ -386,7 +387,7 @@ impl Rows {
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
-    /// Does one step of [`Memtable::expire`], for at most `at_most` rows. Returns true if there may be more rows to expire.
+    /// Runs one step of [`Memtable::expire`] over at most `at_most` rows. Returns true if more rows may have to expire.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
             let Some(&(min, row)) = self.stamps.first() else { return Ok(false) };
@@ -402,8 +403,8 @@ impl Rows {
         Ok(true)
     }
 
-    /// Does one step of [`Memtable::truncate`], for at most `at_most` rows. Returns true if there may be more rows to
-    /// remove.
+    /// Runs one step of [`Memtable::truncate`] over at most `at_most` rows. Returns true if more rows may have to be
+    /// removed.
     fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
         for _ in 0..at_most {
             if self.len() <= rows {
@@ -446,8 +447,7 @@ impl Rows {
             let keys = self.records.band_keys(place);
             let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
             self.features.warm(hashes());
-            // A row without a sketch also gets entries, which lookups skip, so that the row of an entry can be computed from
-            // the entry's number.
+            // A row without a sketch also gets entries, which lookups skip. So an entry's number determines its row.
             for hash in hashes() {
                 self.features.push(hash, |_| true);
             }
@@ -472,7 +472,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row to the blocks; all earlier rows must have been added.
+    /// Adds a row to the block chains. All earlier rows must be in the chains already.
     fn link(&mut self, row: usize) {
         self.linked = row + 1;
         if self.same_fingerprint.is_first(row as u32) {
@@ -485,7 +485,7 @@ impl Rows {
         }
     }
 
-    /// Removes the last row, and restores the lookup tables to their state before it was added.
+    /// Removes the last row, and restores the lookup tables to their earlier state.
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
@@ -523,7 +523,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // Restores the entry of `before`, which may be missing because the row has expired.
+                // Adds the stamp of `before` again: the removed row may be the delete that expired `before`.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }
@@ -570,7 +570,7 @@ mod tests {
         }
     }
 
-    /// Generates fingerprints with small distances to each other; some repeat.
+    /// Generates fingerprints that are close to each other, some of them several times.
     fn fingerprint(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -732,7 +732,7 @@ mod tests {
             rows.defer_bands();
             (0..count).for_each(|number| change(&mut rows, number));
             (0..count).for_each(|number| change(&mut expected, number));
-            // Before they are indexed, it is unknown how many features repeat, so the memory estimate assumes distinct ones.
+            // Before `index_bands`, the memory estimate assumes distinct features, and many repeat.
             assert!(count < 3000 || rows.memory() > expected.memory(), "{}", rows.memory());
             rows.index_bands();
             check(&rows, &expected);
@@ -778,7 +778,7 @@ mod tests {
         let value = vec![7; 60_000];
         for step in 0..9000_u64 {
             let key = format!("key {}", step * 7 % 5000);
-            // Some pieces end because of their bytes, some because of their rows.
+            // Some pieces reach their limit of bytes, others their limit of rows.
             let value = if step < 100 { &value[..] } else { &value[..(step % 5) as usize] };
             let kept =
                 Kept { fingerprint: step, features: &[1, step], signature: &[1, 2], ..Kept::default() };

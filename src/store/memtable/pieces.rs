@@ -1,7 +1,7 @@
 //! The records of a memtable, divided into pieces.
 //!
-//! Each column of [`Records`] is one vector, which copies its contents when it grows. Pieces limit the size of these
-//! copies. A full piece never changes, and copies of the rows share it.
+//! Each column of [`Records`] is one vector, whose contents are copied when it grows. Pieces limit the size of these
+//! copies. A full piece never changes, so copies of the rows share it.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::segment::records::Kept;
 
 /// Maximum number of rows in a piece.
 const ROWS: usize = 1 << 12;
-/// Size in bytes from which a piece is full.
+/// A piece of at least this number of bytes is full.
 const BYTES: usize = 1 << 20;
 
 /// A full piece: consecutive records that do not change any more.
@@ -121,7 +121,7 @@ impl Pieces {
         self.last.truncate(self.last.len() - 1);
     }
 
-    /// Returns the first `rows` rows, in pieces. Copies at most one piece, and shares the others.
+    /// Returns the first `rows` rows, in pieces. Copies at most one piece and shares the other pieces.
     pub(super) fn first(&self, rows: usize) -> FirstRows {
         let (whole, of_last) = match rows.checked_sub(1) {
             Some(last) => {
@@ -141,8 +141,8 @@ impl Pieces {
         (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
     }
 
-    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no piece
-    /// with this number. Sorts a full piece at the first call for it.
+    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if no piece has this
+    /// number. The first call for a full piece sorts it.
     pub(super) fn rows_between(
         &self,
         piece: usize,

@@ -1,5 +1,5 @@
 //! Queries that may read many rows. A query runs in steps, and the caller releases the lock between two steps, so that
-//! the writer can add rows. The query does not see the new rows, and they do not change the links of existing rows.
+//! the writer can add rows. The query ignores new rows, and adding them does not change the links of existing rows.
 
 use std::ops::ControlFlow;
 
@@ -17,15 +17,15 @@ pub(in crate::store) enum ScanPosition {
     Row(u32),
     /// The next entry of a chain.
     Entry(u32),
-    /// A block, the row of the next fingerprint in the bucket, and the next row with the current fingerprint. Either
-    /// row can be [`NONE`].
+    /// A block, the row of the next fingerprint in the bucket, and the next row with the current fingerprint. Each of
+    /// the two rows can be [`NONE`].
     Block(usize, u32, u32),
     End,
 }
 
 impl Rows {
-    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` returns `Break`.
-    /// Continues at `at`, reads about `steps` rows, and returns the number of rows read.
+    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` returns
+    /// `Break`. Runs one step from the position `at`: reads about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
@@ -67,7 +67,7 @@ impl Rows {
             } else {
                 let other = self.fingerprints.get(first as usize);
                 let differs = fingerprint ^ other;
-                // A fingerprint is reported only for the first block in which it agrees with the query.
+                // If a fingerprint agrees with the query in several blocks, only the first of them reports it.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if differs.count_ones() <= within && !earlier {
                     let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
@@ -80,7 +80,7 @@ impl Rows {
         steps
     }
 
-    /// Like [`within`](Self::within), but scans rows: one step reads from `row` to the end of its chunk.
+    /// Like [`within`](Self::within), but scans all rows. A step reads the rows from `row` to the end of the chunk.
     fn scan(
         &self,
         (fingerprint, within): (u64, u32),
@@ -115,8 +115,8 @@ impl Rows {
         self.features.warm(hashes);
     }
 
-    /// Calls `each` with each live row that has this feature in this band, newest first. Continues at `at`, reads at most
-    /// `steps` rows, and returns the number of rows read.
+    /// Calls `each` with each live row that has this feature in this band, newest first. Runs one step from the
+    /// position `at`: reads at most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
         (band, feature): (usize, u64),
@@ -143,7 +143,7 @@ impl Rows {
         )
     }
 
-    /// Returns the hashes under which rows near a set can be indexed. If `marked` is true, includes the hashes of rows
+    /// Returns the hashes under which sets near `set` can be indexed. If `marked` is true, includes the hashes for rows
     /// that are marked as duplicates.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
@@ -158,8 +158,8 @@ impl Rows {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Calls `each` with each live row that is indexed under this hash. Continues at `at`, reads at most `steps` rows, and
-    /// returns the number of rows read.
+    /// Calls `each` with each live row that is indexed under this hash. Runs one step from the position `at`: reads at
+    /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
         hash: u64,
@@ -181,7 +181,7 @@ impl Rows {
     }
 
     /// Calls `each` with each live row whose feature in this band has the same first `bits` stored bits, oldest first.
-    /// Continues at `at`, reads `steps` rows, and returns the number of rows read.
+    /// Runs one step from the position `at`: reads `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature_bits(
         &self,
         (band, feature, bits): (usize, u64, u32),

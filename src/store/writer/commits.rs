@@ -1,4 +1,4 @@
-//! Makes a batch visible and durable, by a record in the log or by a manifest.
+//! Makes a batch visible and durable, either by a record in the log or by a manifest.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use crate::store::state::State;
 use crate::store::{generation, names, recovery};
 use crate::trace::span;
 
-/// Maximum number of bytes of [`Durability::None`] commits that are held in memory.
+/// Maximum number of bytes that [`Durability::None`] commits hold in memory.
 const HELD: usize = 1 << 20;
-/// Maximum number of logs of earlier writers that are kept. If there are more, their rows are flushed to a segment.
+/// Maximum number of logs of earlier writers. If there are more, their rows are flushed to a segment.
 pub(super) const LOGS: usize = 16;
-/// Number of logs at which a commit flushes the memtable itself. More than [`LOGS`] logs accumulate if writers are
-/// killed before they have written a segment.
+/// If there are this many logs, the commit itself flushes the memtable. More than [`LOGS`] logs accumulate if writers
+/// are killed before they have written a segment.
 const LOGS_MAX: usize = 48;
 
 impl Writer {
@@ -55,15 +55,15 @@ impl Writer {
         self.guarded(|writer| writer.commit_batch(Some(payload)))
     }
 
-    /// Makes earlier commits durable that were acknowledged with a weaker durability.
+    /// Makes earlier commits durable that a weaker [`Durability`] left unsynced.
     ///
     /// # Errors
-    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
-    /// commits.
+    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer left
+    /// unsynced commits.
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // The previous writer made the unsynced commits. Publishing a generation copies them to a new log.
+            // A previous writer made the unsynced commits. Publishing a generation copies these commits to a new log.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
                 writer.coming = NextGeneration::Changed;
@@ -87,15 +87,15 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // `add` does not expire documents while `one_segment` is set. So they expire here, even if the option has
-        // changed.
+        // `add` expires no documents while `one_segment` is set. So they expire here, even if the option was changed
+        // since.
         if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;
         if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
-            // The next generation differs from the published one already, or commits are written as segments. So the
-            // rest of the batch is flushed and published with it.
+            // Either the next generation already differs from the published one, or commits are written as segments. So
+            // the rest of the batch is flushed, and published with this generation.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;
@@ -112,8 +112,8 @@ impl Writer {
         Ok(commit)
     }
 
-    /// Stores the highest stamp if `admit` dropped the document that has it: adds an empty document with this stamp to
-    /// the batch and deletes it again.
+    /// Stores the highest stamp if `admit` dropped the document with this stamp: adds an empty document with the stamp
+    /// to the batch, and deletes it again.
     fn record_time(&mut self) -> Result<()> {
         // guard: the time of a dropped document is kept
         // without it: self.view.unrecorded() -> None::<u64>
@@ -131,7 +131,7 @@ impl Writer {
                 )?;
                 self.delete(&key)
             }
-            // A document with this key exists by now, so a new manifest stores the time instead.
+            // Meanwhile a document with this key exists, so a new manifest stores the time instead.
             _ => {
                 self.coming = NextGeneration::Changed;
                 Ok(())
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// Completes a commit without changes: makes earlier commits as durable as `durability` requires.
+    /// Completes a commit without changes: syncs earlier commits as far as `durability` requires.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
         if self.log.is_some() && durability != Durability::None {
@@ -172,8 +172,8 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= if self.options.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
-                // If the memtable is empty, because commits had only payloads, `flush_table` does nothing. The manifest
-                // then contains the last payload, and the logs are not needed.
+                // If the memtable is empty, because commits had only payloads, `flush_table` does nothing. The new
+                // manifest stores the last payload, so the logs are not needed.
                 if self.is_torn() {
                     self.owed = PendingSync::Sync;
                 }
@@ -212,7 +212,7 @@ impl Writer {
         }
         self.view.count();
         if begins {
-            // The manifest must name the new log and the number of its first commit.
+            // A manifest must be published that names the new log and its first commit.
             return self.publish_as(commit, Publish::Log).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
@@ -221,8 +221,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates a log for this writer. It begins with the batches of the previous writer's log that are not known to be
-    /// durable; `commit` is the number of the next commit. The next generation names the log.
+    /// Creates a log for this writer; the next generation names it. It begins with the batches of the previous writer's
+    /// log that are not known to be durable. `commit` is the number of the next commit.
     pub(super) fn begin_log(&mut self, commit: u64) -> Result<()> {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
@@ -257,10 +257,10 @@ impl Writer {
         self.publish_as(generation, what)
     }
 
-    /// Like [`publish`](Self::publish), but always publishes, and uses this generation number.
+    /// Like [`publish`](Self::publish), but always publishes, and takes the generation number from the caller.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
-        // The manifest contains the deletes of all batches, so all batches must be durable before it is written.
+        // The manifest contains the deletes of all batches, so it must not be written before all batches are durable.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
         let begins = named && self.log.is_none() && self.is_torn();
         if begins {
@@ -274,14 +274,14 @@ impl Writer {
             }
             None => self.shared.published.read().position.map_or(0, |position| position.synced),
         };
-        // Records the durable length of the log, so that a later reader detects a truncated log.
+        // Records the durable length of the log, so that a later reader detects if the log was truncated.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
             && last.grows
         {
             last.length = last.length.max(durable);
         }
-        // Removes segments without live documents, which would only make queries slower. Sources of a running merge are
-        // kept.
+        // Removes segments without live documents, which would only slow queries down. The sources of a running merge
+        // are kept.
         let merging = self.merging.take();
         let takes = |number| merging.as_ref().is_some_and(|merging| merging.takes(number));
         self.keep_segments(|_, entry, deleted| deleted < entry.documents || takes(entry.number));
@@ -301,7 +301,7 @@ impl Writer {
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = generation::write_manifest(vfs, dir, &self.next)?;
         let settles = what.acknowledges() || begins || self.owed == PendingSync::Sync;
-        // Before the directory has its final name, no reader opens it, so one sync after `CURRENT` is written is enough.
+        // No reader opens a directory with a temporary name, so it is enough to sync it after `CURRENT` is written.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == DirectoryName::Named || !settles {
             generation::sync_dir(vfs, dir)?;
@@ -325,13 +325,13 @@ impl Writer {
         self.view.commit = generation;
         let before = Arc::clone(&self.shared.published.read());
         self.show(Arc::new(self.next.clone()));
-        // The commit is complete even if the removal of files fails.
+        // The commit is complete, even if the removal of files fails now.
         let manifest = Arc::clone(&before.manifest);
         self.sweep_after(what.keeps_before().then_some(&*manifest), before);
         Ok(generation)
     }
 
-    /// Updates the durable commit of the published state. The uncommitted batch is not published.
+    /// Updates the durable commit of the published state, without publishing the uncommitted batch.
     pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
         let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
@@ -346,7 +346,7 @@ impl Writer {
         }
     }
 
-    /// Makes the view visible to all later snapshots.
+    /// Publishes the view: all later snapshots see it.
     pub(super) fn show(&self, manifest: Arc<Manifest>) {
         let position = match (&self.log, manifest.logged.as_ref().map(|logged| &logged.logs)) {
             (Some(log), Some(logs)) if !logs.is_empty() => {
@@ -359,14 +359,14 @@ impl Writer {
         self.shared.publish(state);
     }
 
-    /// Removes the files that the published generation does not need, except the files of the previous generation `kept`,
-    /// and drops the state `before`. If a file cannot be removed, the next sweep tries again.
+    /// Removes the files that neither the published generation nor the previous generation `kept` needs, and drops the
+    /// state `before`. If a file cannot be removed, the next sweep tries again.
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let Ok(garbage) = generation::garbage(vfs, dir, &self.next, kept, &busy) else { return };
-        // A file without a number, or with a number that is not assigned yet, may be created again under the same name, so
-        // it is removed now.
+        // Removes files at once if a new file may get the same name: files without a number, and with a number that is
+        // not assigned yet.
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
@@ -378,7 +378,7 @@ impl Writer {
         if large.is_empty() && !(frees_memory && self.options.background) {
             return;
         }
-        // While the previous thread runs, no other is started. The next sweep finds the remaining files again.
+        // While the previous thread runs, no other is started: the next sweep will find the remaining files.
         if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
             return;
         }
@@ -395,8 +395,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.is_forked() {
-            // This is a forked child. The files, the lock and the background threads belong to the process that opened this
-            // writer. The threads do not exist in the child, so waiting for them would never end.
+            // This is a forked child. The files, the lock and the background threads belong to the process that opened
+            // this writer. The child must not wait for the threads: it does not have them, so the wait would never end.
             std::mem::forget(self.merging.take());
             std::mem::forget(self.flushing.take());
             std::mem::forget(self.sweeping.take());
@@ -412,15 +412,15 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // Writes the commits held in memory, which had no durability guarantee. A failure to write the mark is
-            // ignored: the mark is optional, and `drop` cannot return an error.
+            // Writes the commits held in memory, whose durability was not guaranteed. Ignores a failure to write the
+            // mark, which is optional, because `drop` cannot return an error.
             let _ = log.mark();
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.life != Life::Sound && (held || self.options.durability == Durability::None) {
-            // Commits held in memory that could not be written are lost, although earlier snapshots contained them. The
-            // state on disk is published instead.
+            // Commits held in memory could not be written and are lost, although earlier snapshots contain them. From
+            // now on snapshots show the state on disk.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
                 self.shared.publish(state);
@@ -433,8 +433,8 @@ impl Drop for Writer {
             published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
-        // Removes the segments of a batch that was not committed. If it is unknown whether the new generation is
-        // current, these segments are kept. The next writer removes segments that no manifest names.
+        // Removes the segments of a batch that was not committed, unless `CURRENT` may name the new generation already.
+        // The next writer removes segments that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
         if self.life == Life::InDoubt || !self.lock.is_current() {
@@ -442,7 +442,7 @@ impl Drop for Writer {
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        // If a file cannot be removed, the sweep of the next writer tries again, because no manifest names the file.
+        // If a file cannot be removed, the sweep of the next writer removes it, because no manifest names it.
         // guard: files of a batch that was not committed are removed
         for &number in &self.written {
             if published.manifest.segments.iter().all(|known| known.number != number) {

@@ -22,21 +22,21 @@ use crate::sync::pause;
 use crate::sys::heap::Heap;
 use crate::trace::event;
 
-/// If a batch is to become a single segment, its segments are merged when their number reaches this value.
+/// With the option `one_segment`, a batch merges its segments when it has this number of them.
 const MERGED_AT: usize = 64;
-/// If the memtable has at least this number of rows when the writer is dropped, they are written to a segment. Fewer rows
-/// remain in the log, because replaying them is fast.
+/// When the writer is dropped, a memtable of at least this number of rows is written to a segment. Fewer rows remain in
+/// the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
 /// Interval at which a waiting commit checks whether the flush of the frozen memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);
-/// Number of added rows after which a batch checks whether the memtable is full.
+/// A batch checks whether the memtable is full each time it has added this number of rows.
 const LOOKED_EVERY: u32 = 1024;
-/// Length in bytes at which a log is closed, even if it has few rows (commits with only a payload add no rows). This limits
-/// the number of bytes read when the index is opened.
+/// A log of this length in bytes is closed, even if it has few rows (commits with only a payload add no rows). This
+/// limits the number of bytes that are read when the index is opened.
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
-    /// Returns whether the memtable has reached `times` times its limit of rows or of bytes.
+    /// Returns whether the memtable has reached `times` times its limit of rows or its limit of bytes.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let rows = self.view.table.read().len();
@@ -44,8 +44,8 @@ impl Writer {
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
-    /// Returns whether to check the size of the memtable. This is done about every [`LOOKED_EVERY`] rows, because
-    /// computing the size is slow. A record adds several rows if it makes documents expire.
+    /// Returns whether to check the size of the memtable. Computing the size is slow, so it is checked about every
+    /// [`LOOKED_EVERY`] rows. A record adds several rows if it makes documents expire.
     fn is_time_to_check(&mut self) -> bool {
         let WriterOptions { memtable_rows, memtable_bytes, memory, .. } = self.options;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
@@ -87,9 +87,9 @@ impl Writer {
         })
     }
 
-    /// Returns whether the batch is too large for one record of the log: readers would refuse a record of its size, so
-    /// it is written to segments instead. The limit is above the normal size of a memtable, because the memtable may
-    /// have been nearly full before the batch began.
+    /// Returns whether the batch must be written to segments, because readers would refuse a log record of its size.
+    /// The limit is above the normal size of a memtable, because the memtable may have been nearly full when the batch
+    /// began.
     fn is_batch_large(&mut self) -> bool {
         let WriterOptions { memtables, background, .. } = self.options;
         if self.coming == NextGeneration::AsPublished {
@@ -98,7 +98,7 @@ impl Writer {
         if !background || self.options.one_segment {
             return self.is_full(2);
         }
-        // A part of the batch is already in segments, or is being written to one.
+        // A part of the batch is in segments already, or a thread is writing it to one.
         let is_full = self.is_full(1);
         if is_full && self.flushing.is_some() {
             if self.is_forked() {
@@ -109,8 +109,8 @@ impl Writer {
         is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
     }
 
-    /// Freezes the memtable in the middle of a large batch. A thread writes its rows to a segment, which is published
-    /// with the next generation. The commit waits for the thread.
+    /// Freezes the memtable in the middle of a large batch. A thread writes the rows to a segment, which the next
+    /// generation publishes. The commit waits for this thread.
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
@@ -126,7 +126,7 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Moves the records of the batch from memory to a scratch file.
+    /// Moves the collected records of the batch from memory to a scratch file.
     pub(super) fn set_aside(&mut self) -> Result<()> {
         self.check_process()?; // a forked child shares the file position of the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
@@ -139,13 +139,13 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Freezes the memtable and replaces it with an empty one, while a thread writes the frozen one to a segment. The
-    /// logs of the frozen memtable are not appended to, and belong to the index until the segment is published. The
-    /// caller must publish the view.
+    /// Freezes the memtable and replaces it with an empty one. A thread writes the frozen memtable to a segment.
+    /// Nothing more is appended to its logs, which belong to the index until the segment is published. The caller must
+    /// publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // After this sync all batches of this log are durable, so the next log does not begin with copies of them.
+        // Makes all batches of this log durable, so that the next log does not begin with copies of them.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -163,8 +163,8 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Starts a thread that writes the frozen memtable to a segment, unless one is running already. A writer may inherit a
-    /// frozen memtable from the previous writer.
+    /// Starts a thread that writes the frozen memtable to a segment, unless such a thread is running. The frozen
+    /// memtable may come from the previous writer.
     pub(super) fn start_flush(&mut self) -> Result<()> {
         let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else {
             return Ok(());
@@ -176,7 +176,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until the frozen memtable, if there is one, is written to a segment, and adds the segment to the next
+    /// Waits until the frozen memtable, if there is one, is written to a segment. Adds the segment to the next
     /// generation.
     pub(super) fn settle_flush(&mut self) -> Result<()> {
         self.start_flush()?;
@@ -219,7 +219,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Delays a commit, so that a running flush can finish before the memtable grows too large.
+    /// Delays a commit, so that a running flush can finish before the new memtable grows too large.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
         let (mut waited, start) = (Duration::ZERO, Instant::now());
@@ -236,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// Writes a segment if replaying the rows in the log would take long. Called when a writer is dropped. After a
+    /// Writes the rows to a segment when the writer is dropped, if replaying them from the log would take long. After a
     /// failure the rows remain in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
@@ -257,7 +257,7 @@ impl Writer {
         }
     }
 
-    /// Writes the memtable to a segment of the next generation, which then needs no logs.
+    /// Writes the memtable to a segment of the next generation, after which the logs are not needed.
     pub(super) fn flush_table(&mut self) -> Result<()> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
@@ -269,7 +269,7 @@ impl Writer {
         self.add(built)
     }
 
-    /// Copies the rows of the memtable; returns `None` if it is empty. Readers of the memtable are not blocked.
+    /// Copies the rows of the memtable; `None` if it is empty. Does not block readers of the memtable during the copy.
     fn table_records(&self) -> Option<Records> {
         let rows = self.view.table.read();
         let first = (rows.len() > 0).then(|| rows.first(rows.len()));
@@ -277,7 +277,7 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// Empties the memtable after its rows were written to a segment. The next generation then needs no logs.
+    /// Empties the memtable after its rows were written to a segment, and removes the logs from the next generation.
     pub(super) fn empty_table(&mut self) -> Result<()> {
         self.leave_table()?;
         if let Some(logged) = &mut self.next.logged {
@@ -286,13 +286,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Replaces the memtable with an empty one. A segment with its rows exists, or a thread is writing it.
+    /// Replaces the memtable with an empty one. Its rows must be in a segment, or a thread must be writing them.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
-        // Commits held in memory are also in the segment, but the segment is published only with this batch. They are
-        // written to the log because the batch may fail.
+        // The segment also has the commits that are held in memory, but it is published only with this batch. They are
+        // written to the log, because the batch may fail.
         if let Some(log) = &mut self.log {
             log.write()?;
         }
@@ -317,8 +317,7 @@ impl Writer {
         Segment::from_bytes(heap.take(), path).map(Some)
     }
 
-    /// Like [`flush_records`](Self::flush_records), for use in the middle of a batch: later records reuse the allocated
-    /// memory.
+    /// Like [`flush_records`](Self::flush_records), in the middle of a batch: later records reuse the allocated memory.
     fn flush_and_reuse(&mut self) -> Result<()> {
         if let Some(mut records) = self.write_records()? {
             records.truncate(0);
@@ -332,14 +331,14 @@ impl Writer {
         self.write_records().map(drop)
     }
 
-    /// Like [`flush_records`](Self::flush_records), and returns the written records if they were in memory.
+    /// Like [`flush_records`](Self::flush_records), but also returns the written records if they were in memory.
     fn write_records(&mut self) -> Result<Option<Records>> {
         if self.rows.is_none() && self.records.is_empty() {
             return Ok(None);
         }
-        // The collected records are newer than the rows of the memtable, so the memtable must be written first.
+        // The memtable must be written first, because the collected records are newer than its rows.
         self.flush_table()?;
-        // Documents that the same batch deletes again also advance the time, as in a batch that is written to the log.
+        // Documents that the same batch deletes again also advance the time, as they do in the log.
         self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
             return self.flush_rows().map(|()| None);
@@ -383,7 +382,7 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        // A writer that lost its lock must not use a file name that the new lock holder may use.
+        // After a writer has lost its lock, the new lock holder may use the same file name, so this writer must not.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
@@ -391,8 +390,8 @@ impl Writer {
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
-        // With `one_segment`, documents expire only in the final segment, so that intermediate segments do not affect the
-        // result.
+        // With `one_segment`, only the final segment expires documents, so that the intermediate segments do not affect
+        // it.
         if self.options.one_segment {
             Ok(())
         } else {
@@ -400,7 +399,7 @@ impl Writer {
         }
     }
 
-    /// Returns the number for the next segment and increments it. Numbers are never reused.
+    /// Returns the number of a new segment. Numbers are never reused.
     pub(super) fn take_number(&mut self) -> Result<u64> {
         if self.next.segments.len() as u64 >= u64::from(SEGMENTS_MAX) {
             let found = self.next.segments.len() as u64 + 1;
@@ -416,7 +415,7 @@ impl Writer {
     /// Merges the segments of this batch into one, and removes the merged segments.
     pub(super) fn merge_written(&mut self) -> Result<()> {
         let written = std::mem::take(&mut self.written);
-        // The numbers are kept during the merge: if the merge fails, the files are removed when the writer is dropped.
+        // Keeps the numbers during the merge: if the merge fails, dropping the writer removes the files.
         self.written.clone_from(&written);
         if !self.merge_all(None, |entry| written.contains(&entry.number))? {
             return Ok(());
@@ -439,8 +438,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes from the next generation the segments for which `keep` returns false. Its arguments are the position of
-    /// the segment, its entry in the manifest, and the number of its deleted documents.
+    /// Removes from the next generation the segments for which `keep` returns false. The arguments of `keep` are the
+    /// position of the segment, its entry in the manifest, and the number of its deleted documents.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();

@@ -18,15 +18,15 @@ use crate::trace::event;
 
 impl Writer {
     /// Returns and clears the error that stopped background merges, such as a full disk or a damaged segment; `None` if
-    /// there is none. The index is intact, but has more segments than planned. Background merges start again after this
-    /// call.
+    /// there is none. The index is intact, but has more segments than the merge policy allows. This call starts
+    /// background merges again.
     pub fn take_merge_failure(&mut self) -> Option<Error> {
         self.merge_failure.take()
     }
 
-    /// Merges the chosen segments of the next generation, and the segment `newer`, which is not part of a generation, into
-    /// one segment, which is appended to the next generation. Returns false if there is nothing to do: at most one segment,
-    /// without deletes.
+    /// Merges the chosen segments of the next generation into one segment, together with `newer`, a segment in memory
+    /// that no generation contains. Replaces the chosen segments by the merged one. Returns false if there is nothing
+    /// to do: at most one segment, without deletes.
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,
@@ -84,7 +84,7 @@ impl Writer {
             writer.flush_records()?;
             writer.expire_written()?;
             writer.view.advance()?;
-            // The memtable is merged directly from memory, without being written to a file first.
+            // The rows of the memtable are merged directly from memory, without being written to a file first.
             let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
@@ -100,8 +100,8 @@ impl Writer {
         })
     }
 
-    /// Does the work that is due between two batches: flushes a full memtable, replaces the sources of a finished merge by
-    /// its output, and starts the next merge.
+    /// Does the work that is due between two batches: flushes a full memtable, replaces the sources of a finished merge
+    /// with the output, and starts the next merge.
     pub(super) fn maintain(&mut self) -> Result<()> {
         self.poll_flush()?;
         let is_full = self.is_full(1);
@@ -122,7 +122,7 @@ impl Writer {
         } else if is_full || self.is_log_long() {
             self.flush_table()?;
             if self.coming == NextGeneration::AsPublished {
-                self.empty_table()?; // a log with only payloads; the manifest stores the last payload
+                self.empty_table()?; // the log has only payloads, and the manifest stores the last one
             }
         }
         self.poll_merge()?;
@@ -235,8 +235,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process acquired the lock, it may have written a segment with the same number, which must
-                // not be removed. The next sweep removes a leftover file.
+                // If another process has the lock now, it may have written a segment with this number, which must not
+                // be removed. The next sweep removes a leftover file.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
@@ -252,13 +252,13 @@ impl Writer {
             merged.take_place(&mut self.next, &mut self.view)?;
             self.coming = NextGeneration::Changed;
         }
-        // Otherwise a source was removed during the merge. The output is discarded, because documents deleted from this
-        // source could not be deleted from the output.
+        // Otherwise a source was removed during the merge. The output is discarded, because the documents of this
+        // source that were deleted since could not be found in it.
         Ok(())
     }
 
-    /// Runs the next due merge on the calling thread; returns false if none is due. Call it repeatedly until it returns
-    /// false to keep the number of segments small.
+    /// Runs the next due merge on the calling thread; returns false if none is due. To keep the number of segments
+    /// small, call it until it returns false.
     ///
     /// # Errors
     /// Same as [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
@@ -284,8 +284,8 @@ impl Writer {
     }
 
     /// Removes the files that the current generation does not need, including the files of the previous generation,
-    /// which can no longer be read afterwards. Returns the number of bytes removed. Open snapshots can still read their
-    /// files.
+    /// which then can no longer be opened. Returns the number of bytes removed. Snapshots that are open can still read
+    /// their files.
     ///
     /// # Errors
     /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was removed, [`Error::Io`].
@@ -306,8 +306,8 @@ impl Writer {
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
         self.settle_sweep();
         self.check_lock()?;
-        // A killed writer may have renamed CURRENT without a sync, so the previous generation could become current again
-        // after a crash.
+        // A killed writer may have renamed CURRENT without a sync. Without this sync, a crash could make the previous
+        // generation current again, after its files were removed.
         // guard: the directory is synced before a new writer collects garbage
         if self.pointer == Pointer::MayBeLost {
             generation::sync_dir(&*self.shared.vfs, &self.shared.dir)?;

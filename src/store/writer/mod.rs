@@ -50,55 +50,55 @@ pub enum Admitted {
     New,
     /// A document with this key existed, and no other document is near the new one. The new one replaced it.
     Updated,
-    /// A document with this key existed, and the new document is near a document with another key: for example, the new
+    /// A document with this key existed, and the new document is near a document with another key. Example: the new
     /// version of a page is a copy of another page. The new document replaced the old one and, if marks are stored, is
     /// marked as a duplicate.
     Known {
         /// The nearest document of another key.
         near: Hit,
     },
-    /// A document near the new one exists; the hit is the nearest. The new document was added as well, unless duplicates are
-    /// dropped ([`WriterOptions::drop_duplicates`]).
+    /// A document near the new one exists; the hit is the nearest. The new document was added, unless the writer drops
+    /// duplicates ([`WriterOptions::drop_duplicates`]).
     Duplicate(Hit),
     /// The stamp of the new document is too old. It was not added, and an existing document with this key is unchanged.
     Expired,
 }
 
-/// Returns the first hit whose key is not `key`.
+/// Returns the first hit with a key other than `key`.
 fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
     hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
-/// The writer of an index; an index has at most one at a time. Its batch is invisible until [`commit`](Writer::commit), and
-/// is lost if the writer is dropped before.
+/// The writer of an index; an index has at most one at a time. The current batch is invisible until
+/// [`commit`](Writer::commit), and is lost if the writer is dropped before.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<SharedIndex>,
     lock: Box<dyn HeldLock>,
-    /// The process that opened this writer. A forked child has a copy of the writer and must not use it.
+    /// The id of the process that opened this writer. A forked child has a copy of the writer and must not use it.
     process: u32,
     /// The value of [`fork::generation`] when the writer was opened.
     forks: u32,
     params: Params,
     sketch_digest: u128,
     options: WriterOptions,
-    /// The number of memtable rows when the size of the memtable was last checked.
+    /// The number of memtable rows at the last check of the memtable's size.
     checked_at: u32,
     route: Route,
     /// Records of a batch that is written directly as segments, without the log and the memtable.
     records: Records,
-    /// Records that precede `records`, in a scratch file, for a batch that is to become a single segment.
+    /// Records of the batch that precede `records`, in a scratch file. Used if the batch is to become a single segment.
     rows: Option<Rows>,
     /// The live documents, including the documents of the batch.
     view: LiveView,
-    /// The operations of the batch, as they are written to the log. Their rows are already in the memtable.
+    /// The operations of the batch, in the form in which the log stores them. Their rows are already in the memtable.
     batch: LogBatch,
     /// The log of this writer; `None` until one is needed.
     log: Option<OpenLog>,
-    /// The previous log, until all its rows are in a published segment.
+    /// The log before `log`, until all its rows are in a published segment.
     retired: Option<OpenLog>,
-    /// The next generation: the published one, plus segments already written for this batch. When it is published, the
-    /// deleted documents in `view` are copied to its entries.
+    /// The next generation: the published one, plus the segments that this batch has written. Its entries get the
+    /// deleted documents of `view` when it is published.
     next: Manifest,
     coming: NextGeneration,
     /// Numbers of the segments written since the last commit.
@@ -114,9 +114,9 @@ pub struct Writer {
     pointer: Pointer,
     place: DirectoryName,
     packed: Vec<u8>,
-    /// Buffers for the fields and the set of the current document.
+    /// Buffers for the fields and the set of a document.
     fields: (Vec<u8>, Vec<u64>),
-    /// The key of the document with the highest stamp among the dropped documents of the batch.
+    /// The key of the document with the highest stamp among the documents of the batch that were dropped.
     dropped: Option<KeyBuf>,
     scratch: SearchScratch,
 }
@@ -139,8 +139,8 @@ impl Writer {
             },
             LockFailure::Io(error) => Error::io("lock", &lock_path, error),
         })?;
-        // Reads the commits that other writers made since the index was opened. Until the writer exists, no other
-        // thread may refresh, because it would remove new memtable rows as rows of a failed writer.
+        // Reads the commits that other writers made since the index was opened. While the writer is being created, no
+        // other thread may refresh: it would remove new memtable rows as leftovers of a failed writer.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
         // guard: a writer goes on from what was committed before it had the lock
@@ -199,7 +199,7 @@ impl Writer {
         self.options
     }
 
-    /// Replaces the options of this writer. They apply to later calls; documents that are already in the batch stay.
+    /// Replaces the options of this writer for later calls. Documents that are already in the batch stay.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the index does not store the data that [`WriterOptions::near`] requires; the options are then
@@ -216,8 +216,8 @@ impl Writer {
         self.place = DirectoryName::Unnamed;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key. It is near no document,
-    /// except documents with the same bytes if the index stores sets. If the document has already expired by its stamp, the
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored, but is near no document, except
+    /// documents with the same bytes if the index stores sets. If the stamp of the document has already expired, the
     /// document with this key is removed, and the new one is not visible.
     ///
     /// # Errors
@@ -344,7 +344,7 @@ impl Writer {
         })
     }
 
-    /// Calls `step` with the document in its stored form: the sketch data (`None` for a document without tokens), the
+    /// Calls `step` with the stored form of a document: the sketch data (`None` for a document without tokens), the
     /// encoded fields, and the set.
     fn with_kept<T>(
         &mut self,
@@ -362,8 +362,8 @@ impl Writer {
         done
     }
 
-    /// Returns the live document nearest to this one, including documents of the batch, but excluding the one with the key
-    /// `known`. A document without tokens is near documents with the same bytes, if sets are stored.
+    /// Returns the live document nearest to this one. Includes documents of the batch; excludes the one with the key
+    /// `known`. If sets are stored, a document without tokens is near documents with the same bytes.
     fn nearest(
         &mut self,
         kept: Option<Kept<'_>>,
@@ -418,8 +418,8 @@ impl Writer {
     /// Returns whether there is a live document with this key, in the batch or committed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key of the wrong kind (number or bytes), [`Error::Corrupt`]; [`Error::Io`] if a large
-    /// batch must be written first and that fails, after which the writer is poisoned.
+    /// [`Error::Invalid`] for a key of the wrong kind (number or bytes), [`Error::Corrupt`]; [`Error::Io`] if collected
+    /// documents cannot be written to a segment, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
         let key = key.into();
         key.check(self.params.key)?;
@@ -434,7 +434,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Makes the whole batch visible to lookups. Its stamps advance the time, as in a commit.
+    /// Makes the whole batch visible to lookups. The stamps of the batch advance the time, as in a commit.
     fn make_searchable(&mut self) -> Result<()> {
         self.check_sound()?;
         self.route = Route::Memtable;
@@ -469,7 +469,7 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// Returns whether records of this batch are collected for segments.
+    /// Returns whether records of this batch are collected, to be written as segments.
     fn collects(&self) -> bool {
         self.options.makes_segments() && self.route == Route::BySettings
             || !self.records.is_empty()
@@ -539,8 +539,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Like [`check_process`](Self::check_process), but checks only before the first document of a batch and after a
-    /// detected fork, because a check costs a system call. Documents stay in memory until a step writes them, and this
+    /// Like [`check_process`](Self::check_process), but cheaper: makes the system call only before the first document
+    /// of a batch and after a detected fork. In between, documents stay in memory until a step writes them, and this
     /// step checks the process again.
     fn check_process_of_batch(&self) -> Result<()> {
         let is_first = self.batch.is_empty() && self.records.is_empty();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::params::{Near, Params};
 
-/// Default memory budget for the records of a batch in bytes.
+/// Default memory budget in bytes for the records of a batch.
 const MEMORY: usize = 1 << 30;
 /// Default number of rows at which a memtable is flushed.
 const MEMTABLE_ROWS: u32 = 1 << 17;
@@ -20,15 +20,15 @@ const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
 /// Maximum number of bytes at which a memtable is flushed.
 const MEMTABLE_BYTES_MAX: usize = 256 << 20;
 
-/// The guarantee that a commit gives when its call returns. Every commit is atomic and immediately visible to snapshots of
+/// The guarantee that a commit gives when it returns. Every commit is atomic and immediately visible to snapshots of
 /// this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// No guarantee. Up to a megabyte of commits is held in memory until a commit with a stronger durability,
     /// [`Writer::sync`](super::Writer::sync), or the end of the writer.
     None,
-    /// The commit survives the end of the process, even if it is killed, and other processes see it; it may not survive
-    /// a crash of the machine. One later [`Writer::sync`](super::Writer::sync) makes all these commits durable: a group commit.
+    /// The commit survives the end of the process, even if it is killed, and other processes see it; a crash of the
+    /// machine may lose it. A later [`Writer::sync`](super::Writer::sync) makes all such commits durable (group commit).
     Batch,
     /// The commit survives a crash of the machine.
     #[default]
@@ -99,8 +99,8 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Sets the memory budget for the records of a batch in bytes (default 1 GiB). A larger batch is written as several
-    /// segments, but still becomes visible as a whole.
+    /// Sets the memory budget in bytes for the records of a batch (default 1 GiB). A larger batch is written as several
+    /// segments, which become visible together.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
@@ -114,9 +114,9 @@ impl WriterOptions {
     /// one row and one byte, the maximum 2^26 rows and 256 MiB.
     ///
     /// A large memtable makes opening after a crash slower, because its rows are read from the logs again: about 1.2
-    /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
-    /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
-    /// more.
+    /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every
+    /// `admit` searches all of them. It also causes more merges: a memtable of a quarter of the size has each document
+    /// merged once more.
     pub fn memtable(mut self, rows: u32, bytes: usize) -> Self {
         self.memtable_rows = rows.clamp(1, MEMTABLE_ROWS_MAX);
         self.memtable_bytes = bytes.clamp(1, MEMTABLE_BYTES_MAX);
@@ -128,10 +128,10 @@ impl WriterOptions {
     /// reached `memtables` times its normal size (default 2, at least 1), each commit waits until the segment is finished. A
     /// batch larger than a memtable pauses in the same way every 1,024 documents.
     ///
-    /// A longer pause delays all commits a little instead of one commit a lot. A higher number of memtables absorbs a burst
-    /// of documents without a wait, but takes more memory ([`memtable`](Self::memtable)), and more must be read from the
-    /// logs when the index is opened after a crash. [`Metrics::stalls`](crate::Metrics::stalls) reports the number of
-    /// commits that waited, and the total time.
+    /// A longer pause delays all commits a little instead of one commit a lot. More memtables absorb a burst of
+    /// documents without a wait, but they take more memory ([`memtable`](Self::memtable)), and opening the index after
+    /// a crash reads more bytes from the logs. [`Metrics::stalls`](crate::Metrics::stalls) reports how many commits
+    /// waited, and for how long.
     pub fn stalls(mut self, pause: Duration, memtables: u32) -> Self {
         self.pause = pause;
         self.memtables = memtables.max(1) as usize;
@@ -171,9 +171,9 @@ impl WriterOptions {
     /// Sets the near relation of [`admit`](super::Writer::admit). The default is the near relation of the index's parameters
     /// ([`Params::near`]).
     ///
-    /// If `near` has a lower resemblance than the bands were chosen for, the bands find only a part of the near documents
-    /// ([`Banding::recall`](crate::Banding::recall)). By distance, all near documents are found for any radius. A writer
-    /// refuses a relation that requires data that the index does not store.
+    /// If the resemblance of `near` is lower than the one for which the bands were chosen, the bands find only a part
+    /// of the near documents ([`Banding::recall`](crate::Banding::recall)). By distance, all near documents are found
+    /// for any radius. A writer refuses a relation that requires data that the index does not store.
     ///
     /// ```
     /// use twindex::params::Near;
@@ -202,16 +202,16 @@ impl WriterOptions {
     }
 
     /// Sets whether [`admit`](super::Writer::admit) estimates the resemblance of documents that share a band from their
-    /// signatures (default false). If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
-    /// computed exactly. If false and the index stores no sets, `admit` reports near documents by an estimate, but fails if
-    /// it is to drop duplicates ([`drop_duplicates`](Self::drop_duplicates)) or if the index stores marks.
+    /// signatures (default false). If false, and the index stores [sets](crate::params::ParamsBuilder::sets),
+    /// resemblance is computed exactly. If false, and it stores no sets, `admit` still estimates, but fails if it would
+    /// drop duplicates ([`drop_duplicates`](Self::drop_duplicates)) or if the index stores marks.
     pub fn estimated(mut self, estimated: bool) -> Self {
         self.estimated = estimated;
         self
     }
 
     /// Sets how far the stamp of a document may be ahead of the highest earlier stamp. A document with a higher stamp
-    /// is refused, because one wrong stamp would expire all documents. The default is the age at which documents
+    /// is refused, because a single wrong stamp could expire all documents. The default is the age at which documents
     /// expire. The first document of an index may have any stamp.
     pub fn max_jump(mut self, max_jump: u64) -> Self {
         self.max_jump = Some(max_jump);
@@ -232,7 +232,7 @@ impl WriterOptions {
         self
     }
 
-    /// Checks that an index with these parameters stores the data that the near relation requires.
+    /// Returns an error if an index with these parameters does not store the data that the near relation requires.
     pub(super) fn check(&self, params: &Params) -> Result<()> {
         self.near.map_or(Ok(()), |near| params.check_near(near))
     }

@@ -1,4 +1,4 @@
-//! Queries through a writer. They also see the uncommitted batch.
+//! Queries through a writer, which include the uncommitted batch.
 use std::sync::Arc;
 
 use super::{Admitted, Writer};
@@ -24,8 +24,9 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see [`WriterOptions::near`](super::WriterOptions::near)): at
-    /// most `limit` documents of the batch and of earlier commits, nearest first. A document with the same key is included.
+    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see
+    /// [`WriterOptions::near`](super::WriterOptions::near)), nearest first: at most `limit` documents, committed or in
+    /// the batch. A document with the same key is included.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -59,8 +60,8 @@ impl Writer {
         })
     }
 
-    /// Returns the leader of a document, including the changes of the batch. The result is the same as the result of
-    /// [`Snapshot::leader`] after a commit: the stamps of the batch advance the time before the lookup, as in
+    /// Returns the leader of a document, with the changes of the batch applied. The result is the one that
+    /// [`Snapshot::leader`] returns after a commit: the stamps of the batch advance the time before the lookup, as in
     /// [`admit`](Self::admit).
     ///
     /// # Errors
@@ -74,9 +75,9 @@ impl Writer {
         Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, including the changes
-    /// of the batch. The result is the same as the result of [`Snapshot::membership`] after a commit. `None` for a duplicate
-    /// that was dropped.
+    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, with the changes
+    /// of the batch applied. The result is the one that [`Snapshot::membership`] returns after a commit; `None` for a
+    /// duplicate that was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};

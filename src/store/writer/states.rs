@@ -1,4 +1,4 @@
-//! The states of a writer: whether it can continue, its next generation, and which of its data are known to be durable.
+//! The states of a writer: whether it can continue, whether its next generation differs, and which data are durable.
 
 /// Whether a writer can still be used, and which files may be removed when it is dropped. `Failed` is final; `InDoubt`
 /// becomes `Sound` again if the publication succeeds.
@@ -6,11 +6,11 @@
 pub(super) enum Life {
     /// No step has failed.
     Sound,
-    /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is still current, and
-    /// the files of the batch can be removed.
+    /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is still current,
+    /// so the files of the batch can be removed.
     Failed,
-    /// `CURRENT` may already name the next generation. Set before the rename, and kept if the rename or the following sync
-    /// fails. The writer then refuses all operations, and no file that this generation names may be removed.
+    /// `CURRENT` may already name the next generation. The state is set before the rename, and remains if the rename or
+    /// the next sync fails. The writer then refuses all operations, and removes no file that this generation names.
     InDoubt,
 }
 
@@ -41,19 +41,19 @@ impl NextGeneration {
     }
 }
 
-/// Whether earlier commits become durable only when the next generation is published.
+/// Whether a sync of the log is enough to make all earlier commits durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
-    /// A sync of the log makes all unsynced commits durable.
+    /// It is enough: a sync of the log makes all unsynced commits durable.
     Nothing,
-    /// Some commits that were acknowledged without a sync become durable only when the next generation is synced.
+    /// It is not enough: some unsynced commits become durable only when the next generation is published.
     Sync,
 }
 
 /// Whether the content of the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The directory was not synced after the file was replaced. A power failure may restore the old content.
+    /// The directory was not synced after `CURRENT` was replaced. A power failure may restore the old content.
     MayBeLost,
     /// The current content is durable.
     Durable,
@@ -62,7 +62,7 @@ pub(super) enum Pointer {
 /// Whether the directory has its final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryName {
-    /// The directory has its final name, under which the index is found after a crash.
+    /// The directory has its final name, so the index can be found after a crash.
     Named,
     /// The directory has a temporary name until the index is complete.
     Unnamed,
@@ -74,10 +74,10 @@ pub(super) enum Publish {
     /// A commit that writes segments. The segments must be durable, and files of the previous generation may be
     /// removed.
     Commit,
-    /// A new log, whose first batch is a commit. Files of the previous generation are kept.
+    /// A new log, whose first batch is a commit. The files of the previous generation are kept.
     Log,
-    /// Only files change; the documents are the same. Files of the previous generation are kept, because the new generation
-    /// need not be durable.
+    /// Documents were moved between files, and none was changed. The files of the previous generation are kept, because
+    /// the new generation need not be durable.
     Shape,
 }
 

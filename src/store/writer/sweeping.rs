@@ -1,5 +1,5 @@
-//! Removes large unneeded files and frees old states on a background thread while commits continue, because both can take
-//! long in the file system and the memory allocator.
+//! A background thread that removes large unneeded files and frees old states while commits continue. Both can take
+//! long, in the file system and in the memory allocator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::sys::Vfs;
 /// Files smaller than this number of bytes are removed directly by the commit. In tests with random thread schedules
 /// (`.ci/run races`), all files are removed by the thread.
 pub(super) const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
-/// Maximum number of times that the thread checks whether it can free a state.
+/// Number of times that the thread checks whether it holds the last reference to a state.
 const LOOKS: u32 = 100;
 const LOOKED: Duration = Duration::from_millis(10);
 
@@ -27,7 +27,7 @@ pub(super) struct Sweeping {
 
 impl Sweeping {
     /// Starts a thread that removes the files `large` and drops the state `before`. Returns `None` if no thread can be
-    /// started. The files are then kept until the next sweep.
+    /// started; then the files remain until the next sweep.
     pub(super) fn begin(
         vfs: Arc<dyn Vfs>,
         large: Vec<generation::Garbage>,
@@ -38,8 +38,8 @@ impl Sweeping {
             let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
             move || {
                 generation::remove(&*vfs, &large);
-                // The thread that drops the last reference to a state frees its memory. So this thread waits, up to a
-                // limit, for queries to drop theirs: otherwise a query would free the memory.
+                // The thread that drops the last reference to a state frees the memory of the state. This thread waits,
+                // up to a limit, until no query refers to the state: otherwise a query would free it.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);

@@ -113,7 +113,7 @@ enum BuildKind {
     Table,
 }
 
-/// Options that have no effect in some runs.
+/// Rules that reject options in runs on which they have no effect.
 const REFUSALS: &[Refusal<BuildArgs>] = &[
     Refusal {
         when: |build| build.fingerprints.is_none(),
@@ -161,7 +161,7 @@ const REFUSALS: &[Refusal<BuildArgs>] = &[
 /// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct BuildReport {
-    /// Counts of the inputs, except for `documents`, the number of documents in the index.
+    /// Counts of the inputs. Only `documents` is the number of documents in the index.
     #[serde(flatten)]
     counts: Counts,
     /// Number of documents or fingerprints read. If several have the same key, the index keeps the last one.
@@ -193,7 +193,7 @@ impl BuildArgs {
         }
         self.params.check_features(self.input.reads_features())?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
-        // Checks that all inputs are readable before anything is written.
+        // Checks that all inputs are readable before it writes anything.
         let sketches = SketchFiles::among(&self.input.inputs)?;
         self.check_brought(sketches.is_some())?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
@@ -225,14 +225,15 @@ impl BuildArgs {
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
-                // If another process holds the lock, it uses the index that this run created, so the index stays.
+                // Another process that holds the lock already uses the index that this run created, so the index is
+                // kept.
                 if created && !matches!(error, Error::Locked { .. }) {
                     let _ = std::fs::remove_dir_all(&self.index);
                 }
                 return Err(error.into());
             }
         };
-        // A signal that ends the process before the index is complete also removes the new index.
+        // Also removes the new index if a signal ends the process before the index is complete.
         let half_done = (created && !self.resume).then(|| RemovedOnSignal::new(&self.index));
         // Half of the memory is for reading, half for writing. With `--resume`, batches are committed and merged as in a
         // live index; `compact` merges them into one segment at the end.
@@ -254,8 +255,8 @@ impl BuildArgs {
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created && !self.resume {
-                // This run created the directory, so it removes it. The writer still holds the lock, so no other process
-                // uses the index.
+                // This run created the directory, so the run removes it. No other process uses the index, because the
+                // writer still holds the lock.
                 let _ = std::fs::remove_dir_all(&self.index);
             }
             return Err(error);
@@ -390,7 +391,8 @@ struct BuildCounts {
 }
 
 impl BuildArgs {
-    /// Returns an error if options for documents are given but no documents are read, or if options exclude each other.
+    /// Returns an error if options for documents are given but no documents are read, or if options contradict each
+    /// other.
     fn check_brought(&self, sketches: bool) -> anyhow::Result<()> {
         if self.repeated_keys() != RepeatedKeys::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -438,7 +440,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let mut done = CommittedInputs::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
-        // After the first new or changed input, all inputs are read again: the last document with a key must win.
+        // All inputs after the first new or changed one are read again, because the last document with a key must win.
         let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
             if !goes_on && done.has(input) {
@@ -481,7 +483,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys() {
-            RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last document with a key
+            RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last document with each key anyway
             other => other,
         };
         let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };

@@ -51,7 +51,7 @@ struct Document {
     signature: Option<String>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
-    /// The value, with invalid UTF-8 replaced. In that case `value_hex` has the original bytes.
+    /// The value as text. If it is not valid UTF-8, invalid bytes are replaced, and `value_hex` has the original bytes.
     value: Option<String>,
     value_hex: Option<String>,
     stamp: Option<u64>,
@@ -170,7 +170,7 @@ impl GetArgs {
                 };
                 if let Err(error) = written {
                     failed = Some(error);
-                    // A write failed, for example because the reader closed the pipe. This error ends the listing.
+                    // Ends the listing, because a write failed, for example because the reader closed the pipe.
                     return Err(twindex::Error::Invalid("standard output is closed".into()));
                 }
             }

@@ -79,7 +79,7 @@ pub(crate) struct GroupsArgs {
     work: ResourceArgs,
     #[command(flatten)]
     output: Output,
-    /// Whether another verb runs this one as a step and has already started the threads.
+    /// Whether another verb runs this one as a step. That verb has already started the threads.
     #[arg(skip)]
     is_a_step: bool,
 }
@@ -94,7 +94,7 @@ enum GroupKind {
     Forest,
 }
 
-/// Options that have no effect on some kinds of groups.
+/// Rules that reject options with kinds of groups on which they have no effect.
 const REFUSALS: &[Refusal<GroupsArgs>] = &[
     Refusal {
         when: |groups| groups.kind() != GroupKind::Leaders,
@@ -141,7 +141,7 @@ impl GroupsArgs {
         self.kind.unwrap_or_else(of_inputs)
     }
 
-    /// Returns which document of a cluster is kept.
+    /// Returns the rule that selects the kept document of a cluster.
     fn keep(&self) -> &Keep {
         if self.rule.is_given("keep") { &self.rule.keep } else { &Keep::SmallestKey }
     }

@@ -138,7 +138,7 @@ impl IdfArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns an error if the output file must not be replaced, before any work is done.
+    /// Checks, before any work is done, that the output file does not exist or may be replaced.
     fn check_out(&self) -> anyhow::Result<()> {
         let shown = self.out.display();
         match self.out.symlink_metadata() {
@@ -154,7 +154,7 @@ impl IdfArgs {
         }
         let made = match idf::read(&RealVfs, &self.out) {
             Ok(_) => true,
-            // The file is damaged, but its magic number (offset 0) and its role (offset 10) identify an IDF table.
+            // A damaged file counts as an IDF table if its magic number (offset 0) and its role (offset 10) are right.
             Err(Error::Corrupt { offset, .. }) => offset != 0 && offset != 10,
             Err(_) => false,
         };

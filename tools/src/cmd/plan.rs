@@ -20,9 +20,9 @@ use crate::report::{self, bytes, count};
 
 /// Number of bytes for the rank and the postings of a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
-/// Maximum number of documents. No file system can store the tables of more documents.
+/// Maximum number of documents. With more, no file system could store the tables.
 const PLANNED_MAX: u64 = 1 << 50;
-/// Designs slower than the fastest one by this factor are listed only with `--all`.
+/// A design that takes this many times as long as the fastest one is listed only with `--all`.
 const SLOW: f64 = 20.0;
 /// Default memory in bytes for tables that are read from a disk.
 const MEMORY: usize = 1 << 30;
@@ -157,7 +157,7 @@ struct PlanReport {
     bands: Option<Curve>,
 }
 
-/// A design with its codec. Counts and sizes are totals over all segments.
+/// A design with its codec. All counts and sizes are sums over all segments.
 #[derive(Clone, Serialize)]
 struct DesignLine {
     name: String,
@@ -204,7 +204,7 @@ struct Prefix {
     candidates: f64,
 }
 
-/// The method that looks up every value within the radius.
+/// The method of looking up every value within the radius of the query.
 #[derive(Serialize)]
 struct Expansion {
     probes: u64,
@@ -325,7 +325,7 @@ impl PlanArgs {
                 let is_slow = choice.cost.nanos() > SLOW * fastest;
                 !is_chosen && (is_slow || listed.iter().any(better))
             };
-            // Compares each design with all others, including those that are themselves dominated.
+            // Compares each design with all others, even with those that the list will omit.
             let kept: Vec<bool> = listed.iter().map(|choice| !beaten(choice)).collect();
             let mut kept = kept.into_iter();
             listed.retain(|_| kept.next().unwrap_or(true));
@@ -398,8 +398,8 @@ impl PlanArgs {
         }
     }
 
-    /// Returns the costs of the method of [`Paper`] for the design named by `--design`. Without `--design`, uses the
-    /// designs of the paper for this radius.
+    /// Returns the costs of the method of [`Paper`], with the design of `--design` or the paper's designs for this
+    /// radius.
     fn paper(&self, documents: u64) -> Vec<Paper> {
         let within = self.within;
         let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {

@@ -47,7 +47,7 @@ const HITS: ResultKind =
 
 /// The message if the results cannot be written.
 const CANNOT_WRITE: &str = "cannot write the results";
-/// Minimum number of queries per core in a batch. A larger batch has more queries that read the same buckets.
+/// Minimum number of queries per core in a batch. In a larger batch, more queries read the same buckets.
 const BATCH: usize = 4096;
 /// Maximum number of queries per core in a batch.
 const BATCH_MAX: usize = 1 << 18;
@@ -165,7 +165,7 @@ impl ProbeArg {
     }
 }
 
-/// Options that have no effect in some queries.
+/// Rules that reject options in queries on which they have no effect.
 const REFUSALS: &[Refusal<QueryArgs>] = &[
     Refusal {
         when: |query| query.fingerprints.is_some(),
@@ -269,7 +269,7 @@ impl QueryTotals {
             left_out: self.left_out + other.left_out,
             unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
-            // Only totals for raw fingerprints are added, and these have no containment values.
+            // Only totals of raw fingerprints are added up. They have no containment values.
             ..self
         }
     }
@@ -411,7 +411,7 @@ impl QueryArgs {
         self.near.within().map(u32::from)
     }
 
-    /// Returns an error if options are given that the chosen near relation does not use.
+    /// Returns an error if the chosen near relation does not use a given option.
     fn check_near(&self) -> anyhow::Result<()> {
         let raw = self.fingerprints.is_some();
         if raw && self.near.near.is_some() && self.within().is_none() {
@@ -424,7 +424,7 @@ impl QueryArgs {
         Ok(refusals::check(REFUSALS, self)?)
     }
 
-    /// Returns an error if verification options have no effect.
+    /// Returns an error for verification options that have no effect.
     fn check_verify(&self) -> anyhow::Result<()> {
         let (exact, by_texts) = (self.verify == Some(VerifiedBy::Exact), !self.texts.is_empty());
         let why = match () {
@@ -513,7 +513,7 @@ impl QueryArgs {
         format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
 
-    /// Answers raw fingerprints. Returns CPU seconds and wall-clock seconds.
+    /// Answers each raw fingerprint by a query of its own. Returns CPU seconds and wall-clock seconds.
     fn raw(
         &self,
         snapshot: &Snapshot,
@@ -587,7 +587,7 @@ impl QueryArgs {
         let ask = SearchOptions { within, probe: self.probe.map(ProbeArg::probe), visits: self.visits };
         let mut answered = vec![false; fingerprints.len()];
         totals.unvisited = snapshot.for_each_answer(&fingerprints, ask, |query, place, _| {
-            // `--first` ends a query in one segment only, so hits from later segments are skipped here.
+            // `--first` ends a query only within a segment. Skips the hits of later segments.
             if self.first && std::mem::replace(&mut answered[query], true) {
                 return Ok(ControlFlow::Break(()));
             }

@@ -100,7 +100,7 @@ pub(crate) struct StreamArgs {
 /// The statistics that `--json` prints.
 #[derive(Serialize)]
 struct StreamReport {
-    /// Counts of the inputs, except for `documents`, the number of documents in the index.
+    /// Counts of the inputs. Only `documents` is the number of documents in the index.
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
@@ -119,13 +119,13 @@ struct StreamReport {
     contained: Option<u64>,
     empty: u64,
     commits: u64,
-    /// Longest wall-clock time for one document, with its lookup and, if one was due, a commit.
+    /// Longest wall-clock time that one document took, including its lookup and a commit if one was due.
     longest_pause_seconds: f64,
     #[serde(flatten)]
     costs: Costs,
 }
 
-/// Admits documents, and buffers their lines until the documents are committed.
+/// Compares documents with the index, adds them, and buffers their lines until they are committed.
 struct AdmittedLines<'w, W: Write> {
     writer: &'w mut Writer,
     deciding: StreamDecider<'w>,
@@ -271,7 +271,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 
     fn wait(&mut self) -> anyhow::Result<()> {
         let left = self.every.saturating_sub(self.since.elapsed());
-        // Only standard input is polled. For other pipes, documents are committed before waiting.
+        // Only standard input is polled. Before a wait for another pipe, documents are committed.
         if self.batch > 0 && !(self.stdin && has_more(left)) {
             self.commit()?;
         }
@@ -353,14 +353,14 @@ impl StreamArgs {
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // Documents that were added before a bad record are committed, and their lines are printed.
+        // Commits the documents that were added before a bad record, and prints their lines.
         let last = admitting.commit();
         let AdmittedLines {
             new, duplicates, known, expired, contained, empty, commits, longest, out, ..
         } = admitting;
         drop(out);
         drop(progress);
-        streamed?; // the error of `streamed` has the cause, so it precedes the error of `last`
+        streamed?; // the error of `streamed` is the cause, so it is returned before the error of `last`
         last?;
         writer.wait_for_merge()?;
         drop(writer);
@@ -442,7 +442,7 @@ impl StreamArgs {
         let named = self.params.near()?;
         let mut near = named.unwrap_or_else(|| params.near());
         if named.is_none() && self.scope.inside.is_some() {
-            near.within = None; // --inside ignores the distance of the index, because it supports none
+            near.within = None; // --inside does not support a distance, so the distance of the index is ignored
         }
         if self.params.containment()?.is_some() {
             // Containment does not need the index's MinHash data.
@@ -494,7 +494,8 @@ impl StreamArgs {
                 };
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
-                // Marks record which documents are duplicates: later documents are compared only with unmarked ones.
+                // Marks record which documents are duplicates: later documents are compared only with documents that
+                // are not marked.
                 params.marks = true;
                 params.values |= self.scope.inside.is_some();
                 let list = self.boilerplate.apply(&mut params)?;

@@ -13,7 +13,7 @@ pub(crate) use args::StudyArgs;
 use crate::options::Usage;
 use crate::refusals::{self, Refusal};
 
-/// Options that have no effect on some studies.
+/// Rules that reject options in studies on which they have no effect.
 const REFUSALS: &[Refusal<StudyArgs>] = &[
     Refusal {
         when: |study| study.method.is_none(),

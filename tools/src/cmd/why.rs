@@ -71,7 +71,7 @@ impl WhyArgs {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        // If the scores in OUT differ from the recomputed scores, the exit code reports a failure.
+        // Reports a failure in the exit code if the scores in OUT differ from the recomputed scores.
         Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

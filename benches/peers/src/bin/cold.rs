@@ -3,11 +3,11 @@
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin cold -- FINGERPRINTS [ROUNDS]`
 //!
-//! One segment has uniform fingerprints. Of the 10,000 queries, half have a match; they run in batches of several sizes.
-//! Before each run, the segment is closed and its file is removed from the page cache (`posix_fadvise`, which needs no
-//! root). The run opens the segment and queries it. All contestants must find the same number of matches, and must read
-//! from the disk. Times are wall times; ratios are medians of the ratios within a round. Needs Linux, and a temporary
-//! directory (TMPDIR) on a disk.
+//! One segment has uniform fingerprints. Of the 10,000 queries, half have a match; the queries run in batches of
+//! several sizes. Before each run, the segment is closed and its file is removed from the page cache (`posix_fadvise`,
+//! which needs no root). The run opens the segment and queries it. All contestants must find the same number of
+//! matches, and must read from the disk. Times are wall times; ratios are medians of the ratios within a round. Needs
+//! Linux, and a temporary directory (TMPDIR) on a disk.
 
 use std::fs;
 use std::io;
@@ -35,7 +35,7 @@ const QUERIES: usize = 10_000;
 const TOGETHER: [usize; 4] = [16, 64, 1_000, 10_000];
 const NAMES: [&str; 3] = ["announced", "MADV_RANDOM alone", "plain map"];
 
-/// The real file system, but maps are advised with `MADV_RANDOM`.
+/// The real file system, except that maps get the advice `MADV_RANDOM`.
 #[derive(Debug)]
 struct Random;
 

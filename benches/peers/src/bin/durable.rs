@@ -59,8 +59,8 @@ type Reader = Box<dyn FnMut(&str) -> Result<usize> + Send>;
 trait Store {
     /// Adds documents without looking them up.
     fn fill(&mut self, documents: &mut dyn Iterator<Item = Result<(Name, Sketch)>>) -> Result<()>;
-    /// Adds each text that has no near document, and passes the seconds that each text took to `admitted`. Commits at the
-    /// end. Returns the seconds of the commit and the number of added documents.
+    /// Adds each text that has no near document, and passes the seconds that each text took to `admitted`. Commits at
+    /// the end. Returns the seconds that the commit took, and the number of added documents.
     fn batch(&mut self, texts: &[(Name, String)], admitted: &mut dyn FnMut(f64)) -> Result<(f64, u64)>;
     /// Returns a function that finds the documents near a text in the last commit.
     fn reader(&self) -> Result<Reader>;
@@ -423,7 +423,8 @@ fn read(path: &str, first: u32) -> Result<Vec<(Name, String)>> {
         .collect()
 }
 
-/// Returns the original words of generated document `number`, which `text` may replace by a copy.
+/// Returns the original words of generated document `number`, which `text` may replace with a copy of an earlier
+/// document.
 fn base(number: u64) -> Vec<u64> {
     let mut random = Random(Random(number).next());
     (0..WORDS).map(|_| random.below(VOCABULARY) as u64).collect()
@@ -491,7 +492,7 @@ fn latency(system: &str, dir: &Path, documents: u64, limit: f64) -> Result<()> {
         let reader = scope.spawn(|| -> Result<(Vec<f64>, usize)> {
             let (mut seconds, mut answers, mut random) = (Vec::new(), 0, Random(3));
             while !is_done.load(Ordering::Relaxed) {
-                // Half of the queries are texts that were in the fill, and the others are later texts.
+                // Half of the queries are texts with which the store was filled, and the others are later texts.
                 let text = text(random.next() % (2 * documents));
                 let start = Instant::now();
                 answers += near(&text)?;

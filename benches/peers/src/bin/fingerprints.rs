@@ -79,8 +79,8 @@ fn found(answers: Answers) -> Value {
     json!({ "answers": answers.pairs, "sum": format!("{:016x}", answers.sum) })
 }
 
-/// Splits the queries into equal parts, and runs each part on a thread of its own. The driver does this, as an application
-/// would.
+/// Splits the queries into equal parts, and runs each part on a thread of its own. Systems do not split the queries
+/// themselves, so this program does, as an application would.
 fn run(search: &Search<'_>, queries: &[u64], together: bool, threads: usize) -> Result<Answers> {
     let size = queries.len().div_ceil(threads);
     let parts: Vec<Result<Answers>> = thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn each(
 ) -> Result<Answers> {
     let mut answers = Answers::default();
     for (number, &query) in (first..).zip(queries) {
-        // `add` ignores the order of its arguments, so positions are moved to another range than the numbers of queries.
+        // `add` ignores the order of its arguments. So positions are shifted out of the range of query numbers.
         one(query, &mut |position| answers.add(number, position + (1 << 31)))?;
     }
     Ok(answers)
@@ -113,7 +113,7 @@ fn each(
 fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Result<()> {
     let queries = read(queries)?;
     let measure = |built: Value, disk: u64, ways: &[bool], search: &Search<'_>| -> Result<()> {
-        run(search, &queries[..queries.len().min(1000)], false, 1)?; // reads the pages for the first time
+        run(search, &queries[..queries.len().min(1000)], false, 1)?; // reads the pages once, before measuring
         for &together in ways {
             for threads in [1, 2] {
                 let watch = Stopwatch::start();

@@ -138,7 +138,7 @@ fn main() -> Result<()> {
         }
         println!();
     }
-    drop((auto, small)); // mapped pages would remain in the page cache
+    drop((auto, small)); // open maps would keep their pages in the page cache
     println!("opened in {:.2} ms cold, {:.2} ms warm", opening(&path, true)?, opening(&path, false)?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Finds near-duplicate documents of a JSONL file, exactly or with other tools, and measures signatures alone.
+//! Finds near-duplicate documents of a JSONL file, exactly or with other tools, or measures only signatures.
 //! `scripts/experiment compare_all` runs it.
 //!
 //! ```text
@@ -139,7 +139,7 @@ fn truth(texts: &[String], out: &str, least: f64, checked: usize) -> Result<()> 
         set.iter_mut().for_each(|shingle| *shingle = rank[*shingle as usize]);
         set.sort_unstable();
     }
-    // Equal sets are joined as one set, because documents with equal sets can have very many pairs.
+    // Equal sets are joined as one set, because many documents with equal sets form very many pairs.
     let mut groups: HashMap<&[u32], Vec<u32>> = HashMap::new();
     for (document, set) in (0..).zip(&sets) {
         groups.entry(set).or_default().push(document);
@@ -248,7 +248,7 @@ fn sketch(system: &str, texts: &[String], pairs: &str, rounds: usize) -> Result<
         }
         from_shingles.push(watch.read()["cpu"].as_f64().unwrap_or_default());
     }
-    // The root mean square error of the estimates, over pairs of known resemblance.
+    // Computes the root mean square error of the estimates, over pairs of known resemblance.
     let (mut squares, mut compared) = (0.0, 0);
     for line in std::fs::read_to_string(pairs)?.lines() {
         let fields: Vec<&str> = line.split('\t').collect();

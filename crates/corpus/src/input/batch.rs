@@ -1,4 +1,4 @@
-//! Batches of records as they were read, and their parsing.
+//! Batches of records that were read from inputs and not yet parsed, and the parsing of these records.
 //!
 //! The reader only copies bytes and finds line ends. The expensive work, such as parsing JSON and HTML, is done on the
 //! [`Chunk`]s of a batch, by any number of threads. Parsed values borrow from the record, so no memory is allocated
@@ -28,8 +28,8 @@ use crate::input::whole_files::{FileContent, PassedOver, UnreadFile, WholeFile};
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// Number of bytes added to the length of each record when a batch is split into chunks: the cost of a record that does
-/// not depend on its length. Without it, chunks of many short records would take longer than others.
+/// Number of bytes added to the length of each record when a batch is split into chunks. It stands for the cost of a
+/// record that does not depend on its length, so that chunks of many short records do not take longer than others.
 const RECORD_BYTES: usize = 32;
 
 /// Records of one or more inputs, in order.
@@ -38,7 +38,7 @@ pub struct Batch {
     /// The lines of all records, without line ends. In other formats, the bytes of a record; see [`Form`].
     bytes: Vec<u8>,
     records: Vec<RawRecord>,
-    /// The names of the streams from which lines were read.
+    /// The names of the streams from which lines were read; records refer to them by index.
     names: Vec<Arc<Path>>,
     /// Total size of the records in bytes.
     size: usize,
@@ -55,10 +55,10 @@ enum RawRecord {
         form: Form,
         number: u64,
         name: usize,
-        /// The offset of the line in its file; `None` if it cannot be read there again.
+        /// The offset of the line in its file; `None` if the line cannot be read again from the file.
         offset: Option<u64>,
         ending: Ending,
-        /// The key, if it is not the key in the line.
+        /// The key, if it is stored outside the line.
         key: Option<Box<[u8]>>,
     },
     Whole(Box<WholeFile>),
@@ -66,7 +66,7 @@ enum RawRecord {
     Unread(Box<UnreadFile>),
     Bad(Box<Problem>),
     PassedOver(PassedOver),
-    /// The message about a truncated web archive that ends here.
+    /// A truncated web archive ends here. The message names the position.
     Cut(Box<str>),
 }
 
@@ -107,7 +107,7 @@ impl Batch {
         self.size >= bytes || self.records.len() >= BATCH_RECORDS
     }
 
-    /// Returns whether the end of the inputs was reached: the batch has neither records nor an error.
+    /// Returns whether all inputs were read to their end: the batch has neither records nor an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.records.is_empty() && self.failure.is_none()
@@ -159,7 +159,7 @@ impl Batch {
         self.push(content.into());
     }
 
-    /// Records that a web archive ends here, although it is truncated.
+    /// Adds the message about a truncated web archive, at the position after its last record.
     pub(crate) fn push_cut(&mut self, cut: String) {
         self.push(RawRecord::Cut(cut.into_boxed_str()));
     }
@@ -173,14 +173,14 @@ impl Batch {
         self.records.push(record);
     }
 
-    /// Reads the files of the batch that were only listed. If one cannot be read, although the user named it, the batch
-    /// ends there with the error.
+    /// Reads the files that were added to the batch without their content. If a file that the user named cannot be
+    /// read, the batch ends before that file, and the error becomes the failure of the batch.
     pub(crate) fn load(&mut self, parser: &Parser) {
         for at in 0..self.records.len() {
             if !matches!(self.records[at], RawRecord::Unread(_)) {
                 continue;
             }
-            // The number of bytes that were reserved for the file stays the size of the record.
+            // `size` is not updated: it counts the file with the size that was listed.
             let record = std::mem::replace(&mut self.records[at], RawRecord::PassedOver(PassedOver::Binary));
             let RawRecord::Unread(file) = record else { continue };
             match file.read(parser) {
@@ -252,7 +252,7 @@ pub struct Chunk<'b> {
     records: &'b [RawRecord],
 }
 
-/// Counts of a chunk, for [`Documents::account`](crate::input::documents::Documents::account).
+/// Counts of a chunk's documents, which [`Documents::account`](crate::input::documents::Documents::account) adds up.
 #[derive(Debug, Default)]
 pub struct ChunkTotals {
     pub(crate) documents: u64,
@@ -268,7 +268,7 @@ pub struct ChunkTotals {
     pub(crate) detected: u64,
     /// Number of archive records that are not documents.
     pub(crate) no_documents: u64,
-    /// Number of archive records that refer to an earlier record for their payload.
+    /// Number of revisit records in archives: the payload of each is in an earlier record.
     pub(crate) revisits: u64,
     /// Number of documents whose keys were created from their positions.
     pub(crate) keyed_by_line: u64,
@@ -285,7 +285,7 @@ pub struct Buffers {
     lines: parser::ParseBuffers,
     /// The text of an HTML page.
     text: String,
-    /// The bytes that are compared for equality if decoding the text was lossy.
+    /// The original bytes of a document whose text lost information, for comparison.
     identity: Vec<u8>,
     /// A key that was created from a position or from folder names.
     key: Vec<u8>,
@@ -300,18 +300,18 @@ pub struct Buffers {
 pub struct Record<'r> {
     /// The key: 1 to 65,535 bytes. It is UTF-8, unless it is the path of a file that is not.
     pub key: &'r [u8],
-    /// Whether `key` is the key in the record's [line](Self::line).
+    /// Whether the record's [line](Self::line) itself contains `key`. Other keys are created, or stored elsewhere.
     pub is_own: bool,
     /// The content to sketch.
     pub content: Content<'r>,
     from: RecordSource<'r>,
     /// The fields that are derived from the folders of the record's file; `None` if they are not used.
     partitioned: Option<&'r Partitioned>,
-    /// Receives the fields that [`attached`](Self::attached) finds.
+    /// Receives which fields [`attached`](Self::attached) found; the caller counts them.
     seen: &'r Cell<RecordSeen>,
 }
 
-/// The result of reading the fields of a record other than key and text.
+/// The result of reading the fields of a record, except key and text.
 #[derive(Clone, Copy, Debug)]
 enum RecordSeen {
     /// The fields were not read.
@@ -321,7 +321,7 @@ enum RecordSeen {
     Missing,
 }
 
-/// The source from which a record was read.
+/// The source of a record: a line, or a whole file.
 #[derive(Debug)]
 enum RecordSource<'r> {
     /// A line, as it was read.
@@ -356,13 +356,13 @@ impl Record<'_> {
         }
     }
 
-    /// Returns an error for the closure that [`Chunk::read`] calls. If the closure returns it, the record counts as a
-    /// bad record, like one that cannot be parsed.
+    /// Returns an error that makes the record a bad record, like one that cannot be parsed. The closure passed to
+    /// [`Chunk::read`] returns it.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         crate::input::place::bad_at(&self.place(), reason)
     }
 
-    /// Returns the values of the fields that the options name in addition to the text.
+    /// Returns the values of the fields that the options name, except key and text.
     ///
     /// # Errors
     ///
@@ -388,13 +388,13 @@ impl Record<'_> {
                     self.bad(&format!("{error}; {}", parser::fields_here(*form, line, parser)))
                 })
             }
-            // Text files have no fields. Options that need fields were refused before anything was read.
+            // Text files have no fields. Options that need fields were refused before the first document was read.
             RecordSource::Whole(_) => Ok(OwnAttached::default()),
         }
     }
 
-    /// Returns the file and the offset at which the record's [`line`](Self::line) can be read again; `None` if it
-    /// cannot.
+    /// Returns the file and the offset from which the record's [`line`](Self::line) can be read again; `None` if that
+    /// is impossible.
     #[must_use]
     pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
@@ -422,9 +422,9 @@ impl Record<'_> {
         }
     }
 
-    /// Returns the bytes that represent the record in a file of its [`form`](Self::form), without a line end: the line
-    /// verbatim or, for a text file, a JSON object with key and text. In the object, invalid bytes of a key are
-    /// replaced, and invalid bytes of a text are encoded as lone surrogates.
+    /// Returns the bytes that represent the record in a file of its [`form`](Self::form), without a line end. They are
+    /// the unchanged line or, for a text file, a JSON object with key and text. In the object, invalid bytes of the key
+    /// are replaced, and invalid bytes of the text are encoded as lone surrogates.
     ///
     /// # Errors
     ///
@@ -456,7 +456,7 @@ fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Con
     })
 }
 
-/// Creates the key of a record that has no key, or whose key is not used: the file and the number of the record in it.
+/// Creates a key, `FILE:ROW`, from the file and number of a record whose own key is missing or ignored.
 fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
     key.clear();
     let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
@@ -467,7 +467,7 @@ fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> 
 }
 
 impl Chunk<'_> {
-    /// Counts the fields of a document. Bit `i` of `absent` is set if the document lacks text field `i`.
+    /// Counts which named fields a document has. Bit `i` of `absent` is set if the document lacks text field `i`.
     fn add_fields(
         &self,
         seen: &mut ChunkTotals,
@@ -491,12 +491,12 @@ impl Chunk<'_> {
         seen.fields.add_document(&parser.fields, absent, attached, place, here);
     }
 
-    /// Passes each document of the chunk to `each`. Returns the counts and the bad records, including those for which
-    /// `each` returned [`Record::bad`].
+    /// Passes each document of the chunk to `each`. Returns the counts, and the bad records with those for which `each`
+    /// returned [`Record::bad`].
     ///
     /// # Errors
     ///
-    /// The first other error that `each` returns. `each` is not called again after it.
+    /// The first error of `each` that is not [`Record::bad`]. It ends the reading.
     #[expect(clippy::too_many_lines, reason = "a branch for each result of parsing")]
     pub fn read(
         &self,
@@ -635,7 +635,7 @@ impl Chunk<'_> {
                         self.add_fields(&mut seen, raw, parser, absent, own.get());
                     }
                 }
-                // A bad record is counted like one that cannot be parsed. Any other error ends the reading.
+                // An error from `Record::bad` is counted as a bad record. Any other error ends the reading.
                 Err(error) => {
                     let bad = error.downcast::<Problem>()?;
                     if matches!(own.get(), RecordSeen::Missing) {

@@ -1,4 +1,4 @@
-//! A document: its format in the input, and the content that is compared.
+//! The format of a document in its input, and the content that is compared.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ pub enum Content<'r> {
     Features(&'r Features),
     /// A fingerprint that the caller computed.
     Fingerprint(u64),
-    /// A text that does not represent the whole document, because bytes were replaced with U+FFFD or a page shows no
-    /// text. Two such documents are equal only if their original bytes are equal.
+    /// A text that does not represent the whole document, because bytes were replaced with U+FFFD or an HTML page has
+    /// no visible text. Two such documents are equal only if their original bytes are equal.
     Opaque {
         /// The visible text.
         text: &'r str,
@@ -48,7 +48,7 @@ impl<'r> Content<'r> {
     }
 }
 
-/// A line and its offset in its file. The offset is `None` unless the file is a regular file without compression.
+/// A line and its offset in its file. Only lines of regular, uncompressed files have an offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundLine<'l> {
     pub(crate) line: &'l [u8],
@@ -90,8 +90,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form as two numbers: the number of the variant and its payload. The payload is the index of the
-    /// header or file, or 1 for archives of texts; without a payload, the second number is 0.
+    /// Returns the form as two numbers: the number of the variant, and its payload. The payload is the index of the
+    /// header or file, or 1 for archives of texts. A variant without payload has 0.
     #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {
@@ -108,7 +108,7 @@ impl Form {
 /// The line ending that follows a line in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// A newline. Also used for lines that are generated.
+    /// A newline. Generated lines have this ending, too.
     #[default]
     Newline,
     /// A carriage return and a newline.
@@ -128,7 +128,7 @@ impl Ending {
 }
 
 impl Form {
-    /// Returns the unit of positions in files of this form.
+    /// Returns the unit in which positions in files of this form are counted.
     pub(crate) fn unit(self) -> PlaceUnit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,

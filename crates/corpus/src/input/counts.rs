@@ -1,5 +1,5 @@
-//! Counts of the documents that were read and skipped, notes for the summary, and the check that each named field
-//! occurs in a record.
+//! Counts of documents that were read or skipped, and notes for the summary. Also checks that each named field occurs
+//! in at least one record.
 
 use anyhow::bail;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct Counts {
     /// Number of documents that were skipped because of invalid bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_lossy: u64,
-    /// Number of pages that show no text.
+    /// Number of HTML pages without visible text.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_pages: u64,
     /// Number of texts whose encoding was detected from their bytes.
@@ -42,16 +42,16 @@ pub struct Counts {
     pub encoding_detector: Option<&'static str>,
     /// Number of files in folders that were skipped because they contain a zero byte.
     pub skipped_binary: u64,
-    /// Number of files in folders that were skipped because they are not UTF-8, although they contain no zero byte.
+    /// Number of files in folders that are not UTF-8, and were skipped. Files with a zero byte are not included.
     pub skipped_not_utf8: u64,
     /// Number of bad records skipped, at most [`InputOptions::skip_bad`].
     pub skipped_bad: u64,
-    /// Number of folder entries that were skipped: links, devices, and files with other suffixes if only one format is
-    /// read.
+    /// Number of folder entries that were skipped: links, devices and, if only one format is read, files with suffixes
+    /// of other formats.
     pub ignored: u64,
     /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
-    /// Number of revisit records in web archives: captures that are equal to an earlier one.
+    /// Number of revisit records in web archives. Each stands for a capture that equals an earlier one.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
     /// Number of truncated web archives. All records before the truncation were read.
@@ -72,7 +72,7 @@ pub struct Counts {
     /// The first file that was read as a single text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
-    /// Number of documents whose key was already used by another document, so that a number was added to the key.
+    /// Number of documents that share the key of another document, so that a number was added to their key.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
     /// Number of documents that were skipped because another document has the same key.
@@ -92,7 +92,7 @@ pub struct Counts {
     pub keyed_by_line: u64,
     /// The first few bad records, as messages `place: reason`.
     pub first_bad: Vec<String>,
-    /// Counts of texts by the Unicode normal form of their accented letters, among the texts that were checked.
+    /// Counts of the checked texts by the Unicode normal form of their accented letters.
     #[serde(flatten)]
     pub forms: Forms,
     /// A note on the characters that options remove from texts.
@@ -103,8 +103,8 @@ pub struct Counts {
     pub named: NamedFields,
 }
 
-/// Counts of texts by how accented letters are encoded: composed (NFC) or decomposed (NFD). Only counted if texts are
-/// not normalized.
+/// Counts of texts by the encoding of their accented letters: composed (NFC) or decomposed (NFD). Not counted if texts
+/// are normalized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forms {
     /// Number of texts that have composed letters and are in NFC.
@@ -121,11 +121,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Forms {
-    /// Number of bytes of a text whose normal form is checked. Texts rarely mix forms, and checking more would take a
-    /// few percent of the time for short texts.
+    /// Number of bytes at the start of a text whose normal form is checked. Texts rarely mix forms, and checking more
+    /// bytes would noticeably slow down the processing of short texts.
     pub const LOOKED_AT: usize = 256;
 
-    /// Counts a text. Does nothing if texts are normalized, or if accents are removed, before texts are compared.
+    /// Counts the normal form of a text. Does nothing if texts are normalized or accents are removed before comparison.
     pub fn count(&mut self, text: &str, shingling: &Shingling) {
         if shingling.normal_form != NormalForm::None || shingling.folding.marks.is_some() {
             return;
@@ -140,14 +140,14 @@ impl Forms {
         self.composed_texts += u64::from(composed && !decomposed);
     }
 
-    /// Adds the counts of `more`.
+    /// Adds the counts in `more` to these counts.
     pub fn add(&mut self, more: Self) {
         self.composed_texts += more.composed_texts;
         self.decomposed_texts += more.decomposed_texts;
     }
 }
 
-/// Fields that options name, for notes on fields that occur in no input.
+/// The fields that options name, to report those that occur in no input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedFields {
     /// The name of the value field.
@@ -183,7 +183,7 @@ impl NamedFields {
 }
 
 impl Counts {
-    /// Adds the counts of inputs that were read after these.
+    /// Adds the counts in `more`, which are from later inputs.
     pub fn add(&mut self, more: &Self) {
         self.documents += more.documents;
         self.text_bytes += more.text_bytes;
@@ -218,12 +218,12 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Checks that each field that `options` name occurs in a record of the counted inputs. Used if inputs were read
-    /// [in parts](InputOptions::is_part).
+    /// Checks that each field that `options` name occurs in a record of the counted inputs. Used after all
+    /// [parts](InputOptions::is_part) of the inputs were read.
     ///
     /// # Errors
     ///
-    /// No record has a named field. The message lists the fields of a record.
+    /// A named field occurs in no record. The message lists the fields that a record has.
     pub fn check_fields(&self, options: &InputOptions) -> anyhow::Result<()> {
         self.named.seen.check_names(&Parser::new(options).fields)
     }
@@ -261,8 +261,8 @@ impl Counts {
         }
     }
 
-    /// Like [`Counts::remarks`], but omits the note that no documents were found. Used if some inputs may have been
-    /// skipped or may have no documents.
+    /// Like [`Counts::remarks`], but without a note if there are no documents. Used for parts of the inputs, which may
+    /// have none.
     #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -371,37 +371,37 @@ impl Counts {
 /// The named fields that were found in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldsSeen {
-    /// Number of documents that were read from records, not from whole files.
+    /// Number of documents that are records, not whole files.
     documents: u64,
-    /// Number of documents whose texts are in named fields. Texts of web archives are not.
+    /// Number of documents with their text in named fields. Texts of web archives are not in named fields.
     texts: u64,
     /// Number of documents whose fields other than key and text were read.
     attached: u64,
-    /// Bit `i` is set if some document has text field `i`.
+    /// Bit `i` is set if at least one document has text field `i`.
     text: u64,
-    /// The optional fields that some document has.
+    /// The optional fields that at least one document has.
     has: HasField,
-    /// The first document that lacks a text field or an optional field: its position and the fields that it has.
+    /// The position of the first document that lacks a text field or an optional field, and the fields that it has.
     first_lacking: Option<String>,
-    /// The first bad record that lacks a field that all documents need.
+    /// The message of the first bad record that lacks a required field.
     first_missing: Option<String>,
-    /// The positions of the first document with a number and of the first with a time in the field that decides which
-    /// documents are kept.
+    /// The field that decides which documents are kept may have numbers or times. The positions of the first document
+    /// with a number and of the first with a time.
     first_number: Option<String>,
     first_time: Option<String>,
 }
 
-/// The fields of a document other than key and text that were found.
+/// The fields, except key and text, that were found in a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttachedSeen {
     pub(crate) has: HasField,
-    /// Whether the field that decides which documents are kept has a time; `None` if there is no such field.
+    /// Whether the value of the field that decides which documents are kept is a time; `None` without such a field.
     pub(crate) is_time: Option<bool>,
 }
 
 impl FieldsSeen {
-    /// Counts a document. Bit `i` of `absent` is set if the document lacks text field `i`; `None` if its text is in no
-    /// field. `place` returns the position of the document, and `here` the fields that it has.
+    /// Counts a document. Bit `i` of `absent` is set if the document lacks text field `i`; `absent` is `None` if the
+    /// text is not in a field. `place` returns the document's position, and `here` lists its fields.
     pub(crate) fn add_document(
         &mut self,
         fields: &Fields,
@@ -437,12 +437,12 @@ impl FieldsSeen {
         }
     }
 
-    /// Adds a bad record that lacks a field.
+    /// Stores the message of the first bad record that lacks a required field.
     pub(crate) fn add_missing(&mut self, bad: &Problem) {
         self.first_missing.get_or_insert_with(|| bad.to_string());
     }
 
-    /// Adds the fields that were found in later records of the input.
+    /// Adds the fields in `more`, which were found in later records.
     pub(crate) fn add(&mut self, more: &Self) {
         self.documents += more.documents;
         self.texts += more.texts;
@@ -456,8 +456,8 @@ impl FieldsSeen {
         self.first_time = self.first_time.take().or_else(|| more.first_time.clone());
     }
 
-    /// Returns an error if some documents have a number, and others a time, in the field that decides which documents
-    /// are kept.
+    /// Returns an error if the field that decides which documents are kept has numbers in some documents and times in
+    /// others.
     pub(crate) fn check_types(&self, fields: &Fields) -> anyhow::Result<()> {
         let deciding = &fields.attached.deciding;
         if let (Some(number), Some(time), Some(name)) =
@@ -474,7 +474,7 @@ impl FieldsSeen {
 
     /// Returns an error if a named field occurs in no record. All records must have been read.
     pub(crate) fn check_names(&self, fields: &Fields) -> anyhow::Result<()> {
-        // Documents of a history may have been written before a field was added.
+        // Documents of a history may lack a field that was added later.
         if fields.attached.deciding.is_history {
             return Ok(());
         }
@@ -490,8 +490,8 @@ impl FieldsSeen {
         absent.extend(
             names.filter(|(number, _)| is_absent(*number)).map(|(_, name)| (name, fields.text_option())),
         );
-        // A shard, for example, does not read the attached fields of documents of other shards. Then they are not
-        // checked.
+        // These fields are checked only if they were read from all documents. A shard, for example, does not read them
+        // from documents of other shards.
         if self.attached >= self.documents {
             let url = &fields.attached.deciding.url;
             absent.extend(

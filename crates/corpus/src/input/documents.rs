@@ -30,7 +30,7 @@ use crate::input::text::charset::{self, Charset};
 pub struct Documents {
     parser: Parser,
     skip_bad: u64,
-    /// The inputs. They are empty while other threads read them.
+    /// The inputs; none while other threads have [taken](Self::take_inputs) them to read.
     inputs: Inputs,
     counts: Counts,
     consumed: Arc<AtomicU64>,
@@ -38,7 +38,7 @@ pub struct Documents {
     /// The patterns that select files in folders.
     patterns: Patterns,
     kinds: InputKinds,
-    /// The inputs and options as specified by the caller.
+    /// The inputs and options as given by the caller, for opening the inputs again.
     asked: (Vec<PathBuf>, InputOptions),
 }
 
@@ -51,21 +51,21 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
-    /// folder has no files of the required format; `-` is given twice; key and text are the same field.
-    /// The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
+    /// An input does not exist, or cannot be opened, read or listed. The name of an input indicates a compression that
+    /// its content does not have. A folder has no files of the required format, `-` is given twice, or key and text are
+    /// the same field. The message names the input. [`InvalidOptions`] if an option has no effect on these inputs.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let documents = Self::open_part(paths, options)?;
         documents.kinds.check(options)?;
         Ok(documents)
     }
 
-    /// Like [`Documents::open`], for a part of the inputs of a command. Accepts options that have no effect on this
-    /// part.
+    /// Like [`Documents::open`], for some of the inputs of a command. An option that has no effect on these inputs is
+    /// accepted.
     ///
     /// # Errors
     ///
-    /// The errors of [`Documents::open`], except for options without effect.
+    /// The errors of [`Documents::open`], except the error for an option without effect.
     pub fn open_part(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
@@ -74,7 +74,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// The errors of [`Documents::open`], except for options without effect.
+    /// The errors of [`Documents::open`], except the error for an option without effect.
     pub fn kinds_of(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<InputKinds> {
         let is_file = |path: &Path| path.is_file() || path.is_dir();
         let (files, streams): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -89,11 +89,11 @@ impl Documents {
         Ok(documents.kinds)
     }
 
-    /// Returns an error if an option has no effect on any of these inputs. The caller then opens the inputs in parts.
+    /// Returns an error if an option has no effect on any of these inputs, which are then opened in parts.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`]; the errors of [`Documents::open`].
+    /// [`InvalidOptions`] if an option has no effect, and the errors of [`Documents::open`].
     pub fn check_options(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<()> {
         if InputKinds::some_depend_on_kinds(options) {
             Self::kinds_of(paths, options)?.check(options)?;
@@ -107,8 +107,8 @@ impl Documents {
         self.kinds
     }
 
-    /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
-    /// Both share the headers of tables and the normalization of texts.
+    /// Like [`Documents::open`], for documents that are parsed and written together with those of `self`. Both share
+    /// the headers of tables and the normalization of texts.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Like [`Documents::open`], with a function that returns standard input.
+    /// Like [`Documents::open`], but obtains standard input from the function `stdin`.
     pub fn open_with(
         paths: &[PathBuf],
         options: &InputOptions,
@@ -182,7 +182,7 @@ impl Documents {
         {
             bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
-        // A field name that occurs in no record is reported at the end, not here: other inputs of the command may have
+        // A field name that occurs in no record is reported after reading, because other inputs of the command may have
         // the field.
         documents.counts.named.value.clone_from(&options.attached.value);
         if options.attached.any()
@@ -203,7 +203,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Returns a value without inputs.
+    /// Creates documents without inputs.
     fn empty(options: &InputOptions) -> Result<Self, InvalidOptions> {
         let consumed = Arc::default();
         Ok(Self {
@@ -221,7 +221,7 @@ impl Documents {
         })
     }
 
-    /// Returns whether all keys are created from line numbers, so that no key is repeated.
+    /// Returns whether all keys are created from files and line numbers, which makes them unique.
     pub(crate) fn are_keyed_by_line(&self) -> bool {
         let is_of_records = |source: &Source| matches!(source, Source::Records(..));
         self.parser.fields.ids == Ids::Line && self.inputs.sources.iter().all(is_of_records)
@@ -231,7 +231,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe; the errors of [`Documents::open`].
+    /// One of the inputs is a pipe, or one of the errors of [`Documents::open`] occurs.
     pub fn again(&self) -> anyhow::Result<Self> {
         let (paths, options) = &self.asked;
         if let Some(source) = self.inputs.sources.iter().find(|source| source.is_stream()) {
@@ -264,7 +264,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe, which cannot be read again; the errors of `each`.
+    /// One of the inputs is a pipe, which cannot be read again, or `each` fails.
     pub(crate) fn for_each_file(
         &self,
         mut each: impl FnMut(&Path) -> anyhow::Result<()>,
@@ -327,7 +327,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Detects the format of a file from its content, if the file name indicates none. The summary reports such files.
+    /// Detects the format of a file whose name indicates none from its content; the summary reports the format.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&reader::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { kind::kind(path)? };
@@ -341,14 +341,14 @@ impl Documents {
         Ok(kind)
     }
 
-    /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a column.
-    /// Called when the file is added.
+    /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a named
+    /// column. Called before documents are read.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return reader::check_file(path, may_break);
         };
-        // Discards these headers: headers are numbered later, when the files are read in order.
+        // These headers are discarded: headers are read again and numbered when the files are read in order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
         let origin = Origin::File(path.to_owned());
         Records::open(origin, kind, &parser, parser.record_bytes_max, &Arc::default()).map(drop)
@@ -370,7 +370,7 @@ impl Documents {
         });
     }
 
-    /// Adds the files in a folder: as records if they are all of one format, otherwise as one document each.
+    /// Adds the files in a folder: as records if all have one format, otherwise as one document each.
     fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
         let kind = match format {
             InputFormat::Records(kind) => Some(kind),
@@ -390,8 +390,8 @@ impl Documents {
         self.add_listing(root, listing, kind)
     }
 
-    /// Adds the listed files of a folder in the format that all of them have. The format of files that are named as
-    /// parts is detected from their content, and the summary reports them.
+    /// Adds the listed files of a folder. If all have one format, they are read as records. Files with names of parts
+    /// (`part-0000`) indicate no format, so it is detected from their content, and the summary reports them.
     fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
         let kind = kind_of_folder(root, &listing)?;
         if let Some(kind) = kind {
@@ -410,7 +410,7 @@ impl Documents {
         counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
     }
 
-    /// Adds the listed files of a folder: as inputs with records, or as one document each.
+    /// Adds the listed files of a folder: as records of format `kind` or, if `kind` is `None`, as one document each.
     pub(crate) fn add_listing(
         &mut self,
         root: &Path,
@@ -457,21 +457,21 @@ impl Documents {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// Replaces the content of `batch` with the next records, about `bytes` bytes. An empty batch marks the end. If an
-    /// error ended the reading, [`Batch::take_failure`] returns it, and nothing is read afterwards.
+    /// Replaces the content of `batch` with the next records, about `bytes` bytes. After the last record, the batch is
+    /// empty. If an error ended the reading, [`Batch::take_failure`] returns the error, and later batches are empty.
     pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
         self.inputs.next_batch(&self.parser, batch, bytes);
         batch.load(&self.parser);
     }
 
-    /// Takes the inputs out of the documents, so that other threads can read them.
+    /// Takes the inputs out of `self`, so that other threads can read them.
     pub(crate) fn take_inputs(&mut self) -> Inputs {
         std::mem::replace(&mut self.inputs, Inputs::new(false, &self.consumed))
     }
 
     /// Makes the parser treat texts as identical if they are equal after the normalization and folding of `shingling`.
-    /// Texts that are empty after folding are identical only if their bytes are equal. The tokenizer of `shingling` has
-    /// no effect.
+    /// A text that is empty after folding is identical only to texts with the same bytes. The tokenizer of `shingling`
+    /// has no effect.
     ///
     /// # Errors
     ///
@@ -482,7 +482,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Returns the parser of records. Each thread uses a clone.
+    /// Returns the parser of records. Each thread that parses uses a clone.
     #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
@@ -492,7 +492,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position.
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message names the position of this record.
     pub fn account(&mut self, seen: ChunkTotals) -> anyhow::Result<()> {
         let ChunkTotals { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
         let counts = &mut self.counts;
@@ -524,7 +524,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// No record has a named field. The message lists the fields of a record.
+    /// A named field occurs in no record. The message lists the fields that a record has.
     pub(crate) fn check_fields(&self) -> anyhow::Result<()> {
         if self.asked.1.is_part {
             return Ok(());
@@ -532,23 +532,24 @@ impl Documents {
         self.counts.named.seen.check_names(&self.parser.fields)
     }
 
-    /// Adds the counts of normal forms among the texts that were returned.
+    /// Adds the counts of texts by normal form.
     pub fn account_forms(&mut self, forms: Forms) {
         self.counts.forms.add(forms);
     }
 
-    /// Sets the note on the characters that options remove from texts.
+    /// Sets the note for the summary on the characters that options remove from texts.
     pub fn set_dropped_remark(&mut self, dropped: String) {
         self.counts.dropped = Some(dropped);
     }
 
-    /// If `error` is the error of a record, counts its document as a bad record. The document, with `text_bytes` bytes
-    /// of text, must have been counted as returned; these counts are reversed. Must be called in the order of the
-    /// input.
+    /// If `error` is the error of a record, counts its document as a bad record. The document, whose text has
+    /// `text_bytes` bytes, must have been counted as returned; this count is reversed. Must be called in the order of
+    /// the input.
     ///
     /// # Errors
     ///
-    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position. Any other `error`.
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message names its position. An `error` that is
+    /// not the error of a record is returned unchanged.
     pub fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
         let bad = error.downcast::<Problem>()?;
         self.counts.documents -= 1;
@@ -556,8 +557,8 @@ impl Documents {
         self.skip(&bad)
     }
 
-    /// Counts a document whose key is repeated. If a number was added to the key, `numbered` is the new key and the
-    /// document is used; if `None`, it is skipped.
+    /// Counts a document whose key is repeated. If the document is used, `numbered` is its new key, to which a number
+    /// was added. If `numbered` is `None`, the document is skipped.
     pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
         let counts = &mut self.counts;
         let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
@@ -573,7 +574,7 @@ impl Documents {
         counts.first_repeated.get_or_insert_with(|| format!("{place}: {}", for_people(&what)));
     }
 
-    /// Counts a document as checked for the value field.
+    /// Counts whether a document has the value field.
     pub fn count_attached(&mut self, attached: &OwnAttached) {
         let named = &mut self.counts.named;
         if named.value.is_some() {
@@ -601,7 +602,7 @@ impl Documents {
         self.total_bytes
     }
 
-    /// Counts a bad record. Returns an error if too many were skipped.
+    /// Counts a bad record. Returns an error if no further bad record is allowed.
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
         // guard: no bad record more than allowed is skipped
         // without it: self.skip_bad -> self.skip_bad.saturating_add(1)

@@ -1,4 +1,4 @@
-//! Data that an input has once for all its records: header rows of tables, and schemas of Parquet files.
+//! Data that all records of an input share: header rows of tables, and schemas of Parquet files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ pub struct Headers(Arc<Mutex<SeenHeaders>>);
 #[derive(Debug, Default)]
 struct SeenHeaders {
     headers: Vec<Header>,
-    /// The distinct forms of the inputs, and whether the first input of each form starts with a byte order mark.
+    /// The distinct forms of the inputs. For each form, whether its first input starts with a byte order mark.
     forms: Vec<(Form, bool)>,
 }
 
@@ -32,7 +32,7 @@ impl Headers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the form of an input, even if the input has no documents.
+    /// Notes the form of an input, even if the input has no documents.
     pub(crate) fn meet(&self, form: Form, is_marked: bool) {
         let forms = &mut self.seen().forms;
         if !forms.iter().any(|(other, _)| *other == form) {
@@ -50,7 +50,7 @@ impl Headers {
         self.seen().forms.contains(&(form, true))
     }
 
-    /// Forgets the forms of the inputs read so far, because their documents will not be written.
+    /// Forgets the forms of the inputs read so far, so that only forms of later inputs are written.
     pub fn begin(&self) {
         self.seen().forms.clear();
     }
@@ -62,7 +62,7 @@ impl Headers {
         all.len() as u32 - 1
     }
 
-    /// Adds a Parquet file, and returns its index. Each file has an index of its own.
+    /// Adds a Parquet file, and returns its index. Each file has its own index, even if schemas are equal.
     pub(crate) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
         self.push(Header::Columns(Arc::new(file)))
     }

@@ -1,5 +1,5 @@
-//! The inputs of a run, and their records in order, in batches. Reading does not parse, so one thread can read while
-//! others parse the batches before.
+//! The inputs of a run, and their records in order, in batches. Reading does not parse records, so one thread can read
+//! a batch while others parse earlier batches.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::input::parser::Parser;
 use crate::input::records::Records;
 use crate::input::whole_files::{UnreadFile, read_named};
 
-/// An input that was not yet read.
+/// An input that was not yet opened.
 pub(crate) enum Source {
     Records(Origin, Kind),
     /// A single document with its key, and the size of its file in bytes.
@@ -40,15 +40,15 @@ impl Source {
     }
 }
 
-/// The inputs that were not yet read, in order.
+/// The inputs of which some records were not yet read, in order.
 pub(crate) struct Inputs {
-    /// The inputs that were not yet opened, in reverse order, so that the next one is the last element.
+    /// The inputs that were not yet opened. The order is reversed, so that the next input is the last element.
     pub(crate) sources: Vec<Source>,
-    /// The input with records that is being read. It precedes those in `sources`.
+    /// The current input with records. All inputs in `sources` come after it.
     records: Option<Records>,
-    /// Whether a batch ends where reading on would wait for a pipe.
+    /// Whether a batch ends early if reading more records would block on a pipe.
     streaming: bool,
-    /// Whether reading has failed. Nothing is read afterwards.
+    /// Whether reading has failed. No further records are read then.
     stopped: bool,
     /// The number of bytes read from all inputs, before decompression.
     consumed: Arc<AtomicU64>,
@@ -60,8 +60,8 @@ impl Inputs {
         Self { sources: Vec::new(), records: None, streaming, stopped: false, consumed: Arc::clone(consumed) }
     }
 
-    /// Like [`Documents::next_batch`](crate::input::documents::Documents::next_batch), but files that are a document
-    /// each are only listed: [`Batch::load`] reads them.
+    /// Like [`Documents::next_batch`](crate::input::documents::Documents::next_batch), but adds files that are one
+    /// document each without reading them. [`Batch::load`] reads these files.
     pub(crate) fn next_batch(&mut self, parser: &Parser, batch: &mut Batch, bytes: usize) {
         batch.clear(bytes);
         while !self.stopped && !batch.is_full(bytes) {
@@ -80,7 +80,7 @@ impl Inputs {
         }
     }
 
-    /// Reads the next record, or makes progress towards it. Returns false at the end of all inputs.
+    /// Reads the next record, or opens or closes an input. Returns false at the end of all inputs.
     fn advance(&mut self, parser: &Parser, batch: &mut Batch) -> anyhow::Result<bool> {
         if let Some(records) = &mut self.records {
             if !records.advance(batch)? {

@@ -15,14 +15,14 @@
 //!                 first bytes
 //! ```
 //!
-//! A file whose name ends in `.gz`, `.zst` or `.zstd` is decompressed, and this suffix is not part of its key. Inside a
-//! folder of texts, a compressed file is treated as binary. [`InputFormat`] overrides the file names. Texts are UTF-8;
-//! a byte order mark at the start of a text is removed.
+//! A file whose name ends in `.gz`, `.zst` or `.zstd` is decompressed, and its key omits this suffix. Inside a folder
+//! of texts, a compressed file is skipped as binary. [`InputFormat`] overrides the format that file names indicate.
+//! Texts are UTF-8; a byte order mark at the start of a text is removed.
 //!
-//! There are two kinds of errors. A *bad record* affects a single document, such as a missing field, invalid JSON, or a
-//! file in a folder that cannot be opened. Up to [`InputOptions::skip_bad`] bad records are skipped. Any other error,
-//! such as truncated gzip data or a failing disk, ends the reading. Files in folders that are not text are not errors:
-//! they are skipped and counted.
+//! There are two kinds of errors. A *bad record* affects a single document, for example a missing field, invalid JSON,
+//! or a file in a folder that cannot be opened. Up to [`InputOptions::skip_bad`] bad records are skipped. Any other
+//! error, for example truncated gzip data or a failing disk, ends the reading. Files in folders that are not text are
+//! not errors: they are skipped and counted.
 //!
 //! Reading and parsing are separate. [`Documents`] reads [`Batch`]es in order. Any thread can parse the lines in a
 //! chunk of a batch. [`Documents::account`] takes the counts of the chunks in the order of the input.

@@ -1,5 +1,5 @@
-//! Options of reading. Options that have no effect on the inputs of a command are refused, because a user who gives an
-//! option expects that it changes something.
+//! Options for reading inputs. An option that has no effect on the inputs of a command is refused, because a user who
+//! gives it expects an effect.
 
 use std::path::PathBuf;
 
@@ -45,20 +45,20 @@ pub struct InputOptions {
     /// The field that contains the key. Default: `id`. It may be a path, or several fields, whose values are joined
     /// with commas. Numbers, decimals, UUIDs and times are used as they are written.
     pub id_field: String,
-    /// The source of keys. Default: [`Ids::FieldOrLine`], which acts as [`Ids::Field`] if `id_field` is not `id`.
+    /// The source of keys. The default, [`Ids::FieldOrLine`], acts as [`Ids::Field`] if `id_field` is not `id`.
     pub ids: Ids,
     /// The fields that contain values other than key and text.
     pub attached: AttachedFields,
-    /// Field names that no record may have, because fields with these names are added to the output.
+    /// Field names that no record may have, because output adds fields with these names.
     pub reserved: Vec<String>,
-    /// The format of the inputs, or the rule by which it is determined.
+    /// The format of the inputs; by default, the format that each file name indicates.
     pub format: InputFormat,
     /// Glob patterns that select files in folders. Files that match a pattern after `!` are ignored. Without other
     /// patterns, all files are read. A pattern with `/` matches the path relative to the folder, others the file name.
     pub globs: Vec<String>,
     /// The dialect of CSV and TSV tables.
     pub dialect: Dialect,
-    /// Maximum number of bad records that are skipped and counted. One more is an error.
+    /// Maximum number of bad records that are skipped and counted. The next bad record is an error.
     pub skip_bad: u64,
     /// The treatment of texts with bytes that are invalid in their encoding.
     pub invalid_utf8: InvalidUtf8,
@@ -67,15 +67,15 @@ pub struct InputOptions {
     pub encoding: Option<Charset>,
     /// Maximum length in bytes of a line or text file. Default: 256 MiB. Memory use is at most a small multiple of it.
     pub record_bytes_max: usize,
-    /// Whether documents that were already read from a pipe are returned before the reader waits for more.
+    /// Whether documents that a pipe has delivered are returned before the reader waits for more.
     pub streaming: bool,
-    /// Whether these inputs are only a part of all inputs, so that a named field may occur only in other parts. The
-    /// caller calls [`Counts::check_fields`](crate::input::counts::Counts::check_fields) after it has read all parts.
+    /// Whether these inputs are only a part of all inputs, so that a named field may occur only in another part. After
+    /// all parts were read, the caller calls [`Counts::check_fields`](crate::input::counts::Counts::check_fields).
     pub is_part: bool,
 }
 
 impl InputOptions {
-    /// Returns whether documents have features or fingerprints instead of texts.
+    /// Returns whether documents are features or fingerprints that the caller computed, instead of texts.
     #[must_use]
     pub fn is_brought(&self) -> bool {
         self.features || self.fingerprint.is_some()
@@ -137,13 +137,13 @@ pub struct InputKinds {
     folders: bool,
 }
 
-/// An option, and the inputs on which it has an effect.
+/// An option that has an effect only on some inputs, and the condition under which it has an effect.
 struct Rule {
     option: &'static str,
     /// Whether the option has another value than the default.
     is_given: fn(&InputOptions) -> bool,
     has_effect: fn(InputKinds, &InputOptions) -> bool,
-    /// The inputs on which the option has an effect, for the message; `None` for folders.
+    /// The noun for these inputs in the error message; `None` if the option applies to folders.
     applies_to: Option<&'static str>,
 }
 
@@ -198,7 +198,7 @@ const RULES: [Rule; 6] = [
 ];
 
 impl InputKinds {
-    /// Adds an input: records of this kind, or, if `None`, files that are one document each.
+    /// Adds the kind of an input. `None` means that files are one document each.
     pub(crate) fn add(&mut self, kind: Option<Kind>) {
         match kind {
             Some(kind) => self.records[kind as usize] = true,
@@ -213,7 +213,7 @@ impl InputKinds {
         kinds
     }
 
-    /// Records that a folder is named as an input.
+    /// Notes that a folder is named as an input.
     pub(crate) fn add_folder(&mut self) {
         self.folders = true;
     }
@@ -252,8 +252,8 @@ impl InputKinds {
         RULES.iter().any(|rule| (rule.is_given)(options))
     }
 
-    /// Returns an error if an option has no effect on inputs of these kinds. An option that has its default value is
-    /// treated as not given. If there are no files, returns no error.
+    /// Returns an error if an option has no effect on inputs of these kinds. An option with its default value counts as
+    /// not given. Without any files, no option is refused.
     ///
     /// # Errors
     ///
@@ -275,7 +275,7 @@ impl InputKinds {
         })
     }
 
-    /// Returns an error if revisit records are to be written and no input has pages of WARC files.
+    /// Returns an error if revisit records are requested although no input has pages of WARC files.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl InputKinds {
         Err(self.without_effect("--also revisits", "pages of WARC files", "leave it out"))
     }
 
-    /// Returns an error if written documents are to be compressed, and all inputs are written in formats that are never
+    /// Returns an error if compressed output is requested although all inputs are written in formats that are never
     /// compressed. `has_pages_as_lines` is whether pages of archives are written as JSON Lines.
     ///
     /// # Errors

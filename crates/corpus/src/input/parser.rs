@@ -1,6 +1,6 @@
-//! Parses lines: the key, the text or features, and the other values of a document.
+//! Parses lines: the key, the text or features, and the other requested values of a document.
 //!
-//! Lines are parsed by any thread. The reader only finds the ends of lines.
+//! Any thread can parse lines. The reader only finds the ends of lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Parser {
     #[must_use]
     pub fn new(options: &InputOptions) -> Self {
         let InputOptions { id_field, text_field, attached, .. } = options;
-        // A key field that an option names is required.
+        // If an option names the key field, every record must have it.
         let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
         let ids = if is_named { Ids::Field } else { options.ids };
         let mut fields = Fields::new(id_field, text_field, ids, options.features, attached)
@@ -54,8 +54,9 @@ impl Parser {
         Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
     }
 
-    /// Returns bytes that are equal if and only if the contents are identical: the [`identity`](Content::identity) of
-    /// the content, or of its [normalized](crate::input::documents::Documents::compare_normalised) text.
+    /// Returns bytes that are equal for two contents if and only if the contents are identical: the
+    /// [`identity`](Content::identity) of the content, or the bytes of its
+    /// [normalized](crate::input::documents::Documents::compare_normalised) text.
     #[must_use]
     pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
         let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else {
@@ -63,14 +64,15 @@ impl Parser {
         };
         let mut units = Units::default();
         match cutter.normalised(text, &mut units) {
-            // If normalization removes the whole text, compares its original bytes.
+            // If normalization removes the whole text, its original bytes are compared.
             "" => Cow::Borrowed(text.as_bytes()),
             same if same == text => Cow::Borrowed(text.as_bytes()),
             other => Cow::Owned(other.as_bytes().to_vec()),
         }
     }
 
-    /// Returns the [`identity`](Self::identity) of the content in a [`line`](crate::input::batch::Record::line).
+    /// Returns the [`identity`](Self::identity) of the content that a [`line`](crate::input::batch::Record::line)
+    /// contains.
     ///
     /// # Errors
     ///
@@ -83,19 +85,19 @@ impl Parser {
         }
     }
 
-    /// Returns whether documents have a number that determines their order.
+    /// Returns whether a field with a number determines which documents are kept.
     #[must_use]
     pub fn reads_numbers(&self) -> bool {
         self.fields.attached.deciding.number.is_some()
     }
 
-    /// Returns whether the URLs of documents are in a field.
+    /// Returns whether the URLs of documents are read from a field.
     #[must_use]
     pub fn reads_urls(&self) -> bool {
         self.fields.attached.deciding.url.is_some()
     }
 
-    /// Returns the line of a document with the fields about its decision added; see [`AnnotationOptions::line`].
+    /// Returns the line of a document, with added fields about the decision on it; see [`AnnotationOptions::line`].
     ///
     /// # Errors
     ///
@@ -110,7 +112,7 @@ impl Parser {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
-    /// Returns a parser for records that need no key, because their keys are in a separate file.
+    /// Returns a parser that accepts records without a key. Used if keys are in a separate file.
     pub(crate) fn of_other_keys(&self) -> Self {
         let mut parser = self.clone();
         if parser.fields.ids == Ids::Field {
@@ -119,7 +121,7 @@ impl Parser {
         parser
     }
 
-    /// Returns the headers of the inputs. A header applies to all records of its input.
+    /// Returns the headers of the inputs. All records of an input share a header.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
@@ -150,22 +152,22 @@ pub(crate) enum ParsedLine<'l> {
         key: Option<&'l [u8]>,
         content: Content<'l>,
         loss: Loss,
-        /// Whether the encoding was detected from the bytes.
+        /// Whether the encoding of the text was detected from its bytes.
         is_detected: bool,
         /// Bit `i` is set if the record lacks text field `i`.
         absent: u64,
     },
-    /// The record lacks a field that every document needs. The message names the field.
+    /// The record lacks a required field. The message names the field.
     MissingField(String),
     /// The record is not a document.
     NoDocument,
     /// The record is a revisit record, which refers to an earlier record.
     Revisit,
-    /// Decoding the text was lossy, and the options skip lossy documents.
+    /// The text could not be decoded without loss, and the options skip such documents.
     Skipped,
 }
 
-/// Parses a line. The error is the reason why the line is invalid.
+/// Parses a line. Returns an error with the reason if the line is invalid.
 pub(crate) fn understand<'l>(
     form: Form,
     line: &'l [u8],
@@ -276,7 +278,7 @@ pub(crate) fn understand<'l>(
     Ok(ParsedLine::Document { key, content, loss, is_detected, absent: 0 })
 }
 
-/// Decodes a row that is not UTF-8; `None` if the row needs no decoding, or cannot be decoded without loss.
+/// Decodes a row that is not UTF-8. Returns `None` if the row is UTF-8, no encoding is given, or decoding is lossy.
 fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
     if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
         return None;
@@ -284,14 +286,14 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// Parses the fingerprint in a field. A value that is not UTF-8 is an error.
+/// Parses the fingerprint in a field. `text` is the value of the field; a value that is not UTF-8 is an error.
 fn fingerprint_in<'t>(text: &[u8], form: FingerprintForm, parser: &Parser) -> Result<Content<'t>, String> {
     let fingerprint = form.parse(&String::from_utf8_lossy(text));
     let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
     Ok(Content::Fingerprint(fingerprint))
 }
 
-/// Returns the content to compare. If decoding was lossy, `buffer` receives the bytes to compare instead of the text.
+/// Returns the content to compare. If decoding was lossy, writes the bytes to compare instead of the text to `buffer`.
 fn opaque_in<'t>(
     buffer: &'t mut Vec<u8>,
     text: &'t str,
@@ -331,7 +333,7 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Returns the values that a line has in addition to key and text.
+/// Returns the requested values of a line, except key and text.
 ///
 /// # Errors
 ///
@@ -359,7 +361,7 @@ pub(crate) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     }
 }
 
-/// Decodes a line of JSON.
+/// Decodes a line of JSON to UTF-8.
 fn decoded_line<'l>(line: &'l [u8], parser: &Parser) -> Cow<'l, str> {
     match std::str::from_utf8(line) {
         Ok(line) => Cow::Borrowed(line),
@@ -376,7 +378,7 @@ pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
             format!("fields here: {}", crate::input::place::listed(names.iter().map(|name| &**name)))
         }
         Form::Arc => format!("fields here: {}", arc::NAMES.join(", ")),
-        // A file that lacks a named column is refused when it is opened, so rows lack no field.
+        // Rows lack no named column: their file was checked for all named columns when it was opened.
         Form::Row(_) | Form::Columns(_) => "a row".to_owned(),
     }
 }
@@ -388,9 +390,9 @@ pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
 /// The line is invalid; the message has the reason.
 pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = ParseBuffers::default();
-    // Accepts a lossy text, because the document was accepted when it was first read.
+    // Accepts a text that is decoded with loss, because the document was already accepted when it was first read.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Also accepts lines with reserved fields (from a history), and lines whose key is partly in folder names.
+    // Also accepts reserved fields, which lines of a history have, and a missing key, which may be in folder names.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

@@ -1,8 +1,8 @@
-//! Fields in the folder names of a path, such as `date=2026-01-01/`, as Hive, Spark and others store tables.
+//! Fields that folder names contain, such as `date=2026-01-01/`. Hive, Spark and other systems store tables this way.
 //!
-//! Each record of a file has the fields of its folders. As in Spark, a field of a folder takes precedence over a field
-//! with the same name in the record. In names and values, `%XX` encodes a byte that a path cannot contain, and
-//! `__HIVE_DEFAULT_PARTITION__` is null.
+//! Each record of a file has the fields of the file's folders. As in Spark, a folder's field takes precedence over a
+//! record's field with the same name. In names and values, `%XX` encodes a byte that a path cannot contain, and
+//! `__HIVE_DEFAULT_PARTITION__` encodes null.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -19,7 +19,7 @@ use crate::input::place::os_bytes;
 /// The value that Hive writes for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The fields in the names of the folders above a file. The value `None` is null.
+/// The fields in the names of the folders above a file. A value of `None` means null.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Partitions(Vec<(String, Option<Vec<u8>>)>);
 
@@ -33,19 +33,19 @@ impl Partitions {
         Self(names.collect())
     }
 
-    /// Returns the value of a field, which may be null; `None` if no folder has the field. If several folders have it,
-    /// the innermost one takes precedence.
+    /// Returns the value of a field, which may be null; `None` if no folder has the field. If several folders have the
+    /// field, returns the value of the innermost folder.
     fn get(&self, name: &str) -> Option<&Option<Vec<u8>>> {
         self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    /// Returns the value of the field that an option names.
+    /// Returns the value of the field whose path an option gives.
     fn find(&self, field: &FieldPath) -> Option<&Option<Vec<u8>>> {
         field.flat_names().find_map(|name| self.get(name))
     }
 }
 
-/// Returns the name and value of the field in a folder name; `None` if there is none.
+/// Returns the name and value of the field in a folder name; `None` if the folder name is not a field.
 fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     let bytes = os_bytes(name);
     let at = memchr::memchr(b'=', &bytes).filter(|&at| at > 0)?;
@@ -54,7 +54,7 @@ fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     Some((name, (value != NULL.as_bytes()).then(|| unescaped(value))))
 }
 
-/// Decodes each `%XX` to a byte. Other text is unchanged.
+/// Decodes each `%XX` to the byte with this hexadecimal value. Copies other bytes.
 fn unescaped(written: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -72,20 +72,20 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The requested fields in the folder names of a file, and the parser for the other fields, which are in its records.
+/// The requested fields that are in the folder names of a file, and the parser for the fields that are in its records.
 #[derive(Clone, Debug)]
 pub(crate) struct Partitioned {
     /// The parser for the fields in the records.
     pub(crate) parser: Parser,
-    /// The parts of a key in order: a value from a folder, or `None` for a part from the record. `None` if folders have
-    /// no part of the key.
+    /// The parts of the key in order: the value from a folder name, or `None` for a part that is in the record. The
+    /// whole field is `None` if no part of the key is in a folder name.
     key: Option<Vec<Option<Vec<u8>>>>,
     /// The requested fields that are in folder names.
     attached: AttachedFields,
     values: PartitionValues,
 }
 
-/// The values that folder names have for fields other than key and text.
+/// The values of fields in folder names, except parts of the key.
 #[derive(Clone, Debug, Default)]
 struct PartitionValues {
     value: Option<Vec<u8>>,
@@ -96,8 +96,8 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder
-    /// name has a requested field.
+    /// Separates the requested fields of this file into fields in folder names and fields in records. Returns `None` if
+    /// no folder name has a requested field.
     pub(crate) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -110,8 +110,8 @@ impl Partitioned {
         (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
     }
 
-    /// Returns the key of a record. `own` is the part of the key in the record. `None` if folders have no part of the
-    /// key. Null is an empty part, and an empty key is an error.
+    /// Returns the key of a record; `own` is the part that the record contains. Returns `None` if no part of the key is
+    /// in folder names. Null is an empty part, and an empty key is an error.
     pub(crate) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
         let order = self.key.as_ref()?;
         let of_record = order.iter().filter(|part| part.is_none()).count();
@@ -143,12 +143,12 @@ impl Partitioned {
         )
     }
 
-    /// Returns the values of a record in addition to key and text. They are the values in folder names and `own`, the
-    /// values in the record. Folder names take precedence.
+    /// Returns the requested values of a record, except key and text: those in folder names and those in the record,
+    /// `own`. Folder names take precedence.
     ///
     /// # Errors
     ///
-    /// A folder has an invalid number or stamp.
+    /// A folder name has an invalid number or stamp.
     pub(crate) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
         let PartitionValues { value, stamp, number, inside, url } = &self.values;
         let [stamp, number] = [stamp, number].map(|value| value.as_deref().map(FieldValue::of_bytes));
@@ -175,7 +175,7 @@ impl Partitioned {
     }
 }
 
-/// Splits a key that consists of several parts.
+/// Splits a key that was joined from several parts.
 fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     let mut bytes = key.iter().copied();
@@ -190,10 +190,10 @@ fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Removes the parts of the key that are in folder names from the fields to read from records. Returns the parts of the
-/// key in order; see `Partitioned::key`.
+/// Removes the parts of the key that are in folder names from the fields that records must have. Returns all parts of
+/// the key in order; see [`Partitioned::key`].
 fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
-    // The default key field is only read from records.
+    // If no option names the key field, the key is read only from records.
     if fields.ids != Ids::Field {
         return None;
     }
@@ -221,8 +221,8 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     Some(order)
 }
 
-/// Removes the other fields that are in folder names from the fields to read from records. Returns them and their
-/// values.
+/// Removes the fields other than key and text that are in folder names from the fields to read from records. Returns
+/// the removed fields and their values.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.find(&FieldPath::of(name))) {
@@ -247,13 +247,12 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// The result of [`Partitioned::of`] for the last file.
+/// The result of [`Partitioned::of`] for the file that was used last.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder
-    /// name has a requested field.
+    /// Same as [`Partitioned::of`], but computes the result only if the file differs from the last one.
     pub(crate) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {

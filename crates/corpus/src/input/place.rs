@@ -1,4 +1,4 @@
-//! The position of a document, that is, its file and the line, row or record in it; and errors that name the position.
+//! The position of a document: its file, and the line, row or record in the file. Also errors that name the position.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -51,8 +51,8 @@ impl Place {
         Self { path, number, unit }
     }
 
-    /// Replaces the position. If the path is the same, its reference count is not changed, because threads would
-    /// contend for the count.
+    /// Replaces the position. If the path is the same object, does not change its reference count, because threads
+    /// would contend for the count.
     pub(crate) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
@@ -80,8 +80,8 @@ impl Place {
         Self { path, number: packed >> 2, unit }
     }
 
-    /// Returns whether the document with this key is in a folder that was named as an input. The key is then a suffix
-    /// of the path.
+    /// Returns whether the document with this key is a file in a folder that was named as an input. In this case, the
+    /// key is the end of the path.
     #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
         let path = os_bytes(self.path.as_os_str());
@@ -116,10 +116,11 @@ pub(crate) fn os_bytes(name: &OsStr) -> Vec<u8> {
 
 /// Maximum length of a key in bytes; it is the limit of the index.
 pub(crate) const KEY_BYTES_MAX: usize = 65_535;
-/// Maximum number of column names in the message about a missing column, and maximum number of characters of each.
+/// Maximum number of column names that the message about a missing column lists, and maximum length of each name in
+/// characters.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
-/// Number of bytes at the start and at the end of a long reason that a message shows.
+/// Number of bytes at the start and at the end of a reason that a message shows, if the reason is long.
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
@@ -127,7 +128,7 @@ const REASON_END: usize = 300;
 pub(crate) const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
-/// The message about records in UTF-16.
+/// The advice in messages about inputs in UTF-16.
 pub(crate) const UTF16_ADVICE: &str =
     "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
@@ -146,8 +147,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Formats a reason, which may quote the input or a parser's message, as a single line without control characters, and
-/// shortens it. The end of the reason is kept, because it has the advice to the user.
+/// Formats a reason, which may quote the input or a parser's message, as a single line without control characters.
+/// Shortens a long reason in the middle: its end is kept, because it has the advice to the user.
 pub(crate) fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
     // guard: a message has nothing that a terminal obeys
@@ -188,7 +189,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Returns the first few of `names` for a message.
+/// Returns a list of the first few `names` for a message.
 pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(NAMES_SHOWN);
     let mut shown: Vec<String> = names

@@ -1,4 +1,4 @@
-//! The records of one input, whatever its format: finds their ends, and leaves parsing to other threads.
+//! Reads the records of one input in any format: finds the ends of records, which other threads then parse.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) enum Stream {
 }
 
 impl Records {
-    /// Opens an input, and reads the header before its records.
+    /// Opens an input, and reads the header that precedes its records.
     pub(crate) fn open(
         origin: Origin,
         kind: Kind,
@@ -54,7 +54,7 @@ impl Records {
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
     }
 
-    /// Returns a message with the position at which an archive was truncated; `None` if it was not.
+    /// Returns a message with the position at which an archive is truncated; `None` if the input is not truncated.
     pub(crate) fn cut(&self) -> Option<String> {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
@@ -63,13 +63,12 @@ impl Records {
         }
     }
 
-    /// Returns whether reading the next record would block until a pipe has more data. Only known for JSON Lines; false
-    /// for other formats.
+    /// Returns whether reading the next record would block until a pipe has more data. Can be true only for JSON Lines.
     pub(crate) fn would_wait(&self) -> bool {
         matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
     }
 
-    /// Adds the next record to `batch`. Returns false at the end.
+    /// Adds the next record to `batch`. Returns false at the end of the input.
     pub(crate) fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
         let Self { stream, keys } = self;
         let mut failed = None;
@@ -141,8 +140,8 @@ impl Stream {
         })
     }
 
-    /// Passes the next record, or its error, to `take`, with the form, the path and the number of the record. Returns
-    /// false at the end.
+    /// Passes the next record or its error to `take`, with the form, path and number of the record. Returns false at
+    /// the end of the input.
     fn next(
         &mut self,
         mut take: impl FnMut(Form, Arc<Path>, u64, Result<FoundLine<'_>, String>),

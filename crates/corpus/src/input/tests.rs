@@ -26,7 +26,7 @@ struct Document {
     place: Place,
 }
 
-/// Reads documents one at a time; each is parsed and counted before the next is read.
+/// Reads documents one at a time. Parses and counts each document before the next one is read.
 struct SingleDocuments {
     documents: Documents,
     batch: Batch,
@@ -494,7 +494,7 @@ fn key_and_text_fields_can_be_named() {
     assert_eq!((keys(&all), all[0].text.as_str()), (vec!["u"], "b"));
 }
 
-/// Found by fuzzing: two of these keys are equal when written as JSON.
+/// Found by fuzzing: two different keys that are not UTF-8 became equal when they were written as JSON.
 #[test]
 fn key_that_is_not_utf8_is_always_a_bad_record() {
     let files = Files::new();

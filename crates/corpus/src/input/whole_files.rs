@@ -1,4 +1,4 @@
-//! Files that are a document each, before and after they are read.
+//! Files that are one document each, before and after their content is read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) struct WholeFile {
 pub(crate) struct UnreadFile {
     pub(crate) path: PathBuf,
     pub(crate) key: Vec<u8>,
-    /// Whether the user named the file, so that it is an error if it is not text. Other files are part of a folder.
+    /// Whether the user named the file. A named file must be text; a file of a folder that is not text is skipped.
     pub(crate) is_named: bool,
     /// The size of the file in bytes when it was listed.
     pub(crate) bytes: u64,
-    /// The number of bytes read from all inputs.
+    /// The counter of bytes read from all inputs.
     pub(crate) consumed: Arc<AtomicU64>,
 }
 
@@ -41,14 +41,14 @@ pub(crate) enum FileContent {
     PassedOver(PassedOver),
 }
 
-/// The reason why a file or document is skipped without being a bad record.
+/// The reason why a file or document is skipped without counting as a bad record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassedOver {
     /// A file of a folder has a zero byte.
     Binary,
     /// A file of a folder is not UTF-8.
     NotUtf8,
-    /// A named file is not UTF-8, and such documents are skipped.
+    /// A named file is not UTF-8, and the options skip such files.
     Lossy,
 }
 
@@ -57,7 +57,7 @@ impl UnreadFile {
     ///
     /// # Errors
     ///
-    /// A named file cannot be opened or read. In a folder, such a file is a bad record.
+    /// A named file cannot be opened or read. If a file of a folder cannot be read, it is a bad record instead.
     pub(crate) fn read(self, parser: &Parser) -> Result<FileContent, Problem> {
         let origin = Origin::File(self.path);
         if self.is_named {
@@ -78,7 +78,7 @@ impl UnreadFile {
     }
 }
 
-/// Reads a named input that is a single document. It is an error if it is not text.
+/// Reads a named input that is a single document. If the input is not text, it is a bad record or, by option, skipped.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub(crate) fn read_named(
     Ok(FileContent::Bad(Problem { place, reason }))
 }
 
-/// Combines the text of a file and its key. A file with an invalid key is a bad record.
+/// Creates a document from the text of a file and its key. If the key is invalid, the file is a bad record.
 fn document(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> FileContent {
     match check_key(&key) {
         Ok(()) => FileContent::Document(WholeFile { key, text, html, place }),

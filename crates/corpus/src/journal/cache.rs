@@ -16,7 +16,7 @@ pub(crate) trait StoredChunks: Sync {
 /// Stores the results of chunks in input order.
 pub(crate) trait Chunks {
     /// Encodes the words of the document that was processed last, and appends them to `out`. `words` is `None` if the
-    /// document is not used or has the text of an earlier document.
+    /// document was not added, or has the same text as an earlier document.
     fn put_words(&self, words: Option<&[u64]>, out: &mut Vec<u8>) -> anyhow::Result<()>;
 
     /// Stores the results of a chunk, after all of its documents were processed. `digest` is the digest of its records.
@@ -27,9 +27,9 @@ pub(crate) trait Chunks {
 pub(crate) struct ChunkCache<'r, L> {
     pub(crate) stored: &'r dyn StoredChunks,
     pub(crate) chunks: &'r dyn Chunks,
-    /// Number of minima of each document that are stored with all bits.
+    /// Number of MinHash minima of each document that are stored in full length.
     pub(crate) minima: usize,
-    /// Whether only these minima are stored, because later steps need no other minima and no features.
+    /// Whether only these minima are stored. Later steps then need no other minima and no features.
     pub(crate) is_short: bool,
     /// Appends an encoded lookup result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
@@ -45,14 +45,14 @@ pub(crate) type TakeWords<L> =
 
 /// The stored results of a chunk.
 pub(crate) struct CachedChunk {
-    /// The path of the file, for messages.
+    /// The path of the part file that contains these results, for messages.
     pub(crate) at: Arc<str>,
     /// The digest of the records of the chunk.
     pub(crate) digest: u64,
     pub(crate) bytes: Vec<u8>,
     /// Returns whether the bytes match the stored hash.
     pub(crate) is_whole: fn(&Self) -> bool,
-    /// The stored hash of the bytes, and the number of the chunk.
+    /// The stored hash of the bytes and of the number of the chunk.
     pub(crate) hash: u64,
     pub(crate) number: u64,
 }
@@ -121,8 +121,8 @@ pub(crate) enum ChunkMemory {
     None,
     /// The results are computed and stored. `digest` is the digest of the records.
     Kept { digest: u64, bytes: Vec<u8> },
-    /// The results are read from the cache, which has the results of all documents and then the words of all documents.
-    /// `taken` has the byte ranges of the results and of the words that were not read so far.
+    /// The results are read from the cache: first the results of all documents, then the words of all documents.
+    /// `taken` has the byte range of each of these two sections that is still unread.
     Recalled { recalled: Box<CachedChunk>, taken: [Range<usize>; 2] },
 }
 
@@ -147,7 +147,7 @@ impl ChunkMemory {
         Ok(Self::Recalled { recalled: Box::new(recalled), taken })
     }
 
-    /// Reads from the stored results; `None` if the results have to be computed.
+    /// Decodes a value of the stored results with `take`; `None` if no results are stored and they must be computed.
     pub(crate) fn recall<T>(
         &mut self,
         take: impl FnOnce(&mut ByteReader<'_>) -> Option<T>,
@@ -155,7 +155,7 @@ impl ChunkMemory {
         self.recall_from(0, |bytes| Ok(take(bytes)))
     }
 
-    /// Reads from the stored words; `None` if the results have to be computed.
+    /// Decodes stored words with `take`; `None` if no results are stored and the words must be computed.
     pub(crate) fn recall_words<T>(
         &mut self,
         take: impl FnOnce(&mut ByteReader<'_>) -> anyhow::Result<Option<T>>,
@@ -176,7 +176,7 @@ impl ChunkMemory {
         Ok(Some(found))
     }
 
-    /// Returns the buffer for results that are stored; `None` if results are not stored, or are read from the cache.
+    /// Returns the buffer for new results; `None` if results are not stored, or are read from the cache.
     pub(crate) fn kept(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Kept { bytes, .. } = self { Some(bytes) } else { None }
     }
@@ -197,7 +197,7 @@ pub(crate) fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }
 
-/// Appends a number in as few bytes as it needs, 7 bits in each.
+/// Appends a number as a LEB128 varint: 7 bits in each byte, the lowest bits first.
 pub(crate) fn put_small(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

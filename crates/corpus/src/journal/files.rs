@@ -9,14 +9,14 @@ use twindex::sys::{RealVfs, Vfs};
 
 use crate::journal::cache::BEGIN_ANEW;
 
-/// Suffix of a file that is being written.
+/// Suffix of the temporary name that a file has while it is written.
 pub(crate) const UNFINISHED: &str = ".tmp";
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const INPUTS: &str = "inputs";
 /// Name of the results folder inside the journal.
 pub(crate) const RESULTS: &str = "results";
-/// Name of the file that is written before the results are renamed to OUT.
+/// Name of the sealed file that is written just before the results folder is renamed to OUT.
 pub(crate) const PUBLISHED: &str = "published";
 /// Name prefixes of the part files of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
@@ -77,7 +77,7 @@ pub(crate) fn unnamed_file(folder: &Path, name: &str) -> anyhow::Result<fs::File
     fs::File::create(&path).with_context(|| format!("{}: cannot create", path.display()))
 }
 
-/// Returns the error for a run that cannot be continued.
+/// Returns an error for a run that cannot be continued, with the advice to start over.
 pub(crate) fn refuse(what: &str) -> anyhow::Error {
     anyhow::anyhow!("{what}; {BEGIN_ANEW}")
 }
@@ -96,7 +96,7 @@ pub(crate) fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }
 
-/// Returns the number of the part with this file name; `None` if it is not a part file of `reading`.
+/// Returns the number in the name of a part file of `reading`; `None` for names of other files.
 pub(crate) fn number(reading: &str, file: &str) -> Option<u64> {
     let number = file.strip_prefix(reading)?.strip_prefix('-')?.parse().ok()?;
     (number > 0 && name(reading, number) == file).then_some(number)

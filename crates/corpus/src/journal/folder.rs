@@ -21,9 +21,9 @@ use crate::journal::files::{
 use crate::journal::manifest::JobDescription;
 use crate::work::observer::Observer;
 
-/// Suffix of the journal folder, after the name of OUT.
+/// Suffix that follows the name of OUT in the name of the journal folder.
 const SUFFIX: &str = ".twindex-resume";
-/// Suffix of a journal folder that is being removed, because its run has ended.
+/// Suffix added to the name of a journal folder while it is removed, after its run has ended.
 const ENDED: &str = "-ended";
 
 /// The journal of a run.
@@ -53,7 +53,7 @@ fn ended(folder: &Path) -> PathBuf {
     path.into()
 }
 
-/// Removes the remains of a journal whose run ended but was killed while it removed the journal.
+/// Removes the remains of a journal whose run had ended, but was killed before all files of the journal were removed.
 fn remove_ended(folder: &Path) -> anyhow::Result<()> {
     let ended = ended(folder);
     if ended.symlink_metadata().is_err() {
@@ -61,7 +61,7 @@ fn remove_ended(folder: &Path) -> anyhow::Result<()> {
     }
     check_ours(&ended)?;
     match fs::remove_dir_all(&ended) {
-        // `NotFound` is no error: the run may still be removing its journal.
+        // `NotFound` is no error: another process may be removing the same journal.
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{}: cannot be removed", ended.display()))
         }
@@ -69,8 +69,8 @@ fn remove_ended(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Returns an error if there is a journal of a stopped run, which could be continued. With `force`, removes the
-/// journal.
+/// Returns an error if a stopped run has left a journal, because that run could be continued. With `force`, removes the
+/// journal instead.
 pub(crate) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     let folder = folder_of(out);
     remove_ended(&folder)?;
@@ -109,8 +109,8 @@ impl<'o> Journal<'o> {
     ///
     /// # Errors
     ///
-    /// Another process uses the journal; the stopped run had other options or inputs (the message names the first
-    /// difference); a file of the journal is damaged; I/O errors.
+    /// Another process uses the journal, the stopped run had other options or inputs (the message names the first
+    /// difference), a file of the journal is damaged, or an I/O operation fails.
     pub(crate) fn open(
         out: &Path,
         asked: &JobDescription<'_>,
@@ -135,7 +135,7 @@ impl<'o> Journal<'o> {
         let part_bytes = (memory as u64 / 4).clamp(PART_LEAST, PART_MOST);
         let journal = |run| Self { folder: folder.clone(), run, observer, part_bytes, _lock: lock };
         if !folder.join(MANIFEST).exists() {
-            // A run that was stopped before it wrote the manifest can have left only the list of inputs.
+            // A run that was stopped before it wrote the manifest leaves at most the list of inputs.
             if names(&folder)?.iter().any(|name| *name != *LOCK && *name != *INPUTS) {
                 return Err(missing(&folder, MANIFEST));
             }
@@ -169,8 +169,8 @@ impl<'o> Journal<'o> {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Without a results folder, the files that these seals list were renamed to OUT or lost, so the seals are
-        // removed.
+        // If the results folder is missing, it was renamed to OUT or lost. The seals describe files in that folder, so
+        // they are removed.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
@@ -225,11 +225,11 @@ impl<'o> Journal<'o> {
 
 /// Minimum size of a part file in bytes.
 const PART_LEAST: u64 = 256 << 10;
-/// Maximum size of a part file in bytes. A killed run loses the part that it writes and the part that it syncs.
+/// Maximum size of a part file in bytes. A killed run loses at most two parts: one being written, one being synced.
 const PART_MOST: u64 = 256 << 20;
 
-/// Returns the identity of a folder, which a rename does not change; `None` if the folder does not exist or the system
-/// has no such identity.
+/// Returns the device and inode numbers of a folder, which a rename does not change. Returns `None` if the folder does
+/// not exist or the system has no inode numbers.
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -247,7 +247,7 @@ const SEALS: [&str; 2] = ["index", "kept"];
 const HASHED_AT_ONCE: usize = 1 << 20;
 
 impl Journal<'_> {
-    /// Writes a seal for files in the results folder, which must already be durable.
+    /// Writes a seal for files of the results folder. The contents of the files must already be synced.
     pub(crate) fn seal_files(&self, seal: &str, files: &[String]) -> anyhow::Result<()> {
         let results = self.folder.join(RESULTS);
         RealVfs
@@ -261,7 +261,7 @@ impl Journal<'_> {
         self.seal(seal, |out| lines.iter().try_for_each(|line| out.write_all(line.as_bytes())))
     }
 
-    /// Writes a seal for all files in `folder`, a folder in the results folder.
+    /// Writes a seal for all files in `folder`, a subfolder of the results folder.
     pub(crate) fn seal_folder(&self, seal: &str, folder: &str) -> anyhow::Result<()> {
         let mut files: Vec<String> = names(&self.folder.join(RESULTS).join(folder))?
             .iter()
@@ -357,7 +357,7 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u64)> {
 
 /// The first bytes of each sealed file. The id of the run follows.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
-/// Number of bytes before the content.
+/// Number of bytes before the content of a sealed file: the magic number and the id of the run.
 const HEAD: u64 = 32;
 /// Length in bytes of the hash after the content.
 const HASH: u64 = 8;

@@ -28,11 +28,11 @@ const MANIFEST_MOST: u64 = 16 << 20;
 /// The name and value of each option that affects the results.
 pub(crate) type JobOptions = Vec<(String, String)>;
 
-/// Settings in which a resumed run may differ from the stopped run, because they do not change the results. With a
-/// larger `skip_bad`, a run that stopped at a bad record can continue.
+/// Settings that a resumed run may change, because they do not affect the results. With a larger `skip_bad`, a run that
+/// stopped at a bad record can continue.
 const MAY_DIFFER: [&str; 6] = ["out", "force", "resume", "memory", "threads", "skip_bad"];
 
-/// Returns the settings that a resumed run must share with the stopped run. Inputs are compared file by file.
+/// Returns the settings that a resumed run must share with the stopped run. Inputs are compared elsewhere.
 fn deciding_options(job: &Dedup, params: &Params) -> JobOptions {
     let version = ("the version of twindex".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let settings = job.settings().into_iter().flat_map(AnySettings::texts);
@@ -58,12 +58,12 @@ pub(crate) struct JobDescription<'a> {
 }
 
 impl<'a> JobDescription<'a> {
-    /// Describes the run of a job. If one of the job's other files is a folder, describes all files in the folder.
+    /// Describes the run of a job. Other files that are folders are replaced by all files that they contain.
     pub(crate) fn of(job: &Dedup, params: &Params, documents: &'a Documents) -> anyhow::Result<Self> {
         documents.for_each_file(|_| Ok(()))?;
         let mut files = Vec::new();
         for other in &job.other_files() {
-            // The lock of an index is not part of its contents.
+            // The lock file of an index is skipped, because it is not part of the index's content.
             let entries = walkdir::WalkDir::new(other).sort_by_file_name().into_iter();
             for entry in entries.filter_entry(|entry| entry.file_name() != "LOCK") {
                 let entry = entry.with_context(|| format!("{}: cannot be listed", other.display()))?;
@@ -75,7 +75,7 @@ impl<'a> JobDescription<'a> {
         Ok(Self { options: deciding_options(job, params), documents, others: files })
     }
 
-    /// Passes each input file and its line in the list of inputs to `each`.
+    /// Calls `each` with each input file and its line in the list of inputs.
     fn for_each_input(&self, mut each: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut line = Vec::new();
         let mut one = |path: &Path| {

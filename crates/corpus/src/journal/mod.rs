@@ -17,7 +17,7 @@
 //! synced. A file with its final name is therefore complete, and files become complete in the order in which they are
 //! written. Each file has hashes of all its bytes and, except for `inputs`, the id of its run. Sets are appended to
 //! `sets`, and synced before the part that refers to them is complete. The part has the hashes of these sets. A resumed
-//! run adds the same sets again. An error names a damaged file.
+//! run adds the same sets in the same order. If a file is damaged, the error names it.
 //!
 //! A resumed run has the same results as a run that was not stopped: it reads the stored results of each chunk in the
 //! same order instead of sketching the chunk, and computes everything else from the stored results.

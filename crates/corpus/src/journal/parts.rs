@@ -6,8 +6,8 @@
 //! end:   2^64 - 1: 8  chunks of the part: 8  1 if the input ends with it: 8  hash: 8
 //! ```
 //!
-//! A part has only the positions and hashes of most sets. The sets are in the scratch file `sets` of the journal, which
-//! is synced before the part is given its final name.
+//! A part contains only the positions and hashes of most sets. The sets themselves are in the journal's scratch file
+//! `sets`, which is synced before the part is given its final name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -60,13 +60,13 @@ struct OpenPart {
 /// A part that is being written.
 struct SealedWriter {
     out: BufWriter<File>,
-    /// Number of bytes of the part, and of the sets in the scratch file to which it refers.
+    /// Number of bytes of the part so far, plus the number of bytes of its sets in the scratch file.
     bytes: u64,
     chunks: u64,
 }
 
 impl<'j> ChunkParts<'j> {
-    /// Opens the chunk results of the input documents or of the history.
+    /// Opens the part files of `reading`: of the input documents or of the history.
     pub(crate) fn open(journal: &'j Journal<'j>, reading: &'static str) -> anyhow::Result<Self> {
         let last = last(&journal.folder, reading)?;
         Ok(Self {
@@ -86,7 +86,7 @@ impl<'j> ChunkParts<'j> {
     ///
     /// # Errors
     ///
-    /// The stopped run stored results of further chunks; I/O errors.
+    /// The stopped run stored results of further chunks, or an I/O operation fails.
     pub(crate) fn finish(
         mut self,
         flush: impl FnOnce() -> twindex::Result<Option<File>>,
@@ -204,7 +204,7 @@ impl<'j> ChunkParts<'j> {
 }
 
 impl Drop for ChunkParts<'_> {
-    /// Waits for the sync, so that nothing is written to the folder after its lock is released.
+    /// Waits for the thread that syncs a part, which must not write to the folder after its lock is released.
     fn drop(&mut self) {
         if let Some((_, sealing)) = self.sealing.take() {
             let _ = sealing.join();
@@ -212,7 +212,7 @@ impl Drop for ChunkParts<'_> {
     }
 }
 
-/// Returns the header of a chunk: the numbers, and the hash of the numbers and the content.
+/// Returns the header of a chunk: `numbers`, and a hash of `numbers` and `content`.
 fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
@@ -279,7 +279,7 @@ impl ChunkParts<'_> {
         }
     }
 
-    /// Stores the results of a chunk. Its sets have `set_bytes` bytes in the scratch file that `flush` returns.
+    /// Stores the results of a chunk. `set_bytes` is the size of its sets in the file that `flush` returns.
     pub(crate) fn keep(
         &mut self,
         digest: u64,

@@ -16,7 +16,7 @@ use crate::journal::parts::ChunkParts;
 use crate::stored::corpus::{Corpus, Dropped, MeasuredNearness};
 use crate::stored::groups::{ANCHORS, SetHeader};
 
-/// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
+/// The lookup results of a document: a near document of a history, if any, and the header of its delta-encoded set.
 pub(crate) type LookupResult = (Option<Dropped>, Option<SetHeader>);
 
 /// The form in which a part of the journal stores the words of a document, in one byte.
@@ -36,7 +36,7 @@ enum WordsKind {
 pub(crate) struct JournaledChunks<'c, 'j> {
     parts: Mutex<ChunkParts<'j>>,
     corpus: &'c RefCell<&'c mut Corpus>,
-    /// Whether the documents have sets, not only their sizes.
+    /// Whether sets of documents are stored, and not only the sizes of the sets.
     holds_sets: bool,
     /// Number of bytes that were added to the scratch file of the sets since the last chunk was stored.
     set_bytes: Cell<u64>,
@@ -54,8 +54,8 @@ impl<'c, 'j> JournaledChunks<'c, 'j> {
         Ok(Self { parts, corpus, holds_sets, set_bytes: Cell::new(0) })
     }
 
-    /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, later steps
-    /// need only the first [`ANCHORS`] minima of each sketch.
+    /// Returns a cache of lookup results in these parts. `take_words` decodes the words. With `is_short`, only the
+    /// first [`ANCHORS`] minima of each sketch are stored, because later steps need no others.
     pub(crate) fn cache<'r>(
         &'r self,
         take_words: &'r TakeWords<LookupResult>,
@@ -116,7 +116,7 @@ impl Chunks for JournaledChunks<'_, '_> {
 }
 
 /// Returns a function that reads the words of a document from a part of the journal or from the scratch file of the
-/// sets. A document without a stored set has at most `most` words.
+/// sets. If a part stores only the number of words, a number above `most` is an error.
 pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Box<TakeWords<LookupResult>>> {
     let path = journal.sets();
     let stored = path.exists().then(|| StoredSets::open(&path)).transpose()?;
@@ -130,8 +130,9 @@ pub(crate) fn words_taker(journal: &Journal<'_>, most: u64) -> anyhow::Result<Bo
     }))
 }
 
-/// Decodes the words of a document, unless the words are in the scratch file. Returns the header of the set, if a set
-/// is stored. The outer `None` means damaged bytes. If only a count is stored, at most `most`, appends that many zeros.
+/// Decodes the words of a document, unless the words are in the scratch file. If only their number is stored, which is
+/// at most `most`, appends that number of zeros. Returns the header of a stored set, `Some(None)` if no set is stored,
+/// and `None` if the bytes are damaged.
 #[allow(clippy::option_option, reason = "the inner one is the result")]
 fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Option<Option<SetHeader>> {
     match bytes.byte()? {
@@ -156,7 +157,7 @@ fn take_words(bytes: &mut ByteReader<'_>, most: u64, words: &mut Vec<u64>) -> Op
     Some(None)
 }
 
-/// Appends the lookup result of a document to `out`, without the header.
+/// Encodes the lookup result of a document, except the header of its set, and appends it to `out`.
 fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
     out.push(u8::from(near.is_some()));
     if let Some(Dropped { other, near }) = near {
@@ -186,7 +187,7 @@ fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes a lookup result, without the header.
+/// Decodes a lookup result that [`put`] encoded.
 fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     let near = if bytes.byte()? == 0 {
         None

@@ -1,4 +1,4 @@
-//! An HTML page with the answers of queries: texts next to the stored documents with which they share passages.
+//! Writes an HTML page with answers of queries: each text next to a stored document with which it shares passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -23,9 +23,9 @@ const SHOWN: usize = 50;
 /// Maximum number of passages shown for a pair.
 const PASSAGES: usize = 1_000;
 
-/// An HTML page with the answers of a [`PassageQuery`](crate::passages::query::PassageQuery) in which texts and documents share the most
-/// words. Each text is shown next to the document. Excerpts of at most 50 pairs are in memory, for any number of
-/// answers.
+/// An HTML page of the text–document pairs that share the most words in the answers of a
+/// [`PassageQuery`](crate::passages::query::PassageQuery). It shows each text next to the document. At most 50 pairs
+/// are held in memory, whatever the number of answers.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -76,13 +76,12 @@ fn range(start: u32, end: u32) -> Range<usize> {
 }
 
 impl SharedPage {
-    /// Checks that a page can be written to `path`, and that it replaces neither a file of `reads` nor a file that is
-    /// not a page of this program. `reads` are all files and folders that the run reads. Called before any work is
-    /// done.
+    /// Checks that a page can be written to `path` before any work is done. `reads` are all files and folders that the
+    /// run reads; the page may not replace one of them. It may replace only a page that this program wrote.
     ///
     /// # Errors
     ///
-    /// The message has the reason.
+    /// `path` cannot be used; the message says why.
     pub fn check(path: &Path, reads: &[PathBuf]) -> anyhow::Result<()> {
         check(path, reads)
     }

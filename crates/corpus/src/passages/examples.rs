@@ -1,4 +1,4 @@
-//! Examples of long repeated passages for the HTML page, each next to the passage that it repeats.
+//! Collects examples of long repeated passages for the HTML page, each with the passage that it repeats.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,13 +16,13 @@ use crate::work::numbers::{bytes, count};
 /// Maximum number of examples on the page.
 const SHOWN: usize = 25;
 
-/// The longest repeated passages, at most one for each source passage.
+/// The longest repeated passages. Of the repeats of one source passage, only the longest is an example.
 #[derive(Default)]
 pub(crate) struct Examples {
     /// The examples, the longest first; `None` if no page is requested.
     best: Option<BTreeMap<ExampleRank, Example>>,
     by_source: HashMap<(u32, u32), ExampleRank>,
-    /// For each document whose text is needed, the ranks of the examples that need it. Filled by `end_offers`.
+    /// For each document that an example shows, the ranks of the examples. Filled by `end_offers`.
     wanted: HashMap<u32, Vec<ExampleRank>>,
 }
 
@@ -44,7 +44,7 @@ struct Example {
 }
 
 impl Examples {
-    /// Creates an empty collection. It collects examples only if `is_wanted`.
+    /// Creates an empty collection. If `is_wanted` is false, it ignores all offers.
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self { best: is_wanted.then(BTreeMap::new), ..Self::default() }
     }
@@ -53,7 +53,7 @@ impl Examples {
         self.best.is_some()
     }
 
-    /// Adds a repeated passage if it is among the longest. `document` is the number of its document in the inputs.
+    /// Adds a repeated passage if it is among the longest. `document` is the number of the document that repeats it.
     pub(crate) fn offer(
         &mut self,
         line: &Line,
@@ -93,7 +93,7 @@ impl Examples {
         best.insert(rank, example);
     }
 
-    /// Determines the documents whose texts the examples need. Called after the last call of [`offer`](Self::offer).
+    /// Determines whose texts the examples show. Must be called after the last call of [`offer`](Self::offer).
     pub(crate) fn end_offers(&mut self) {
         for (rank, example) in self.best.iter().flatten() {
             for document in [Some(rank.1), example.first].into_iter().flatten() {
@@ -102,7 +102,7 @@ impl Examples {
         }
     }
 
-    /// Stores the excerpts of a document that the examples need.
+    /// Cuts the excerpts for the examples from the text of a document.
     pub(crate) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
         let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
         let mut hashed = None;
@@ -128,7 +128,7 @@ impl Examples {
         }
     }
 
-    /// Writes the page.
+    /// Writes the HTML page to `path`.
     pub(crate) fn write(self, path: &Path, report: &PassageReport) -> anyhow::Result<()> {
         let share = report.repeated_bytes as f64 * 100.0 / report.input.text_bytes.max(1) as f64;
         let mut page = PassagePage {
@@ -171,7 +171,7 @@ impl Examples {
     }
 }
 
-/// Returns the byte range of a line's source passage in its text, given the units of the text.
+/// Returns the byte range of the source passage of `line`. `hashed` has the units of the text that contains the source.
 fn place_of_source(hashed: &Hashed, line: &Line) -> Option<Range<u32>> {
     let first = line.first_position as usize;
     let mut words = 0_u32;

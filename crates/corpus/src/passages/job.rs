@@ -1,4 +1,4 @@
-//! The job of `passages`: its passes over the inputs.
+//! Runs a `passages` job: its passes over the inputs, and the update of the index.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,13 @@ use crate::work::observer::Observer;
 use crate::work::watch::{self, Stages, Stopwatch};
 
 impl Passages {
-    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails before all results
-    /// are written, it leaves no results. It can also fail later, while it writes the HTML page or adds to the index.
+    /// Runs the job in the current rayon thread pool and writes the results to `out`. If writing the results fails,
+    /// none are left. If writing the HTML page or updating the index fails afterwards, the results remain.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors. It is also an error if inputs cannot be read,
-    /// or if they change between two passes.
+    /// [`InvalidOptions`](crate::error::InvalidOptions) and I/O errors. Fails, too, if inputs cannot be read or change
+    /// between two passes.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
     }
@@ -75,8 +75,8 @@ impl Passages {
         self.inputs.iter().cloned().chain(others).collect()
     }
 
-    /// Merges parts of the index to keep their number small. If merging fails, the run still succeeds, because the
-    /// index has the documents, and the next run merges the parts.
+    /// Merges parts of the index to keep their number small. If merging fails, the run still succeeds: the documents
+    /// are already in the index, and the next run merges the parts.
     fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
         let merged = PassageIndex::merge(index, self.memory / 2);
         let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
@@ -170,8 +170,8 @@ impl Passages {
     }
 }
 
-/// Returns an error if `path` is a results folder instead of an index. Results of `dedup` have no passage index, and
-/// passages may have been removed from the documents in results of `passages`.
+/// Returns an error if `path` is a results folder instead of an index. Neither results of `dedup` nor results of
+/// `passages` contain a passage index.
 fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
     let shown = path.display();
     if path.join(out::SETTINGS).is_file() {

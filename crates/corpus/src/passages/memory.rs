@@ -43,8 +43,9 @@ pub struct PassagesOfTexts {
     pub exact: Exact,
     /// Whether a passage may repeat an earlier passage of the same text.
     pub within: bool,
-    /// The order of texts. Of equal passages, the one in the first text is kept. Default: [`Keep::First`]. Other orders
-    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::dedup_texts::DedupTexts).
+    /// The order of texts. Of equal passages, the one in the first text of this order is kept. Default:
+    /// [`Keep::First`]. Other orders compare [attributes](Self::run_with_attributes) of texts, as in
+    /// [`DedupTexts`](crate::dedup_texts::DedupTexts).
     pub keep: Keep,
     /// Options for splitting texts into words.
     pub text: TextOptions,
@@ -61,13 +62,13 @@ impl Default for PassagesOfTexts {
 }
 
 impl PassagesOfTexts {
-    /// Finds the repeated passages in the current rayon thread pool, and returns them in the order of the texts. In a
-    /// line, documents are indices into `texts`, and starts and ends are byte offsets in a text.
+    /// Finds the repeated passages in the current rayon thread pool, and returns them in the order of the texts. The
+    /// documents in a [`Line`] are indices into `texts`, and its starts and ends are byte offsets in their texts.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::error::InvalidOptions), and I/O errors of scratch files, which are in the system's
-    /// temporary folder. It is also an error if a text has 4 GiB or more.
+    /// [`InvalidOptions`](crate::error::InvalidOptions), I/O errors of scratch files in the system's temporary folder,
+    /// or a text of 4 GiB or more.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
     }
@@ -87,8 +88,8 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not have one
-    /// entry for each text, or if `beside` has a history or values of `inside`.
+    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::error::InvalidOptions) if numbers or keys do not
+    /// have one entry per text, or if `beside` has a history or `inside` values.
     pub fn run_with_attributes(
         &self,
         texts: &[&str],
@@ -166,14 +167,14 @@ impl PassagesOfTexts {
     }
 }
 
-/// The order of texts: the texts by rank, and the rank of each text.
+/// The order of texts: `documents` lists the texts by rank, `ranks` has the rank of each text.
 struct Order {
     documents: Vec<u32>,
     ranks: Vec<u32>,
 }
 
 impl PassagesOfTexts {
-    /// Returns a job on files with the same options.
+    /// Returns a job with the same options, but without inputs and outputs.
     fn job(&self) -> Passages {
         let mut job = Passages::new(Vec::<std::path::PathBuf>::new(), "");
         job.min_words = Some(self.min_words);
@@ -188,7 +189,7 @@ impl PassagesOfTexts {
         self.job().how()
     }
 
-    /// Sorts texts with these word counts by [`keep`](Self::keep). Returns `None` for the input order.
+    /// Sorts texts, given their word counts, by [`keep`](Self::keep). Returns `None` for the input order.
     fn order(
         &self,
         words: &[u32],
@@ -231,11 +232,11 @@ impl<'h> State<'h> {
     }
 }
 
-/// The steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. A *t-gram* is
-/// a run of `min_words` words. Fingerprints that are [selected](Self::for_each_selected) at least twice are recurring.
-/// The t-grams [with these fingerprints](Self::for_each_gram) include all t-grams that occur twice; t-grams with the
-/// same hash are equal. The caller then applies the definition: the first occurrence of a t-gram is the source of the
-/// others, and consecutive positions with consecutive sources form a passage.
+/// Runs the steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. A
+/// *t-gram* is a run of `min_words` words. A fingerprint recurs if it is [selected](Self::for_each_selected) at least
+/// twice. Every t-gram that occurs twice is among the t-grams [with recurring fingerprints](Self::for_each_gram), and
+/// t-grams with the same hash are equal. From these t-grams the caller forms the passages: the first occurrence of a
+/// t-gram is the source of the others, and consecutive positions with consecutive sources form a passage.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -265,7 +266,7 @@ pub struct PassageSteps {
 }
 
 impl PassageSteps {
-    /// Creates the steps of a job. `within`, `keep` and `memory` of the job are not used.
+    /// Creates the steps of a job. Ignores the job's `within`, `keep` and `memory`.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Finds, shows and removes passages that documents share with earlier documents.
 //!
-//! Winnowing and an external sort find passages in bounded memory. The result is exact unless 122-bit hashes collide.
-//! The first pass over the inputs counts selected fingerprints. The second pass collects the t-grams whose fingerprint
-//! occurs more than once. A third pass writes the documents without their repeated passages. An index of passages finds
-//! the stored documents that share passages with a text.
+//! Passages are found by winnowing and an external sort, in bounded memory. The result is exact unless 122-bit hashes
+//! collide. The first pass over the inputs counts selected fingerprints. The second pass collects the t-grams whose
+//! fingerprint occurs more than once. A third pass writes the documents without their repeated passages. A passage
+//! index is queried for the stored documents that share passages with a text.
 //!
 //! # The definition
 //!
@@ -60,12 +60,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A t-gram is a window of `w = t - k + 1` k-grams. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing: local
-//! algorithms for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each window, the rightmost
-//! one if several are equal. Equal t-grams select equal fingerprints, so a t-gram that occurs twice has a fingerprint
-//! that is selected twice. The first pass therefore counts only selected fingerprints, about 2 / (w + 1) of all
-//! fingerprints. The second pass hashes and sorts only t-grams whose fingerprint recurs. Texts are not held in memory,
-//! and no pairs of documents are formed.
+//! A t-gram contains `w = t - k + 1` k-grams; they form a window. Winnowing (Schleimer, Wilkerson and Aiken,
+//! *Winnowing: local algorithms for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each
+//! window, the rightmost one if several are equal. Equal t-grams select equal fingerprints, so a t-gram that occurs
+//! twice has a fingerprint that is selected twice. The first pass therefore counts only selected fingerprints, about 2
+//! / (w + 1) of all fingerprints. The second pass hashes and sorts only t-grams whose fingerprint recurs. Texts are not
+//! held in memory, and no pairs of documents are formed.
 
 pub mod boilerplate;
 pub(crate) mod compared;

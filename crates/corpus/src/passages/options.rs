@@ -22,7 +22,7 @@ use crate::rule::repeated::RepeatedKeys;
 use crate::settings::rule::Keep;
 use crate::settings::text::TextOptions;
 
-/// The unit of passages. A unit is repeated only as a whole.
+/// The unit of passages. A repeated passage always consists of whole units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Runs of words.
@@ -74,11 +74,11 @@ pub struct Passages {
     pub inputs: Vec<PathBuf>,
     /// Options for reading the inputs.
     pub input: InputOptions,
-    /// The treatment of documents with the same key. Default: [`RepeatedKeys::Number`].
+    /// How documents with a key that occurred before are treated. Default: [`RepeatedKeys::Number`].
     pub repeated_keys: RepeatedKeys,
     /// The results folder; the run creates it.
     pub out: PathBuf,
-    /// Whether `out` is replaced if it has the results of an earlier run.
+    /// Whether results of an earlier run in `out` are replaced.
     pub force: bool,
     /// The smallest number of words in a passage, 1 to 65,535. Default: 50, or 1 if a unit other than words is set.
     pub min_words: Option<usize>,
@@ -88,8 +88,8 @@ pub struct Passages {
     pub exact: Exact,
     /// Whether a passage may repeat an earlier passage of the same document.
     pub within: bool,
-    /// The order of documents. Of equal passages, the one in the first document is kept. Default: [`Keep::First`], the
-    /// input order. Documents of [`against`](Self::against) always come first.
+    /// The order of documents. Of equal passages, the one in the first document of this order is kept. Default:
+    /// [`Keep::First`], the input order. Documents of [`against`](Self::against) always come first.
     pub keep: Keep,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
@@ -101,7 +101,7 @@ pub struct Passages {
     pub compression: Option<Compression>,
     /// The path of an HTML page with examples of long repeated passages, each next to the passage that it repeats.
     pub html: Option<PathBuf>,
-    /// A passage index whose documents come before all others.
+    /// A passage index of earlier documents. All of them precede the documents of the inputs.
     pub against: Option<PathBuf>,
     /// A passage index to which the unchanged input texts are added after the results are written. It is created if it
     /// does not exist. It may be the same as [`against`](Self::against).
@@ -120,13 +120,13 @@ pub(crate) struct CutSettings {
     pub(crate) unit: Unit,
     pub(crate) exact: Exact,
     settings: serde_json::Value,
-    /// The rules for splitting texts into words, in the encoding that an index stores.
+    /// The parameters for splitting texts into words, encoded as an index stores them.
     pub(crate) cutting: String,
     pub(crate) seed: u64,
 }
 
 impl CutSettings {
-    /// Returns an error if a passage index was built with other settings.
+    /// Returns an error if the settings of a passage index differ from these settings.
     pub(crate) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
         let made = Params::decode(index.settings()?);
         let checked = made.and_then(|made| made.check_same_sketch(&Params::decode(&self.cutting)?));
@@ -251,7 +251,7 @@ impl Passages {
         Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
-    /// Returns the options of the field `repeated_spans`; `None` if the field is not written.
+    /// Returns the options for writing the field `repeated_spans`; `None` if the job does not write it.
     pub(crate) fn marked(&self) -> Option<AnnotationOptions> {
         self.mark.then(|| AnnotationOptions {
             prefix: self.annotation_prefix.clone(),
@@ -269,7 +269,7 @@ impl Passages {
         options
     }
 
-    /// Opens the documents. Fails if they can be read only once.
+    /// Opens the inputs. Fails if an input can be read only once, such as standard input.
     pub(crate) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
         documents.kinds().check_compression(self.compression.is_some(), true)?;
@@ -284,8 +284,8 @@ impl Passages {
     }
 
     /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, but
-    /// at most a quarter of the memory budget, and at least 64 KiB. The texts in compressed inputs are larger than the
-    /// files, so their filter is smaller than ideal.
+    /// at most a quarter of the memory budget, and at least 64 KiB. `total` is the size of the files, so for compressed
+    /// inputs the filter is smaller than ideal.
     pub(crate) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let upper = self.memory / 4;
         let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);

@@ -35,8 +35,8 @@ impl<'a> PassageOutput<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Returns an error if existing files would be replaced without `force`, or if the results folder contains an input
-    /// of the run. Called before any work is done.
+    /// Checks, before any work is done, that the results can be written. Fails if files would be replaced without
+    /// `force`, or if the results folder contains a file or folder of `reads`, which the run reads.
     pub(crate) fn check(&self, reads: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         check_folder(self.given, reads)?;
@@ -85,7 +85,7 @@ impl<'a> PassageOutput<'a> {
     /// fails.
     pub(crate) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
-        self.check(&[], force)?; // files may have been created since the first check
+        self.check(&[], force)?; // the folder may have changed since the first check
         RealVfs
             .sync_dir(folder.path())
             .with_context(|| format!("{shown}: cannot make the results durable"))?;
@@ -105,7 +105,7 @@ impl<'a> PassageOutput<'a> {
             }
             return Err(error.context(format!("{shown}: cannot give the results their name")));
         }
-        let _ = folder.keep(); // it was renamed, so drop must not remove it
+        let _ = folder.keep(); // the folder was renamed, so drop must not remove it
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })
@@ -124,7 +124,7 @@ pub struct PassageReport {
     pub repeated_documents: u64,
     /// Number of bytes of texts that are inside at least one repeated passage.
     pub repeated_bytes: u64,
-    /// Number of documents whose tokens are all inside one union of overlapping or adjacent repeated passages.
+    /// Number of documents whose tokens are all covered by overlapping or adjacent repeated passages.
     pub repeated_whole: u64,
     /// Names of the files of documents without repeated passages; empty if they were not written.
     pub kept_files: Vec<String>,

@@ -30,8 +30,9 @@ pub struct PassageQuery {
     pub input: InputOptions,
     /// Maximum number of documents in an answer. Documents that share the most words come first.
     pub limit: usize,
-    /// Maximum number of positions that are looked up for a fingerprint, to bound the time of a query. The answer
-    /// reports [how many fingerprints](PassageAnswer::capped) had more, and may lack documents. Default: unlimited.
+    /// Maximum number of positions that are looked up for a fingerprint, to bound the time of a query. Default:
+    /// unlimited. With a limit, answers may lack documents; they report the number of [capped](PassageAnswer::capped)
+    /// fingerprints.
     pub max_places: Option<usize>,
 }
 
@@ -46,11 +47,11 @@ pub struct PassageAnswer {
     pub text: String,
     /// Number of words in the text.
     pub words: u32,
-    /// Number of words in the text that are inside a passage that at least one document shares.
+    /// Number of words in the text that are inside a shared passage.
     pub words_found: u32,
     /// The documents that share a passage, up to the limit of the query.
     pub documents: Vec<SharedDocument>,
-    /// Number of documents that share a passage; not limited.
+    /// Number of documents that share a passage, including those above the limit of the query.
     pub documents_found: u64,
     /// Number of fingerprints whose positions were not all looked up.
     pub capped: u32,
@@ -80,7 +81,7 @@ impl PassageQuery {
     ///
     /// # Errors
     ///
-    /// The index does not exist or is damaged; inputs cannot be read; the errors of `each`.
+    /// Fails if the index does not exist or is damaged, if inputs cannot be read, or if `each` fails.
     pub fn run(
         &self,
         observer: &dyn Observer,

@@ -1,4 +1,4 @@
-//! The passes over the inputs, the order of documents, and the data about documents that is stored between passes.
+//! Reads the inputs, determines the order of documents, and stores data about documents between the passes.
 
 use std::ops::Range;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl SourceOrder {
     }
 }
 
-/// The documents by rank, and the rank of each document.
+/// The order of documents: `documents` lists them by rank, `ranks` has the rank of each document.
 pub(crate) struct Order {
     documents: Column<u32>,
     ranks: Column<u32>,
@@ -99,7 +99,7 @@ impl Order {
 
 /// Bytes of memory per byte of a text, for the units, fingerprints and t-grams of the text.
 const BYTES_FOR_BYTE: usize = 12;
-/// Texts that need at most this number of bytes of memory are accepted with any memory budget.
+/// A text that needs at most this number of bytes of memory is accepted even if the memory budget is smaller.
 const ALWAYS: usize = 64 << 20;
 
 /// The data about documents that is stored between passes: their keys, and about 30 bytes per document. Data that
@@ -109,16 +109,17 @@ pub(crate) struct PassageCorpus<'h> {
     standing: SourceOrder,
     /// The hash of each record's text, with the lowest bit replaced: 1 if the record is used as a document.
     records: Column<u64>,
-    /// The start of the first unit and the end of the last unit of each document.
+    /// The start of each document's first unit (upper 32 bits) and the end of its last unit (lower 32 bits).
     extents: Column<u64>,
-    /// The repeated byte ranges: the document and the range of each, in order.
+    /// The repeated byte ranges, sorted: a document, and the start (upper 32 bits) and end (lower 32 bits) of the
+    /// range.
     covered: Column<[u64; 2]>,
     budget: MemoryBudget,
     /// The index of `--against`. Its documents precede those of the inputs and have the lowest ids.
     history: Option<&'h PassageIndex>,
 }
 
-/// Caches the byte ranges of the units of one history document, the one that was requested last.
+/// Caches the byte ranges of the units of the history document that was requested last.
 #[derive(Default)]
 pub(crate) struct KnownPlaces {
     document: Option<u32>,
@@ -142,7 +143,7 @@ struct FirstReading {
 struct PassageGrams {
     /// The t-grams, each with its source if the source is in the history.
     grams: Vec<(Gram, Option<(u32, u32)>)>,
-    /// The hash of each text, and the end offset of its t-grams.
+    /// The hash of each text, and the end of the text's t-grams in `grams`.
     records: Vec<(u64, usize)>,
     /// The data of each record for an index; empty if no index is written.
     extracts: Vec<Extract>,
@@ -182,7 +183,7 @@ impl<'h> PassageCorpus<'h> {
         Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
-    /// Returns the key of the document that contains the source of a line, and the start of the passage in its text.
+    /// Returns the key of the document that contains the source of `line`, and the start of the source in its text.
     pub(crate) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
         let (document, history) = (line.first_document, self.history);
         match (document.checked_sub(self.before()), history) {
@@ -264,7 +265,7 @@ impl<'h> PassageCorpus<'h> {
         })
     }
 
-    /// Decides by the key of a record whether the record is used as a document, and stores the data of a used record.
+    /// Decides by its key whether a record is used as a document. If so, stores its data. Returns whether it is used.
     fn take(
         &mut self,
         first: &mut FirstReading,
@@ -388,11 +389,11 @@ impl<'h> PassageCorpus<'h> {
         own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
     }
 
-    /// Returns whether a record that is read again is used as a document.
+    /// Returns whether the first pass accepted record number `record` as a document. `hash` is its text's hash now.
     ///
     /// # Errors
     ///
-    /// The record differs from the record that was read in the first pass.
+    /// The hash differs from the hash in the first pass.
     pub(crate) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
@@ -419,7 +420,7 @@ pub(crate) fn again(documents: &Documents, passages: &Passages) -> anyhow::Resul
     documents.open_second(&passages.inputs, &passages.input_options())
 }
 
-/// Returns the text of a record for comparison. The text of [`Content::Opaque`] is not compared, so it counts as empty.
+/// Returns the text of a record for comparison; the empty text if the record has no text to compare.
 pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
@@ -427,8 +428,8 @@ pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Returns the number in the record that determines the order of documents. Fails if the number is missing, or if the
-/// text needs too much memory. The result is the same in every pass.
+/// Checks a record, with the same result in every pass, and returns the number that determines its place in the order
+/// of documents. Fails if this number is missing, or if the text needs too much memory.
 pub(crate) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {

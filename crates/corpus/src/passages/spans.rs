@@ -1,4 +1,4 @@
-//! Writes the lines of spans.tsv, and records the repeated ranges of each document.
+//! Writes spans.tsv, and records the repeated byte ranges of each document.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -89,7 +89,7 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// Records the last union of a document, and adds the counts of the document to the totals.
+/// Records the last union of a document, and adds the document to the totals.
 fn end(
     covered: Option<CoveredSpan>,
     corpus: &mut PassageCorpus<'_>,

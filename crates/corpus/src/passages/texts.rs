@@ -33,7 +33,7 @@ impl<'h> Hashing<'h> {
         }
     }
 
-    /// Adds a line, paragraph or sentence. Ignores it if it has no words.
+    /// Adds a line, paragraph or sentence as a unit, unless it has no words.
     fn push(&mut self, text: &str, place: Range<usize>, hashed: &mut Hashed) {
         let Self { how, placed, identity } = self;
         let unit = &text[place.clone()];

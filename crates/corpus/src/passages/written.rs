@@ -30,7 +30,7 @@ struct LastReading {
     text: String,
     form: Form,
     ending: Ending,
-    /// The document as it is in the input; empty if no documents are written.
+    /// The bytes of the document in the input; empty if no documents are written.
     line: Vec<u8>,
     place: Place,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Files {
     pub(crate) marked: Vec<String>,
 }
 
-/// The files of one kind of output, and the block of documents to write next.
+/// The files of one kind of output, and the block of documents that is written next.
 struct Output<'n> {
     files: KeptWriter<'n>,
     block: KeptBlock,
@@ -74,7 +74,7 @@ fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
     format!("[{}]", spans.join(",")).into_bytes()
 }
 
-/// Runs the last pass: writes documents in their input format, and passes texts to the examples.
+/// Runs the last pass: writes documents in their input format, and cuts the excerpts of examples from their texts.
 pub(crate) fn write_documents(
     corpus: &PassageCorpus<'_>,
     passages: &Passages,
@@ -197,7 +197,7 @@ fn mark(
     Ok(())
 }
 
-/// Returns `key`; `None` if the line of the document already has this key.
+/// Returns `key` if it must be added to the written document; `None` if the document already contains it.
 fn other_key<'k>(last: &LastReading, key: &'k [u8]) -> Option<&'k [u8]> {
     let is_own = last.is_own_key && last.key == key;
     (!is_own).then_some(key)

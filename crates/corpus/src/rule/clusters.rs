@@ -1,4 +1,4 @@
-//! Computes the clusters. A cluster consists of a kept document and all documents that were removed because of it.
+//! Computes the clusters. A cluster consists of a kept document and all documents that were removed as its duplicates.
 
 use twindex::sys::Column;
 
@@ -15,7 +15,7 @@ pub(crate) struct Clusters {
     /// The packed score of each group against the kept group of its cluster.
     scores: Column<u64>,
     kind: ScoreKind,
-    /// Number of documents of the history. These documents precede all others and are not counted in cluster sizes.
+    /// Number of history documents. They precede all others; cluster sizes do not include them.
     history: u32,
     /// The cluster size of each kept document; 0 for documents that are not kept.
     sizes: Column<u32>,
@@ -25,18 +25,18 @@ pub(crate) struct Clusters {
     classes: Vec<u64>,
     /// Number of documents in the largest cluster.
     pub largest: u32,
-    /// The pair of a removed and a kept document with the lowest resemblance; `None` if there is none.
+    /// The removed and the kept document of the pair with the lowest resemblance, and this resemblance; `None` if no
+    /// pair has one.
     pub lowest: Option<(u32, u32, f64)>,
 }
 
-/// Marks the score of a group against itself. No score packs to this value.
+/// Stored in `scores` for a group that is kept, in place of its score against itself. No score packs to this value.
 const ITSELF: u64 = u64::MAX;
 /// Number of documents of a cluster that are collected before the first [`KEYS_SHOWN`] are selected.
 const TOGETHER: usize = 1 << 16;
 
 impl Clusters {
-    /// Computes the clusters from the kept group of each group. The first document of a kept group is the kept
-    /// document.
+    /// Computes the clusters from the decision `near`. The first document of a kept group is the kept document.
     pub(crate) fn of(
         grouped: &Grouped,
         near: &mut NearGroups,
@@ -101,7 +101,7 @@ impl Clusters {
         Ok(())
     }
 
-    /// Returns the keys of the pair with the lowest resemblance inside a cluster.
+    /// Returns the keys of the removed and the kept document with the lowest resemblance.
     pub(crate) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
         self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
@@ -135,8 +135,8 @@ impl Clusters {
         self.sizes[kept as usize]
     }
 
-    /// Returns the cluster number of each kept document, from 1 in ascending order of the smallest keys of clusters; 0
-    /// for documents that are not kept.
+    /// Returns the cluster number of each kept document, and 0 for all other documents. Clusters are numbered from 1 in
+    /// the order of their smallest keys.
     pub(crate) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
         let grouped = &corpus.grouped;
         let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
@@ -158,14 +158,14 @@ impl Clusters {
     }
 
     /// Returns the number of documents whose text equals the text of an earlier document. Does not count documents that
-    /// were removed because of the history.
+    /// were removed as duplicates of the history.
     pub(crate) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =
             (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
         corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
     }
 
-    /// Returns the number of documents that were removed because of a document of the history.
+    /// Returns the number of documents that were removed as duplicates of a history document.
     pub(crate) fn dropped(&self, grouped: &Grouped) -> u64 {
         let is_dropped =
             |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);

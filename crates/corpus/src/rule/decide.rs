@@ -23,11 +23,12 @@ use crate::work::watch::{Stages, Stopwatch};
 pub(crate) struct Decision {
     pub(crate) near: NearGroups,
     pub(crate) clusters: Clusters,
-    /// With containment, the documents of the history that kept documents of this run contain.
+    /// With containment, the history documents that a kept document of this run contains. Each entry is the history
+    /// document, the kept document and the score.
     pub(crate) contained: Option<Vec<(u32, u32, Score)>>,
     /// The documents in ascending order of their keys, if the decision needed this order.
     pub(crate) by_key: Option<ByKey>,
-    /// The index of all documents, if it is both searched and a result.
+    /// The index of all documents, if the run both searches it and returns it as a result.
     pub(crate) whole: Option<Snapshot>,
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn decide(
     Ok(Decision { near, clusters, contained, by_key, whole })
 }
 
-/// Returns the rules that decide which groups are kept; `priority` gives the order of the groups.
+/// Returns the rules by which the kept groups are chosen. `priority` determines the order of the groups.
 fn rules<'p>(job: &Dedup, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
     KeepRules {
         order: priority.order.as_deref(),
@@ -68,8 +69,7 @@ fn rules<'p>(job: &Dedup, priority: &'p Priority, corpus: &Corpus) -> KeepRules<
     }
 }
 
-/// Decides which documents are kept. If the search needs an index of all documents, and this index is also requested as
-/// a result, returns it, too.
+/// Decides which documents are kept. Also returns the index of all documents, if the search uses it and it is a result.
 fn clusters(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -85,7 +85,7 @@ fn clusters(
     let saved = load(&corpus.grouped, limits)?;
     let whole = match indexed.filter(|_| job.searches_index() && (saved.is_none() || is_result)) {
         None => None,
-        // An index without marks does not depend on the decision, so the index for the search is also the result.
+        // An index without duplicate marks does not depend on the decision, so the searched index is also the result.
         Some(indexed) if is_result => {
             Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
         }
@@ -130,10 +130,10 @@ fn near_groups(
     })
 }
 
-/// Name of the sealed journal file with the decision, from which a resumed run continues.
+/// Name of the journal file with the decision. A resumed run reads it instead of deciding again.
 const DECIDED: &str = "decided";
 
-/// Loads the decision of the stopped run from the journal; `None` if there is none.
+/// Loads the decision of the stopped run from the journal; `None` if that run had not decided yet.
 fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<NearGroups>> {
     let Some(mut content) = limits.journal.map(|journal| journal.sealed(DECIDED)).transpose()?.flatten()
     else {
@@ -144,7 +144,7 @@ fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<Nea
         .map(Some)
 }
 
-/// With containment, finds the documents of the history that kept documents of this run contain.
+/// With containment, finds the history documents that a kept document of this run contains.
 fn contained(
     job: &Dedup,
     corpus: &Corpus,
@@ -165,7 +165,7 @@ fn contained(
     Ok(Some(contained.by_key(corpus)))
 }
 
-/// The documents of the history that kept documents of this run contain, and the number of comparisons.
+/// The history documents that a kept document of this run contains, and the number of comparisons.
 #[derive(Default)]
 pub(crate) struct Contained {
     /// For each contained group of the history, ascending: the group, the first kept document that contains it, and the
@@ -188,7 +188,7 @@ impl Contained {
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Kept groups come first in the order and are fixed, so all other groups are compared only with them.
+        // The kept groups come first and are fixed, so each group of the history is compared only with kept groups.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {

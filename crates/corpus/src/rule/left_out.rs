@@ -1,4 +1,4 @@
-//! Boilerplate that comparisons ignore: chooses the list of ignored spans, and counts the ignored words.
+//! Opens or builds the list of boilerplate spans that comparisons ignore, and counts the ignored words.
 
 use std::any::Any;
 use std::path::Path;
@@ -23,14 +23,14 @@ use crate::work::numbers::count;
 use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
-/// Statistics of the text that is ignored as boilerplate.
+/// Statistics of the spans that comparisons ignored as boilerplate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutReport {
     /// A span is ignored if it occurs in more than this number of documents.
     pub more_than: u32,
     /// Length of a span in words.
     pub words: u32,
-    /// Number of spans in the list. A shared text that is longer than a span consists of several overlapping spans.
+    /// Number of spans in the list. A longer shared text is listed as several overlapping spans.
     pub spans: u64,
     /// Number of words inside ignored spans, in the documents read.
     pub words_left_out: u64,
@@ -55,8 +55,8 @@ pub(crate) struct Spans {
     pub(crate) list: Arc<Boilerplate>,
     /// The time spent on building the list; `None` once it was recorded.
     watch: Option<Stopwatch>,
-    /// The scratch folder of the list, and guards. The tuple drops its fields in order, so the folder is removed before
-    /// its parents.
+    /// The scratch folder of the list, and the guards that remove it. Fields of a tuple drop in order, so the folder is
+    /// removed before the parent folders that this run created.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
 }
 
@@ -120,7 +120,7 @@ impl Spans {
         count::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
-    /// Returns statistics whose counts of documents are still 0.
+    /// Returns the statistics before the first document: all counts of words and documents are 0.
     pub(crate) fn report(&self) -> LeftOutReport {
         let made = self.list.counted();
         LeftOutReport {
@@ -133,19 +133,19 @@ impl Spans {
         }
     }
 
-    /// Returns the stopwatch that was started before the list was built, if this run built it.
+    /// Returns the stopwatch that measures the building of the list, if this run built the list.
     pub(crate) fn started(&self) -> Option<Stopwatch> {
         self.watch
     }
 
-    /// Records the time spent on building the list, once.
+    /// Adds the time spent on building the list to `stages`; does nothing when called again.
     pub(crate) fn note(&mut self, stages: &mut Stages) {
         if let Some(watch) = self.watch.take() {
             stages.add("boilerplate", watch);
         }
     }
 
-    /// Copies the list to the results folder. Replaces the copy that a stopped run made.
+    /// Copies the list to the results folder. Replaces a copy that an earlier, stopped run left.
     pub(crate) fn put(&self, folder: &Path) -> anyhow::Result<()> {
         match std::fs::remove_file(folder.join(BOILERPLATE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -155,7 +155,7 @@ impl Spans {
     }
 }
 
-/// Returns the boilerplate list that the runs of the history ignored; `None` if they ignored none.
+/// Returns the boilerplate list of the history; `None` if its runs ignored no boilerplate.
 fn spans_of_history(job: &Dedup) -> anyhow::Result<Option<Arc<Boilerplate>>> {
     if job.near() == Near::Equal {
         return Ok(None);
@@ -192,14 +192,14 @@ fn spans_of_history(job: &Dedup) -> anyhow::Result<Option<Arc<Boilerplate>>> {
     Ok(found)
 }
 
-/// Returns the path of the boilerplate list of an index; `None` if it ignores no boilerplate.
+/// Returns the path of the boilerplate list of an index; `None` if the index was built without a list.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
     params.shingling.boilerplate.and_then(|_| count::of_index(index))
 }
 
-/// Creates the sketcher for the parameters `params` of a results folder `out`. Reads the boilerplate list from `out`.
-/// `table` is the IDF table of the parameters, if any.
+/// Creates the sketcher with which the results in `out` were computed. `params` are their parameters, `table` the IDF
+/// table, if any. Reads the boilerplate list from `out`.
 pub(crate) fn sketcher_of_results(
     out: &Path,
     params: &Params,

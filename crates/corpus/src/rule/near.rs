@@ -1,4 +1,4 @@
-//! Decides which groups are kept, by their sets or fingerprints. The decision can be saved to a journal file.
+//! Decides, by sets or fingerprints, which groups of equal texts are kept. The decision can be saved to a journal file.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
@@ -24,9 +24,9 @@ use crate::work::watch::Stopwatch;
 pub(crate) struct KeepRules<'a> {
     /// The groups in the order in which they are processed; `None` for ascending order of their indices.
     pub order: Option<&'a [u32]>,
-    /// For each group, its first document in the order.
+    /// For each group, its first document in the order of documents.
     pub firsts: &'a [u32],
-    /// Number of groups of the history. These groups precede all others and are always kept.
+    /// Number of groups that belong to the history. They precede all others and are always kept.
     pub fixed: u32,
     pub near: Near,
     /// Maximum number of comparisons with kept groups; `None` for no limit.
@@ -35,20 +35,20 @@ pub(crate) struct KeepRules<'a> {
 
 /// The decision which groups are kept, and statistics of the search.
 pub(crate) struct NearGroups {
-    /// The kept group of each group: itself if it is kept.
+    /// For each group, the kept group that represents it. A kept group represents itself.
     pub by: Column<u32>,
-    /// The packed score of each group and its kept group.
+    /// For each group, its packed score against the kept group that represents it.
     pub scores: Column<u64>,
     pub kind: ScoreKind,
     /// Number of candidate pairs of groups that were compared.
     pub candidates: u64,
-    /// Number of candidate pairs whose common shingles were counted; `None` if sets were not compared.
+    /// Number of candidate pairs whose common shingles were counted; `None` if fingerprints were compared instead.
     pub counted: Option<u64>,
     /// CPU seconds for finding candidates, and for verifying them.
     pub seconds: (f64, f64),
 }
 
-/// The folder, memory budget, journal and observers of the search.
+/// The folder, memory budget, journal and observers of the search for near groups.
 pub(crate) struct JoinLimits<'a> {
     pub folder: &'a Path,
     /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
@@ -60,7 +60,7 @@ pub(crate) struct JoinLimits<'a> {
 }
 
 impl NearGroups {
-    /// Returns the decision that keeps every group, because only equal texts are near.
+    /// Returns the decision for jobs in which only equal texts are near: every group is kept.
     pub(crate) fn none(grouped: &Grouped) -> twindex::Result<Self> {
         let groups = grouped.groups.len();
         Ok(Self {
@@ -73,7 +73,7 @@ impl NearGroups {
         })
     }
 
-    /// Decides by the sets of shingles: each group is compared with the kept groups before it.
+    /// Decides by shingle sets: compares each group with the kept groups that precede it.
     pub(crate) fn by_sets(
         grouped: &Grouped,
         near: Nearness,
@@ -112,7 +112,7 @@ impl NearGroups {
         })
     }
 
-    /// Decides by the Hamming distances of fingerprints. `snapshot` is an index of all documents.
+    /// Decides by the Hamming distances of fingerprints, found in `snapshot`, an index of all documents.
     pub(crate) fn by_fingerprints(
         corpus: &Corpus,
         snapshot: &Snapshot,
@@ -163,7 +163,7 @@ struct NearFileHeader {
 const TOGETHER: usize = 1 << 16;
 
 impl NearGroups {
-    /// Writes the decision.
+    /// Writes the decision, without its times.
     pub(crate) fn save(&self, out: &mut impl Write) -> io::Result<()> {
         let Self { by, scores, .. } = self;
         let head = NearFileHeader {
@@ -178,7 +178,7 @@ impl NearGroups {
         out.write_all(scores[..].as_bytes())
     }
 
-    /// Reads the decision that [`save`](Self::save) wrote. Its times are 0, because they are not stored.
+    /// Reads the decision that [`save`](Self::save) wrote. Sets its times to 0.
     pub(crate) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;

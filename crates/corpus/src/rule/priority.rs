@@ -1,4 +1,4 @@
-//! The order in which documents are processed, which determines which of several near documents is kept.
+//! Sorts documents into the order in which they are processed. Of several near documents, the first is kept.
 
 use twindex::Key;
 use twindex::sys::Column;
@@ -75,11 +75,11 @@ impl KeepOrder {
     }
 }
 
-/// The order of the groups: the order of their first documents.
+/// The order of the groups of equal texts. A group has the place of its first document.
 pub(crate) struct Priority {
     /// For each group, its first document in the order.
     pub firsts: Column<u32>,
-    /// All groups in this order; `None` if it is the order of their indices.
+    /// The indices of all groups in this order; `None` if the indices ascend.
     pub order: Option<Column<u32>>,
 }
 
@@ -94,14 +94,14 @@ pub(crate) struct OrderedBy<'o> {
     pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
     /// The number of each document after the history, as bits, for [`KeepOrder::Max`] and [`KeepOrder::Min`].
     pub numbers: &'o [u128],
-    /// Number of documents of the history. They come before all others, in the order of their keys.
+    /// Number of history documents. They precede all others, in the order of their keys.
     pub history: u32,
     /// The key order of the history; `None` without a history.
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The sort key of a document: the history flag and the size, the two halves of the number that the rule compares, and
-/// the rank of the key with the document number.
+/// The sort key of a document: history flag and size, two halves of the number that `keep` compares, and rank of the
+/// document's key with its number.
 type Rank = [u64; 4];
 
 impl Priority {

@@ -1,4 +1,4 @@
-//! Handles documents that have the same key.
+//! Detects documents with a key that occurred before, and decides whether they are used.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -22,20 +22,20 @@ pub enum RepeatedKeys {
     Last,
     /// The document causes an error, which ends the run.
     Error,
-    /// The document is accepted with its key, and the caller handles it: a job returns an error, an index keeps the
-    /// last document.
+    /// The document is used with its key unchanged, and the caller resolves the conflict: a job returns an error, an
+    /// index keeps the last document.
     #[default]
     Any,
 }
 
 impl RepeatedKeys {
-    /// Returns the treatment for commands that must not skip documents: any except [`Number`](Self::Number) becomes
-    /// `Any`.
+    /// Returns the treatment for commands that must not skip documents: [`Number`](Self::Number) stays, all others
+    /// become `Any`.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Returns the treatment for lookups by key: any except [`Number`](Self::Number) becomes `First`.
+    /// Returns the treatment for lookups by key: [`Number`](Self::Number) stays, all others become `First`.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }
@@ -43,16 +43,16 @@ impl RepeatedKeys {
 
 /// The keys of the documents that were read so far.
 ///
-/// Stores 128-bit hashes instead of keys: 27 to 37 bytes per document, and 8 bytes more with counts.
+/// Stores 128-bit hashes instead of keys. Takes 27 to 37 bytes per document, or 8 more if keys have counts.
 #[derive(Debug)]
 pub(crate) enum SeenKeys {
-    /// For each key, the next number to append to a repetition; 0 if the key occurred once.
+    /// For each key, the next number to append to a repeated key; 0 if the key occurred once.
     Number(Hashes),
     First(Hashes),
     Error(Hashes),
-    /// For each key, the number of announced documents that were not read yet.
+    /// For each key, the number of documents that were announced but not read yet.
     Last(Hashes),
-    /// Nothing is stored, because the caller detects repeated keys.
+    /// No keys are stored; the caller detects repeated keys.
     Any,
 }
 
@@ -111,26 +111,28 @@ impl Hashes {
     }
 }
 
-/// The advice in errors for a repeated key.
+/// The advice in the error message for a repeated key.
 pub(crate) const OTHERS: &str = "--repeated-keys number or first takes it all the same";
 
-/// The keys of the histories of a run. A new document with one of these keys is a repetition.
+/// The keys of the histories of a run. A new document with one of these keys counts as repeated.
 #[derive(Debug, Default)]
 pub struct EarlierKeys {
-    /// Indexes in which keys are looked up, each with its path for messages.
+    /// The histories that are indexes, each with its path for messages. Keys are looked up in the index.
     indexes: Vec<(String, Snapshot)>,
-    /// The names of the histories whose keys are in `listed`, which maps the hash of a key to an index in `names`.
+    /// The names of all other histories. `listed` has the hashes of their keys, each with the index of the history in
+    /// `names`.
     names: Vec<String>,
     listed: Option<Hashes>,
 }
 
 impl EarlierKeys {
-    /// Creates the set of the keys of `indexes`. `names` are further histories, whose keys will be [added](Self::add).
+    /// Creates the set with the keys of `indexes`. `names` are further histories; their keys are [added](Self::add)
+    /// later.
     pub(crate) fn new(indexes: Vec<(String, Snapshot)>, names: Vec<String>) -> Self {
         Self { indexes, names, listed: None }
     }
 
-    /// Adds a history whose keys will be [added](Self::add), and returns its index.
+    /// Adds a history and returns its index. Its keys are [added](Self::add) afterwards.
     pub(crate) fn add_history(&mut self, name: String) -> usize {
         self.names.push(name);
         self.names.len() - 1
@@ -154,7 +156,7 @@ impl EarlierKeys {
         Ok(())
     }
 
-    /// Returns the name of a history that has this key; `None` if none has it.
+    /// Returns the name of a history that has this key, if any.
     pub(crate) fn find(&self, key: &[u8]) -> anyhow::Result<Option<&str>> {
         if let Some(listed) = &self.listed
             && let Some(number) = listed.find(key)
@@ -201,7 +203,7 @@ impl SeenKeys {
         })
     }
 
-    /// Announces that `next` will be called for a document with this key.
+    /// Announces, for [`RepeatedKeys::Last`], that `next` will be called for a document with this key.
     pub(crate) fn announce(&mut self, key: &[u8]) -> anyhow::Result<()> {
         if let Self::Last(coming) = self {
             *coming.count(key)?.0 += 1;
@@ -214,8 +216,8 @@ impl SeenKeys {
         self.next_after(key, false, None)
     }
 
-    /// Decides as [`next`](Self::next) does, in a run with histories. `is_earlier` is whether a history has the key,
-    /// and `earlier` has the keys of the histories.
+    /// Decides as [`next`](Self::next) does, in a run with histories. `is_earlier` is true if a history has the key. A
+    /// number that is added must not give a key in `earlier`.
     pub(crate) fn next_after(
         &mut self,
         key: &mut Vec<u8>,

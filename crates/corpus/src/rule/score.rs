@@ -1,11 +1,11 @@
-//! The score of two texts: how similar they are, and how the similarity was computed.
+//! The similarity score of two texts: a resemblance, a containment or a Hamming distance.
 
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use twindex::Resemblance;
 
-/// The score of two groups.
+/// The score of two groups of equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Score {
     /// Exact resemblance, from the sets of both groups.
@@ -74,7 +74,7 @@ impl Score {
         }
     }
 
-    /// Writes the first column, for tables that have only one column for the score.
+    /// Writes only the first column of the score, as in clusters.tsv.
     pub(crate) fn write_short(self, out: &mut impl Write) -> io::Result<()> {
         match (self, self.resemblance()) {
             (Self::Resemblance { intersection, union: union @ 1.. }, _) => {
@@ -86,7 +86,7 @@ impl Score {
         }
     }
 
-    /// Writes all columns of the score for a run of this kind, separated by tabs.
+    /// Writes the [columns](ScoreKind::columns) of the score in a run of this kind, separated by tabs.
     pub(crate) fn write(self, kind: ScoreKind, out: &mut impl Write) -> io::Result<()> {
         match (self, kind) {
             // Two equal texts without shingles: the quotient is undefined, so 1 is written.
@@ -108,8 +108,8 @@ impl Score {
 
 /// Writes the quotient, which is at most 1, with the same digits as `{:.6}` of the nearest float.
 fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Result<()> {
-    // The float differs from the quotient by at most 2^-54. This can only change the rounded digits if the quotient is
-    // on a rounding boundary, or if the divisor is so large that the quotient may be that close to a boundary.
+    // The float differs from the quotient by at most 2^-54. This can change the rounded digits only if the quotient is
+    // on a rounding boundary, or so close to one as only a large divisor permits.
     let millions = u64::from(intersection) * 1_000_000;
     let (digits, rest) = (millions / u64::from(union), millions % u64::from(union));
     if intersection > union || union > 1 << 28 || 2 * rest == u64::from(union) {

@@ -19,7 +19,7 @@ pub struct Setting<S> {
     pub form: &'static str,
     /// The lines of its documentation. The first paragraph is one sentence that is complete in itself.
     pub help: &'static [&'static str],
-    /// Whether the short help omits the setting, because few runs need it.
+    /// Whether the short help omits the setting. True for settings that few runs need.
     pub is_rare: bool,
     /// The number of values that the setting accepts.
     pub kind: Kind,
@@ -39,7 +39,7 @@ pub trait Settings: Default + Clone + PartialEq + 'static {
 }
 
 impl<S> Setting<S> {
-    /// Sets the value from its text form. Appends one value to a list.
+    /// Sets the value by parsing its text form. If the setting is a list, appends the parsed value.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<S> Setting<S> {
         (self.write)(settings)
     }
 
-    /// Sets the setting to its default value.
+    /// Resets the setting to its default value.
     pub fn reset(&self, settings: &mut S) {
         (self.reset)(settings);
     }
@@ -94,7 +94,8 @@ impl<S: Settings> Setting<S> {
     }
 }
 
-/// The names, kinds and text forms of settings: no text form if a value is not set, one for each value of a list.
+/// The names, kinds and values of settings. Values are texts: none if a setting is not set, one for each value of a
+/// list.
 pub type Texts = Vec<(&'static str, Kind, Vec<String>)>;
 
 /// A struct of settings of any type, whose values are accessed by name and as text.
@@ -103,13 +104,14 @@ pub trait AnySettings {
     fn texts(&self) -> Texts;
     /// Returns the settings whose values are not the defaults, in the form of [`texts`](Self::texts).
     fn changed(&self) -> Texts;
-    /// Replaces a value; `None` if there is no setting with this name.
+    /// Sets the setting `name` to these values. Returns `None` if there is no setting with this name.
     ///
     /// # Errors
     ///
     /// The errors of [`Setting::read`]; the message names the setting.
     fn set(&mut self, name: &str, texts: &[&OsStr]) -> Option<Result<(), InvalidOptions>>;
-    /// Returns an error if a value is out of its range. Only programs that set fields directly can cause this error.
+    /// Returns an error if a value is out of its range. Values parsed from texts are in range, so only programs that
+    /// set fields directly can cause this error.
     ///
     /// # Errors
     ///
@@ -169,7 +171,7 @@ pub fn to_json(texts: impl Iterator<Item = (&'static str, Kind, Vec<String>)>) -
     all.map(|(name, kind, texts)| (name.to_owned(), value(kind, texts))).collect()
 }
 
-/// Sets the values that [`to_json`] returned. Also accepts numbers, and null for the default value.
+/// Sets settings from JSON that [`to_json`] returned. Also accepts numbers, and null for the default value.
 ///
 /// # Errors
 ///
@@ -196,7 +198,7 @@ pub fn read_json(
     Ok(())
 }
 
-/// Sets the value of a setting from its text forms.
+/// Sets the setting `name` to the values with these text forms.
 ///
 /// # Errors
 ///
@@ -220,7 +222,7 @@ pub fn spelled(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
 
-/// Returns an error for an unknown name of a setting. The message has the most similar of the known names.
+/// Returns an error for an unknown name of a setting. The message suggests the most similar known name.
 #[must_use]
 pub fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> InvalidOptions {
     let nearest = known.map(|known| (edits(name, known), known)).min();
@@ -247,8 +249,7 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Rewrites the options in a message, which are spelled as in the command, with `spell`: `--text-field` becomes
-/// `spell("text_field")`.
+/// Replaces each option in a message by `spell` of its setting: `--text-field` becomes `spell("text_field")`.
 #[must_use]
 pub fn in_words_of(message: &str, spell: impl Fn(&str) -> String) -> String {
     let mut rewritten = String::with_capacity(message.len());
@@ -285,7 +286,7 @@ pub fn in_words_of(message: &str, spell: impl Fn(&str) -> String) -> String {
 /// }
 /// ```
 ///
-/// `in` is the range of a number.
+/// `in` gives the range of valid values of a number.
 macro_rules! settings {
     (
         $(#[$about:meta])*

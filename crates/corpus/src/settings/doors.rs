@@ -21,7 +21,7 @@ pub enum Door {
     SparkPassages,
 }
 
-/// A setting, or a form of its values, that some functions do not accept.
+/// A setting that some functions do not accept, or accept only with some values.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference {
     /// The functions that do not accept the setting.
@@ -34,7 +34,7 @@ pub struct Difference {
     pub why: &'static str,
 }
 
-/// All settings and forms of values that some functions do not accept.
+/// All differences between the settings of the command and those of the functions.
 pub const DIFFERS: &[Difference] = &[
     Difference {
         doors: &[PythonDedup],
@@ -117,7 +117,7 @@ pub const DIFFERS: &[Difference] = &[
 ];
 
 impl Difference {
-    /// Returns whether the text of a value has the form.
+    /// Returns whether a value, given as text, begins like the form.
     fn has_form(&self, text: &str) -> bool {
         text.starts_with(self.form.trim_end_matches(|c: char| c.is_ascii_uppercase()))
     }

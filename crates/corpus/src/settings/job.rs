@@ -95,7 +95,7 @@ impl Dedup {
 /// Records of up to this number of bytes are accepted with any memory budget.
 const RECORD_BYTES: usize = 8 << 20;
 
-/// A combination of settings that is refused: its condition, and the error message.
+/// A combination of settings that is refused: the condition that detects it, and the error message.
 type Refusal = (fn(&Dedup) -> bool, &'static str);
 
 /// A refused combination of settings of a rule. The condition receives the rule and the value or default of its `near`.
@@ -169,9 +169,9 @@ const REFUSED: &[Refusal] = &[
     ),
 ];
 
-/// Returns an error if the rule for texts in memory combines settings that contradict each other. Checks them in the
-/// order of [`Dedup::check`]. `has_table` is whether there is a table for [`Weights::Idf`], and `is_features` whether
-/// documents are features instead of texts.
+/// Returns an error if the rule for texts in memory combines settings that contradict each other. Makes its checks in
+/// the order of [`Dedup::check`]. `has_table` is whether an IDF table is given, and `is_features` whether documents are
+/// features instead of texts.
 pub(crate) fn check_rule_of_texts(
     rule: &Rule,
     has_table: bool,
@@ -262,7 +262,7 @@ impl Dedup {
         }
     }
 
-    /// With [`Near::Equal`], reports to `observer` if texts are normalized before they are compared for equality.
+    /// With [`Near::Equal`], reports to `observer` that texts are normalized before comparison, if options demand it.
     pub(crate) fn note_equality(&self, params: &Params, observer: &dyn Observer) {
         if self.near() == Near::Equal && params.shingling.normalises() {
             observer.note(
@@ -271,7 +271,7 @@ impl Dedup {
         }
     }
 
-    /// Returns the options for reading the inputs: with the fields that decide which documents are kept, and with a
+    /// Returns the options for reading the inputs. They include the fields that affect which documents are kept, and a
     /// record size limit that fits the memory budget.
     pub(crate) fn input_options(&self) -> Result<InputOptions, InvalidOptions> {
         let mut options = self.reading.options(&self.fingerprints)?;
@@ -294,7 +294,7 @@ impl Dedup {
         self.results.annotation_prefix.as_deref().unwrap_or_default()
     }
 
-    /// Returns the fields to add to all documents; `None` if annotated documents are not requested.
+    /// Returns the options for the fields added to all documents; `None` if annotated documents are not requested.
     pub(crate) fn annotated(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
         self.results
@@ -302,20 +302,20 @@ impl Dedup {
             .then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Decided })
     }
 
-    /// Returns the fields to add to kept documents; `None` if none are requested.
+    /// Returns the options for the fields added to kept documents; `None` if no such fields are requested.
     pub(crate) fn sized(&self) -> Option<AnnotationOptions> {
         let prefix = self.annotation_prefix().to_owned();
         self.results.adds(Also::Sizes).then_some(AnnotationOptions { prefix, notes: AnnotatedFields::Size })
     }
 
-    /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or
-    /// [`RECORD_BYTES`], whichever is larger.
+    /// Returns the size limit of a record in bytes: half of the memory budget or [`RECORD_BYTES`], whichever is larger,
+    /// but at most the default limit.
     fn record_bytes_max(&self) -> usize {
         InputOptions::default().record_bytes_max.min((self.resources.memory / 2).max(RECORD_BYTES))
     }
 
-    /// If the memory budget lowered the size limit of records and a record exceeded it, adds to the error the option
-    /// that raises the limit.
+    /// Adds advice to the error for a record above the size limit: the option that raises the limit. Does so only if
+    /// the memory budget determined the limit.
     pub(crate) fn with_memory_advice(&self, error: anyhow::Error) -> anyhow::Error {
         let upper = self.record_bytes_max();
         let is_for_memory = upper < InputOptions::default().record_bytes_max
@@ -327,7 +327,7 @@ impl Dedup {
         }
     }
 
-    /// Returns whether the run writes an index to the results folder, and the HTML report about it.
+    /// Returns whether the run writes an index to the results folder, and with it the HTML report.
     #[must_use]
     pub fn writes_index(&self) -> bool {
         self.results.index != IndexOf::None && self.near() != Near::Equal
@@ -370,7 +370,7 @@ impl Dedup {
         self.near().threshold().is_some()
     }
 
-    /// Returns whether near documents are found by comparing texts, not fingerprints.
+    /// Returns whether near documents are found by comparing their texts instead of their fingerprints.
     pub(crate) fn counts(&self) -> bool {
         self.near().within().is_none()
     }
@@ -392,13 +392,13 @@ impl Dedup {
             .collect()
     }
 
-    /// Reads the settings of an earlier run from its `run.json`, or from another file in this format. Only the member
-    /// `settings` is required.
+    /// Reads settings from the file `run.json` of an earlier run, or from another file of the same format. Only the
+    /// member `settings` is required.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or has an unknown setting; the message has the most similar name. Or a path is relative
-    /// and the run was started in another folder.
+    /// The file cannot be read, or has an unknown setting; the message suggests the most similar name. A relative path
+    /// is an error if the file records that the run was started in another folder.
     pub fn of_file(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct JobFile {

@@ -5,8 +5,8 @@
 //! and Spark, the options that a C program sets by name, and the tables of the documentation. Each value has one text
 //! form, which all interfaces read and write ([`Value`]).
 //!
-//! A setting has the name of its field, such as `text_field`. Messages spell it like the option of the command,
-//! `--text-field`; [`in_words_of`] rewrites a message for another interface.
+//! A setting has the name of its field, such as `text_field`. Messages name it by the command's option, `--text-field`.
+//! [`in_words_of`] rewrites these names for another interface.
 
 pub(crate) mod declared;
 pub(crate) mod doors;

@@ -8,10 +8,10 @@ use crate::settings::value::Value;
 
 /// The default resemblance of near documents.
 pub const THRESHOLD: f64 = 0.8;
-/// The smallest resemblance, or containment, of near documents. Below this value, the minima cannot form bands with
-/// the recall that the documentation promises.
+/// The smallest threshold of resemblance or containment. Below this value, bands of the minima cannot reach the recall
+/// that the documentation promises.
 pub const THRESHOLD_MIN: f64 = 0.05;
-/// The largest distance of near fingerprints.
+/// The largest threshold of the Hamming distance of fingerprints.
 const WITHIN_MAX: u8 = 10;
 
 /// The rule by which two documents are near.
@@ -30,8 +30,8 @@ pub enum Near {
     /// number of distinct shingles in both together. It is computed exactly.
     Resemblance(f64),
     /// At least this share of the smaller document, 0.05 to 1, is in the larger one: the number of common shingles
-    /// divided by the number of shingles in the smaller document. It is computed exactly. Larger documents come before
-    /// smaller ones.
+    /// divided by the number of shingles in the smaller document. It is computed exactly. Of near documents, a larger
+    /// one is preferred.
     Containment(f64),
     /// The fingerprints of the documents differ in at most this number of bits, 0 to 10.
     Within(u8),
@@ -56,7 +56,7 @@ impl Near {
         }
     }
 
-    /// Returns the largest distance of near fingerprints; `None` if distance is not measured.
+    /// Returns the largest Hamming distance of near fingerprints; `None` if fingerprints are not compared.
     #[must_use]
     pub fn within(self) -> Option<u8> {
         match self {

@@ -21,24 +21,24 @@ settings! {
         ///
         /// All formats except Parquet may be compressed (.gz or .zst). `-` reads JSONL from standard input.
         inputs: Vec<PathBuf> = Vec::new(), "INPUT";
-        /// Field that contains the text, or several fields, as in `title,body`
+        /// Field or fields that contain the text, such as `body` or `title,body`
         ///
-        /// `a.b` and `/a/b` are paths. The texts of several fields are joined by newlines. A field is a member of a
-        /// JSON object or a column of a table. Null is an empty text. [default: text]
+        /// `a.b` and `/a/b` are paths of nested fields. The texts of several fields are joined by newlines. A field is
+        /// a member of a JSON object or a column of a table. Null counts as an empty text. [default: text]
         text_field: Option<String> = None, "FIELD";
         /// Field that contains the key, or `FILE:ROW`
         ///
-        /// Fields are named as in --text-field. A key is a string, a number, a UUID or a time, as written in the input;
-        /// in archives, a header field. With `FILE:ROW`, a key consists of the file name and the number of the record,
-        /// even if there is a field `id`. [default: `id`, or `FILE:ROW` if no field is named `id`; in archives,
-        /// `WARC-Target-URI`]
+        /// Fields are named as in --text-field. A key is a string, a number, a UUID or a time, as written in the input.
+        /// In archives, it is the value of a header field. With `FILE:ROW`, a key consists of the file name and the
+        /// number of the record, even if there is a field `id`. [default: `id`, or `FILE:ROW` if no field is named
+        /// `id`; in archives, `WARC-Target-URI`]
         id_field: Option<String> = None, "FIELD";
         /// Format of all inputs; overrides file names
         ///
-        /// One of jsonl, csv, tsv, parquet, wet, warc, arc and text. In folders, only files with names of this format
-        /// are read. `text` reads each file as one document. [default: auto, by file names]
+        /// One of jsonl, csv, tsv, parquet, wet, warc, arc and text. In folders, only files with an extension of this
+        /// format are read. `text` reads each file as one document. [default: auto, by file names]
         format: InputFormat = InputFormat::Auto, "FORMAT";
-        /// Read only files in folders that match GLOB; `!GLOB` skips files
+        /// In folders, read only files that match GLOB; `!GLOB` skips matching files
         ///
         /// `*.jsonl` matches file names; `en/**` matches paths below the folder. The option may be repeated. A file
         /// that matches a `!GLOB` is skipped even if it matches another pattern.
@@ -52,22 +52,23 @@ settings! {
         encoding: Option<Charset> = None, "LABEL";
         /// Treatment of invalid bytes: error, replace or skip
         ///
-        /// `error` refuses the text; files in folders are skipped. `replace` replaces invalid bytes by U+FFFD; `dedup`
-        /// then compares the text only for equality of its bytes. `skip` skips and counts the text. Bytes of keys are
-        /// never replaced. [default: error; in HTML and archives, replace]
+        /// `error` makes the text a bad record, but skips files in folders. `replace` replaces invalid bytes with
+        /// U+FFFD; for `dedup`, the text is then a copy only of a text with the same bytes. `skip` skips and counts the
+        /// text. Bytes of keys are never replaced. [default: error; in HTML and archives, replace]
         invalid_utf8: InvalidUtf8 = InvalidUtf8::Usual, "ACTION";
         /// Field that contains features instead of a text: a set or vector
         ///
-        /// A set is an array of strings and integers. A vector is an array of [feature, weight] pairs, or an object of
-        /// weights. Simhash uses the weights. Unless MinHash is weighted too, it uses the set of features with a
-        /// positive weight; this set may be empty.
+        /// A set is an array of strings and integers. A vector is an array of [feature, weight] pairs, or an object
+        /// that maps features to weights. Simhash uses the weights. MinHash uses only the set of features with a
+        /// positive weight, unless it is weighted too. The set may be empty.
         features_field: Option<String> = None, "FIELD";
         /// Dialect of CSV and TSV, such as `delimiter=space,no-header`
         ///
-        /// The parts are joined by commas. `delimiter=CHAR` is by default a comma in CSV and a tab in TSV, unless the
-        /// first line is `sep=CHAR`. `quote=CHAR` is by default the double quote in CSV; with `quote=none`, the default
-        /// in TSV, each line is a row. `escape=CHAR` is for files that do not double quotes in quoted fields. With
-        /// `no-header`, the columns are named 1, 2 and so on. CHAR is a character, or `tab`, `comma` or `space`.
+        /// Its parts are separated by commas. `delimiter=CHAR` is by default a comma in CSV and a tab in TSV, unless
+        /// the first line is `sep=CHAR`. `quote=CHAR` is by default the double quote in CSV; with `quote=none`, the
+        /// default in TSV, each line is a row. `escape=CHAR` is for files in which CHAR, not a second quote, escapes a
+        /// quote. With `no-header`, the columns are named 1, 2 and so on. CHAR is a character, or `tab`, `comma` or
+        /// `space`.
         dialect: Dialect = Dialect::default(), "DIALECT";
     }
 }
@@ -81,20 +82,20 @@ settings! {
         /// FORM:FIELD specifies the form of the values: `hex` (16 digits, or 0x and up to 16 digits), `decimal`
         /// (unsigned), `signed` (a signed 64-bit integer, as in databases), `bits` (64 zeros and ones, the highest bit
         /// first), or `auto` (any of these forms). `auto` refuses a string of 16 decimal digits, because it could be
-        /// hex or decimal. A number is read as decimal or signed. [default form: auto]
+        /// hex or decimal. A number is read as decimal, or as signed if it is negative. [default form: auto]
         fingerprint_field: Option<FingerprintField> = None, "FIELD";
     }
 }
 
-/// The value of `id_field` with which keys consist of the file name and the number of the record.
+/// The value of `id_field` that requests keys made of the file name and the number of the record.
 const FILE_AND_ROW: &str = "FILE:ROW";
 
 impl Reading {
-    /// Returns the options of the readers.
+    /// Returns the options for reading inputs.
     ///
     /// # Errors
     ///
-    /// Several settings name the field that is compared.
+    /// Several settings name a field to compare; only one is allowed.
     pub fn options(&self, fingerprints: &Fingerprints) -> Result<InputOptions, InvalidOptions> {
         let usual = InputOptions::default();
         let fingerprint = fingerprints.fingerprint_field.as_ref();

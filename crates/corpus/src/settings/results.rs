@@ -17,24 +17,24 @@ settings! {
         force: bool = false, "";
         /// Keep a journal, so that the same command can continue a killed run
         ///
-        /// The journal is the folder `.OUT.twindex-resume`. A continued run skips sketched documents and finished
-        /// stages; its results are the same, byte for byte. It may have other values of --memory, --threads and
-        /// --skip-bad. Standard input is refused.
+        /// The journal is the folder `.OUT.twindex-resume`. A continued run reuses the saved sketches and finished
+        /// stages; its results are the same, byte for byte. --memory, --threads and --skip-bad may be changed. Standard
+        /// input is refused.
         resume: bool = false, "";
         /// Which documents OUT/index contains: kept, all or none
         ///
         /// `none` writes no index and no report.html, and saves their time and space.
         index: IndexOf = IndexOf::Kept, "WHICH";
-        /// Additional files or fields: annotated, sizes or revisits; may be repeated
+        /// Write additional files or fields: annotated, sizes or revisits; may be repeated
         ///
         /// `annotated` writes all documents to annotated.*, in the input formats, with the fields `cluster_id`,
         /// `cluster_size`, `kept`, `score` and `near_key`, the key of the near kept document. `sizes` adds
-        /// `cluster_size` to each kept document. `revisits` writes revisits.warc. It contains a revisit record for each
+        /// `cluster_size` to each kept document. `revisits` writes revisits.warc, with a revisit record for each
         /// removed WARC page whose payload equals the payload of the kept page, byte for byte.
         also: Vec<Also> = Vec::new(), "WHAT";
         /// Prefix of the names of the fields that --also adds
         annotation_prefix: Option<String> = None, "PREFIX", rare true;
-        /// Compress JSON Lines, CSV and TSV of documents: gzip or zstd
+        /// Compress documents written as JSON Lines, CSV or TSV: gzip or zstd
         ///
         /// File names then end in .gz or .zst. [default: not compressed]
         compress: Option<Compression> = None, "HOW";
@@ -68,14 +68,14 @@ choices! {
     }
 }
 
-/// The documents that the index of the results contains.
+/// Selects the documents that the index in the results folder contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All documents that were read, except documents near a document of a history.
+    /// All documents that were read, except those near a document of a history.
     All,
-    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
+    /// No documents: neither an index nor its HTML report is written. The other results do not change.
     None,
 }
 

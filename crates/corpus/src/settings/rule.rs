@@ -19,36 +19,37 @@ settings! {
         ///
         /// `J`, 0.05 to 1: the resemblance is J or more. Resemblance is the number of shingles in both documents,
         /// divided by the number of shingles in at least one of them, counted exactly. `containment:J`: the larger
-        /// document contains at least the share J of the shingles of the smaller one, which is removed. Larger
-        /// documents are preferred; --keep decides among equally large ones. `within:K`, 0 to 10: the simhashes differ
-        /// in at most K bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
+        /// document contains at least the share J of the shingles of the smaller one. The smaller one is removed;
+        /// between documents of equal size, --keep decides. `within:K`, 0 to 10: the simhashes differ in at most K
+        /// bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
         /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
-        /// Which near document is kept: first, longest, max:FIELD and others
+        /// Which of several near documents is kept: first, longest, max:FIELD and others
         ///
-        /// `first`: the first in input order. `longest`: the one with the most tokens, or the first of several.
+        /// `first`: the first in input order. `longest`: the one with the most tokens; of several, the first.
         /// `smallest-key`: the one with the smallest key, by bytes. `key-hash`: the one whose key has the smallest
-        /// hash; independent of the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number
-        /// or time in FIELD, or, of several, the one with the smallest key.
+        /// hash, whatever the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number or
+        /// time in FIELD; of several, the one with the smallest key.
         keep: Keep = Keep::First, "WHICH";
         /// Weight of a shingle in the resemblance: distinct, tf or idf
         ///
         /// `distinct`: all shingles have equal weight. `tf`: the number of occurrences of the shingle, or the weight in
         /// a vector of --features-field. `idf`: the `tf` weight, multiplied by the inverse document frequency in the
-        /// table of --idf. Weighted resemblance is the sum of the smaller weights, divided by the sum of the larger
-        /// weights.
+        /// table of --idf. Weighted resemblance compares the two weights of each shingle: it is the sum of the smaller
+        /// ones, divided by the sum of the larger ones.
         weights: Weights = Weights::Distinct, "WEIGHTS";
         /// Round fractional weights to multiples of U, 1/256 to 2
         ///
-        /// Weights with idf, and weights in vectors, may be fractions. Rounding changes a resemblance by at most U /
-        /// the mean weight. Memory and time for a shingle are proportional to its weight / U. [default: 1]
+        /// The weights of --weights idf and of vectors may be fractions. Rounding changes a resemblance by at most U
+        /// divided by the mean weight. Memory and time for a shingle are proportional to its weight divided by U.
+        /// [default: 1]
         weight_unit: Option<WeightUnit> = None, "U", rare true;
         /// Ignore spans of words that more than N documents share
         ///
-        /// Such spans are menus, footers and licences. `N:T` is for spans of T words, 1 to 65535; T is 10 by default.
-        /// `@FILE` reads the spans from a list. N should be larger than any group of copies. The spans are written to
-        /// OUT/boilerplate, a list for @FILE. With --against OUT, the list of OUT is used; N and T, if given, must
-        /// equal those of the list. The inputs are read three times.
+        /// Such spans are menus, footers and licences. A span has 10 words; `N:T` sets its length to T words, 1 to
+        /// 65535. N should be larger than any group of copies. The spans are written to OUT/boilerplate; `@FILE` reads
+        /// them from such a list. With --against OUT, the list of OUT is used; N and T, if given, must equal those of
+        /// the list. The inputs are read three times.
         without_boilerplate: Option<BoilerplateSpans> = None, "N";
         /// Stop with an error after N comparisons of documents
         ///
@@ -58,7 +59,7 @@ settings! {
     }
 }
 
-/// The weights of a document's shingles if resemblance is computed exactly.
+/// The weights of shingles when resemblance is computed exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
     /// All distinct shingles have equal weight.
@@ -71,27 +72,27 @@ pub enum Weights {
     Idf,
 }
 
-/// Selects the near document that is kept: the first one in this order.
+/// The order in which near documents are preferred: the first document in this order is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// The first document of the input.
     #[default]
     First,
-    /// The document with the most tokens; of equal numbers, the first document.
+    /// The document with the most tokens; among equals, the first in the input.
     Longest,
     /// The document with the smallest key in byte order.
     SmallestKey,
-    /// The document whose key has the smallest xxh3-64 hash; of equal hashes, the smallest key. Does not depend on the
-    /// input order or on the meaning of keys.
+    /// The document whose key has the smallest xxh3-64 hash; among equals, the one with the smallest key. The choice
+    /// depends neither on the input order nor on the meaning of keys.
     KeyHash,
-    /// The document with the largest number in this field; of equal numbers, the smallest key.
+    /// The document with the largest number in this field; among equals, the one with the smallest key.
     Max(String),
-    /// The document with the smallest number in this field; of equal numbers, the smallest key.
+    /// The document with the smallest number in this field; among equals, the one with the smallest key.
     Min(String),
 }
 
 impl Keep {
-    /// Returns the field whose number determines the order; `None` if the order does not depend on a field.
+    /// Returns the field that determines the order; `None` if the order depends on no field.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
@@ -134,7 +135,7 @@ impl fmt::Display for Keep {
     }
 }
 
-/// The spans of words that are ignored.
+/// The boilerplate, as spans of words, that is ignored in texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoilerplateSpans {
     /// Spans that occur in more than `more_than` documents.
@@ -144,12 +145,12 @@ pub enum BoilerplateSpans {
         /// The number of words in a span, 1 to 65,535; [`BOILERPLATE_WORDS`] if it is not given.
         words: Option<u32>,
     },
-    /// The spans in a list, the file `OUT/boilerplate` of an earlier run.
+    /// The spans in this list, which an earlier run wrote as `OUT/boilerplate`.
     List(PathBuf),
 }
 
 impl BoilerplateSpans {
-    /// Returns the number of documents and the number of words in a span; `None` for a list.
+    /// Returns `more_than` and the number of words in a span; `None` if the spans are from a list.
     #[must_use]
     pub fn shared(&self) -> Option<(u32, u32)> {
         match self {

@@ -26,17 +26,17 @@ settings! {
         /// are all kept. A document without the field is a bad record. `field:NAME` is a field with any name, even
         /// `host`.
         inside: Option<String> = None, "FIELD";
-        /// Field that contains the URL of the document, for hosts and domains
+        /// Field that contains the URL, which determines host and domain
         ///
         /// [default: the key, if it is a URL]
         url_field: Option<String> = None, "FIELD";
         /// Treatment of repeated keys: number, first, last or error
         ///
-        /// `number`: the second document with key K gets the key K#2, or the next free number. `first`: the first
-        /// document is used; later ones are skipped and counted. `last`: the last document is used; the inputs are read
-        /// twice. `error`: a repeated key is an error. Keys of --against count as used; keys of removed documents count
-        /// only if --against names a folder of results. `number` and `first` hold some 10 to 40 bytes for each
-        /// document.
+        /// `number`: the second document with key K gets the key K#2, or the next free number. `first`: only the first
+        /// document with a key is used; later ones are skipped and counted. `last`: only the last one is used; the
+        /// inputs are read twice. `error`: the run ends with an error. Keys of --against count as used; keys of removed
+        /// documents count only if --against names a folder of results. `number` and `first` take some 10 to 40 bytes
+        /// of memory for each document.
         repeated_keys: RepeatedKeys = RepeatedKeys::Number, "HOW";
         /// Table of document frequencies, for --weights idf
         ///

@@ -1,7 +1,7 @@
-//! Lists of stop words by language, from the crate `stop-words`, as `build.rs` writes them.
+//! Lists of stop words by language, from the crate `stop-words`. `build.rs` generates the file with the lists.
 //!
-//! Stop words are part of the parameters of an index, so a changed list would give an incompatible index. This file has
-//! a digest of each list. If a list of the crate differs from its digest, the language is refused.
+//! Stop words are part of the parameters of an index, so a changed list would give an incompatible index. Therefore
+//! this file has a digest of each list, and a language whose list differs from its digest is refused.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,7 +24,7 @@ impl Language {
     ///
     /// # Errors
     ///
-    /// The list differs from the one for which this file has the digest.
+    /// The list differs from its digest in this file.
     pub(crate) fn words(self) -> Result<Vec<&'static str>, String> {
         let words = list(self.code);
         // guard: a list of stop words that changed is refused

@@ -1,5 +1,5 @@
-//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the
-//! parameters of an existing index.
+//! Options for splitting texts into shingles. They set the parameters of a new index. For an existing index, they must
+//! agree with its parameters.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ settings! {
     TextOptions, "How texts are cut" {
         /// Tokens of a shingle: words, characters and others
         ///
-        /// `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word; `characters`, the characters of
-        /// words, with one space between two words; `word-characters`, the same without spaces; `sentences`;
-        /// `words-symbols`, words and every other character except white space, so that C, C++ and C# differ; `raw`,
-        /// every character with its case, with one space for any white space. All but the last two ignore characters
-        /// other than letters, marks, digits and _. [default: words]
+        /// `words`: words of letters, marks, digits and _. `unicode-words`: words by UAX #29, which keeps `don't` as
+        /// one word. `characters`: the characters of words, with one space between two words. `word-characters`: the
+        /// same without spaces. `sentences`: the words of a sentence. `words-symbols`: words, and every other character
+        /// except white space, so that C, C++ and C# differ. `raw`: every character with its case; a run of white space
+        /// counts as one space. [default: words]
         tokens: Option<Tokens> = None, "KIND";
         /// Number of tokens in a shingle, 1 to 16
         ///
@@ -42,7 +42,7 @@ settings! {
         /// `marks` are accents, harakat, vowel points and all other characters of the Unicode category Mn (`é` becomes
         /// `e`, `й` becomes `и`, `が` becomes `か`). `invisible` are soft hyphens and zero-width characters.
         fold: Option<TextFold> = None, "WHAT";
-        /// Words to ignore: of a language, such as english, or @FILE
+        /// Words to ignore: the stop words of a language, such as english, or @FILE
         ///
         /// FILE has one word on each line.
         stop_words: Option<StopList> = None, "LIST";
@@ -50,7 +50,7 @@ settings! {
         ///
         /// Snowball stemmers reduce words to their stems.
         stemming: Option<Stemming> = None, "LANGUAGE";
-        /// Hash function that maps a shingle to 64 bits
+        /// 64-bit hash function of shingles: fast, rabin or rabin-karp
         ///
         /// [default: fast]
         shingle_hash: Option<ShingleHash> = None, "HASH", rare true;
@@ -84,7 +84,7 @@ pub struct TextFold {
 pub enum StopList {
     /// No stop words.
     None,
-    /// A built-in list. Entries that are not a single token are ignored.
+    /// A built-in list. Entries that the tokenizer does not return as a single token are ignored.
     Words {
         /// The name of the list in messages.
         name: &'static str,
@@ -176,7 +176,7 @@ impl fmt::Display for StopList {
 }
 
 impl TextOptions {
-    /// Returns the file that has the list of stop words; `None` if no file is named.
+    /// Returns the path of the stop-word file; `None` if the stop words are not from a file.
     #[must_use]
     pub fn file(&self) -> Option<std::path::PathBuf> {
         if let Some(StopList::File(path)) = &self.stop_words { Some(path.clone()) } else { None }
@@ -195,7 +195,7 @@ impl TextOptions {
         self.shingling_like(&plain)
     }
 
-    /// Returns a copy of `like` in which the options that are set replace its values.
+    /// Returns a copy of `like` with the values of all options that are set.
     pub fn shingling_like(&self, like: &Shingling) -> anyhow::Result<Shingling> {
         let mut shingling = like.clone();
         if let Some(tokens) = self.tokens {
@@ -254,7 +254,7 @@ impl TextOptions {
         given.next().map(|(name, ..)| spelled(name))
     }
 
-    /// Returns an error if an option for tokenizing texts is set and whole texts are compared for equality.
+    /// Returns an error if an option for tokenizing texts is set although `near` compares whole texts for equality.
     pub fn check_near(&self, near: Near) -> anyhow::Result<()> {
         match self.given_except(&["normal_form", "fold"]).filter(|_| near == Near::Equal) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -266,7 +266,7 @@ impl TextOptions {
         }
     }
 
-    /// Returns an error if an option for tokenizing texts is set and documents are fingerprints, which have no text.
+    /// Returns an error if an option for tokenizing texts is set although documents are fingerprints and have no text.
     pub fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
         match self.given_except(&[]).filter(|_| fingerprints) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -277,7 +277,7 @@ impl TextOptions {
         }
     }
 
-    /// Returns an error if an option for tokenizing texts is set and documents are features, which are not tokenized.
+    /// Returns an error if an option for tokenizing texts is set although documents are features and are not tokenized.
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
         match self.given_except(&["seed"]).filter(|_| features) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -319,7 +319,7 @@ impl TextOptions {
     }
 }
 
-/// An existing index or file. Options must agree with its parameters.
+/// An existing index or file, with whose parameters options must agree.
 pub struct ExistingParams<'m> {
     /// The path of the index or file.
     pub path: &'m Path,
@@ -343,8 +343,8 @@ impl<'m> ExistingParams<'m> {
     }
 }
 
-/// Returns an error if an option contradicts a parameter of an existing index or file. Ignores a version suffix in the
-/// value of the parameter, since users cannot choose it.
+/// Returns an error if an option contradicts a parameter of an existing index or file. A version suffix of the
+/// parameter's value is ignored, because users cannot choose it.
 pub fn check_option(
     made: &ExistingParams<'_>,
     option: &str,
@@ -374,10 +374,10 @@ fn number_of(words: &StopWords) -> String {
 
 /// Returns the default number of tokens in a shingle.
 ///
-/// Five words distinguish texts, and most shingles remain equal if a word changes. Leskovec, Rajaraman and Ullman
-/// (*Mining of Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, which share five
-/// characters by chance. In Chinese, where a word has less than two characters on average, nine characters are again
-/// about five words. A sentence is long enough by itself.
+/// Five words distinguish texts, and most shingles remain equal if a word changes. For characters, Leskovec, Rajaraman
+/// and Ullman (*Mining of Massive Datasets*, section 3.2.2) recommend nine for longer documents, which share five by
+/// chance. In Chinese, where a word has less than two characters on average, nine characters are also about five words.
+/// A single sentence is long enough.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
@@ -387,8 +387,7 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
-    /// Parses the name of a language, or the path of a file after the prefix `@`, which distinguishes files from
-    /// languages. Returns `None` if no language has this name.
+    /// Parses the name of a language, or `@` and the path of a file. Returns `None` if no language has this name.
     fn named(text: &str) -> Result<Option<Self>, String> {
         if let Some(path) = text.strip_prefix('@') {
             return Ok(Some(Self::File(path.into())));
@@ -400,7 +399,7 @@ impl StopList {
         language.map(|language| Ok(Self::Words { name: language.name, words: language.words()? })).transpose()
     }
 
-    /// Returns the stop words, normalized like the tokens of `shingling`, with which they are compared.
+    /// Returns the stop words, normalized like the tokens of `shingling`, so that they can be compared with them.
     ///
     /// # Errors
     ///
@@ -410,7 +409,7 @@ impl StopList {
         plain.stop_words = StopWords::default();
         plain.stemming = Stemming::None;
         if plain.tokens == Tokens::Sentences {
-            // Sentences consist of plain words.
+            // Stop words of sentences are single words.
             plain = plain.with_tokens(Tokens::Words)?;
         }
         let cutter = Cutter::new(&plain)?;
@@ -422,7 +421,8 @@ impl StopList {
         match self {
             Self::None => Ok(StopWords::default()),
             Self::Words { name, words } => {
-                // `don't` is one token for some tokenizers, and two tokens for others, which ignore the entry.
+                // An entry such as `don't` is one token for some tokenizers. Other tokenizers split it; then the entry
+                // is ignored.
                 let words =
                     words.iter().filter_map(|entry| <[String; 1]>::try_from(tokens_of(entry)).ok()).flatten();
                 StopWords::new(words).with_context(|| format!("--stop-words {name}"))

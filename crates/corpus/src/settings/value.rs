@@ -31,7 +31,7 @@ pub trait Value: Sized {
     /// The text is not in the form of this type. The message has the expected form.
     fn parse(text: &OsStr) -> Result<Self, String>;
 
-    /// Sets the value from its text form; adds to a list.
+    /// Sets the value from its text form. If the value is a list, appends to the list.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ pub trait Value: Sized {
     /// Returns the text forms: none if the value is not set, and one for each value of a list.
     fn write(&self) -> Vec<String>;
 
-    /// Returns the number, if the value is one.
+    /// Returns the value if it is a number, for range checks.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -109,7 +109,7 @@ impl Value for String {
     }
 }
 
-/// A path that is not UTF-8 is written as the prefix `ESCAPED` and the path, escaped like keys in tables.
+/// The text form of a path that is not UTF-8 is the prefix `ESCAPED` and the path, escaped like keys in tables.
 impl Value for PathBuf {
     fn parse(text: &OsStr) -> Result<Self, String> {
         unescaped(text).map(PathBuf::from)

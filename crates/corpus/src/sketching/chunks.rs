@@ -31,8 +31,8 @@ pub(crate) fn chunk_bytes(sketcher: &Sketcher) -> usize {
 
 /// Number of chunks per thread that are read before their results are needed.
 pub(crate) const AHEAD: usize = 4;
-/// No further chunk is read while the chunks in memory have this number of bytes or more. So at most one very long
-/// record is in memory at a time.
+/// Reading pauses while the chunks in memory have this size in bytes or more, so at most one very long record is in
+/// memory at a time.
 const AHEAD_BYTES: usize = 32 << 20;
 
 /// The functions that process a chunk.
@@ -50,8 +50,8 @@ pub struct Job<N, B, W> {
 ///
 /// # Errors
 ///
-/// The first error in input order: one bad record more than allowed, an input that cannot be read, or an error of the
-/// job or of `take`.
+/// The first error in input order: one bad record more than allowed, an input that cannot be read, or an error of a
+/// function of `job` or of `take`.
 pub fn for_each_chunk<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -65,7 +65,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// Like [`for_each_chunk`], but also passes `documents` to `take`, which needs it to count documents that it rejects.
+/// Like [`for_each_chunk`], but also passes `documents` to `take`, so that `take` can count documents as rejected.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -80,8 +80,8 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
-/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk in input order when the chunk is read, and passes the
-/// returned value to the function that starts processing the chunk.
+/// Like [`for_each_chunk_counted`], for chunks of `chunk_bytes` bytes. Calls `hand` when a chunk is read, in input
+/// order, and passes the returned value to `job.begin` for this chunk.
 pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
@@ -123,9 +123,9 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         scope.spawn_fifo(move |scope| ahead.read(reading, scope));
         let mut pause = PAUSE_MIN;
         loop {
-            // This thread first takes results, which frees memory to read more. Among few threads, it then reads and
-            // processes chunks like the others, and waits only if there are none. Many threads wait for the results that
-            // it takes, so it does nothing else.
+            // This thread first takes results, which frees memory for further chunks. If there are few threads, it also
+            // reads and processes chunks while no result is available. If there are many, it only takes results, so
+            // that the other threads need not wait for it.
             if let Some(result) = waiting.front_mut().and_then(Option::take) {
                 waiting.pop_front();
                 next += 1;
@@ -164,7 +164,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                     waiting[at] = Some(result);
                     pause = PAUSE_MIN;
                 }
-                // Others may have read chunks meanwhile, which this thread can process.
+                // Waits longer each time, up to a limit, because other threads may have read chunks to process.
                 Err(RecvTimeoutError::Timeout) => pause = (2 * pause).min(PAUSE_MAX),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()), // reading panicked, and the scope will, too
             }
@@ -172,9 +172,9 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     })
 }
 
-/// Number of threads from which on the one that takes results processes no chunks.
+/// With this number of threads or more, the thread that takes results processes no chunks.
 const THREADS_MANY: usize = 8;
-/// The shortest and the longest time for which the thread that takes results waits before it looks for work again.
+/// The minimum and maximum time that the thread that takes results waits before it looks for a chunk to process.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
@@ -204,7 +204,7 @@ impl<T> Drop for PendingResult<T> {
     }
 }
 
-/// The inputs, and what else the thread that reads them needs. One thread reads at a time.
+/// The inputs and the data that a thread needs to read chunks from them. One thread reads at a time.
 struct Reading<F, T> {
     inputs: Inputs,
     hand: F,
@@ -217,20 +217,20 @@ struct Reading<F, T> {
 struct ReadAhead<'a, F, T, P> {
     parser: &'a Parser,
     chunk_bytes: usize,
-    /// The maximum number of chunks that are read and not yet taken.
+    /// The maximum number of chunks that are read and whose results are not yet taken.
     max: usize,
     state: Mutex<AheadState<F, T>>,
     process: &'a P,
 }
 
 struct AheadState<F, T> {
-    /// Number of chunks that were read and not yet taken.
+    /// Number of chunks that were read and whose results are not yet taken.
     chunks: usize,
     /// Size of the batches of these chunks in bytes.
     bytes: usize,
     /// The batches whose memory can be reused.
     spare: Vec<Batch>,
-    /// The inputs while no thread reads them, because enough is read ahead.
+    /// The inputs, while no thread reads them because enough chunks are read ahead.
     resting: Option<Reading<F, T>>,
 }
 
@@ -280,7 +280,7 @@ where
             self.state().bytes += bytes;
             let handed = (reading.hand)();
             scope.spawn_fifo(move |_| {
-                let mut pending = pending; // as a whole, so that this thread drops it
+                let mut pending = pending; // moves the whole value, so that this thread drops it
                 let made = handed.and_then(|handed| (self.process)(&mut batch, handed));
                 pending.result = ChunkResult::Made { batch, bytes, made };
             });
@@ -295,7 +295,7 @@ where
         if bytes < AHEAD_BYTES {
             state.spare.push(batch); // the memory of a very long record is freed, not reused
         }
-        // Half of the chunks are read at a time, so that few tasks only read.
+        // Reading resumes when half of the chunks are taken, so that one task reads many chunks.
         let is_little = state.chunks <= self.max / 2 && state.bytes < AHEAD_BYTES;
         is_little.then(|| state.resting.take()).flatten()
     }

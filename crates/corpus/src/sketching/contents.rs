@@ -41,8 +41,8 @@ pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// Returns an error unless the index at `path` stores only fingerprints that the caller computed. Fingerprints from a
-/// raw binary file need numeric keys.
+/// Returns an error unless the index at `path` stores only fingerprints that the caller computed. An index with numeric
+/// keys may be from a raw binary file, so its kind of tokens is not checked.
 pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
     let path = path.display();
     let of_raw = params.key == KeyKind::U64;

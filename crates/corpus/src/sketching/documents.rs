@@ -36,7 +36,7 @@ pub struct Sketching<'s> {
     forms: Forms,
 }
 
-/// Data of a document in addition to its sketch, and working memory for lookups.
+/// The data of a document that its sketch does not contain, and working memory for lookups.
 pub struct DocumentScratch<'r> {
     /// The shingles in the order of the text.
     pub shingles: &'r [u64],
@@ -45,7 +45,7 @@ pub struct DocumentScratch<'r> {
     /// Working memory of the thread for [`distinct`](Self::distinct).
     sorting: &'r mut SortScratch,
     set: &'r mut Vec<u64>,
-    /// Receives the words to return with the document. Used only if its shingles are not requested.
+    /// Receives the words to return with the document. Used only if the options do not request its shingles.
     pub words: &'r mut Vec<u64>,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'r [u8],
@@ -85,8 +85,8 @@ impl<'s> Sketching<'s> {
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
             Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
-            // The decoded text does not represent the document, so its set is the hash of its bytes: only documents
-            // with equal bytes are near.
+            // The decoded text does not represent the document. Its set is therefore a hash of its bytes, so that it is
+            // near only to documents with equal bytes.
             Content::Opaque { identity, .. } => {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
@@ -99,7 +99,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Returns whether sketching a document fails if a weight is out of range.
+    /// Returns whether documents have weights. A weight that is out of range makes sketching fail.
     fn has_weights(&self) -> bool {
         let minhash = self.sketcher.params().minhash;
         minhash.is_some_and(|minhash| {
@@ -125,7 +125,7 @@ impl<'s> Sketching<'s> {
         self.sorting.append_distinct(self.scratch.elements(), shingles);
     }
 
-    /// Returns the data of the document sketched last in addition to its sketch.
+    /// Returns the data of the document sketched last that its sketch does not contain.
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
         DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
@@ -147,7 +147,7 @@ pub struct SketchOptions {
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
-    /// The keys of the histories of the run. A document with one of these keys is a repetition.
+    /// The keys of the documents in the histories of the run. A document with one of these keys counts as a repetition.
     pub earlier: Option<Arc<EarlierKeys>>,
 }
 
@@ -155,11 +155,12 @@ pub struct SketchOptions {
 pub struct Sketched {
     /// The key of the document.
     pub key: Vec<u8>,
-    /// Whether `key` is the key in the document's line.
+    /// Whether the line of the document contains `key` itself: false if `key` was created, or if a number was added to
+    /// it.
     pub is_own_key: bool,
-    /// Whether a history has the key.
+    /// Whether a document of a history has the same key.
     is_earlier_key: bool,
-    /// Whether the text does not represent the whole document, so that only documents with equal bytes are near.
+    /// Whether the text does not represent the whole document, so that it is near only to documents with equal bytes.
     pub is_opaque: bool,
     /// The position of the document: its file, and the line or offset in it.
     pub place: Place,
@@ -177,8 +178,8 @@ pub struct Sketched {
     pub left_out: LeftOut,
 }
 
-/// Converts the error of an index that rejected a document. An error that the document caused becomes a bad record, for
-/// example if its key or value is too long. Other errors remain errors, for example if the index is full.
+/// Converts the error of an index that rejected a document. An error caused by the document, such as a key or value
+/// that is too long, becomes a bad record. Other errors, such as a full index, remain errors.
 #[must_use]
 pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
@@ -193,7 +194,7 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
 pub struct WholeDocument {
     /// The xxh3-128 hash of its [`identity`](Parser::identity).
     pub hash: u128,
-    /// The form of `line`.
+    /// The format of `line`.
     pub form: Form,
     /// The bytes that represent the document in a file of this form, without a line end.
     pub line: DocumentLine,
@@ -236,7 +237,7 @@ pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
 }
 
-/// The result of a chunk.
+/// The result of processing a chunk.
 struct Chunked<L> {
     /// The documents of the chunk, one for each element of `found`. Further elements are from an earlier chunk; their
     /// memory is reused.
@@ -258,7 +259,7 @@ impl<L> Default for Chunked<L> {
     }
 }
 
-/// Maximum number of shingles for which a chunk keeps its memory for reuse.
+/// Maximum number of shingles for which a chunk keeps memory when it is reused.
 const KEPT_SHINGLES: usize = 1 << 20;
 
 /// Reads and sketches all documents, and passes each to `each` in input order. A document for which `each` returns
@@ -294,8 +295,8 @@ pub fn for_each_shingled(
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
-/// Like [`for_each_shingled`], but also calls `look` for each document, on all threads. Passes its result and the words
-/// that it appended to `each`.
+/// Like [`for_each_shingled`], but also calls `look` for each document, on all threads. `each` receives the result of
+/// `look` and the words that `look` appended.
 ///
 /// # Errors
 ///
@@ -313,12 +314,12 @@ pub fn for_each_looked_up<L: Send>(
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
 }
 
-/// Like [`for_each_looked_up`], with a cache. Takes lookup results and words from the cache if it has them, and stores
-/// them in it otherwise. `each` returns whether a resumed run needs the words of the document.
+/// Like [`for_each_looked_up`], with a cache. Lookup results and words are read from the cache if it contains them.
+/// Otherwise they are computed and stored in it. `each` returns whether a resumed run needs the words of the document.
 ///
 /// # Errors
 ///
-/// The errors of [`for_each_looked_up`]; cached results that are damaged or belong to other documents.
+/// The errors of [`for_each_looked_up`], and an error if cached results are damaged or belong to other documents.
 pub(crate) fn for_each_remembered<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -430,7 +431,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     })
 }
 
-/// Returns whether a document is processed, given its key. May add a number to the key.
+/// Decides by its key whether a document is processed. May append a number to a repeated key to make it unique.
 fn look_up_key(
     keys: &mut SeenKeys,
     wanted: &SketchOptions,
@@ -481,7 +482,7 @@ pub(crate) fn seen_keys(
     Ok(keys)
 }
 
-/// Reads and announces the keys of all documents, so that `keys` knows which document is the last with its key.
+/// Reads the keys of all documents and announces them to `keys`, which then recognizes the last document with a key.
 pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
@@ -521,13 +522,13 @@ impl Sketched {
     }
 }
 
-/// Memory in bytes per byte of a text while it is shingled; measured with words as tokens.
+/// Memory for shingling, in bytes per byte of the text; measured with words as tokens.
 const BYTES_FOR_BYTE: usize = 8;
 /// Memory in bytes per byte of a text if boilerplate is removed or counted.
 const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
-/// Memory in bytes per shingle, and additional memory per byte of text.
+/// Memory in bytes per shingle, and memory in bytes that is added for each byte of the text.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
-/// Texts that need at most this number of bytes are accepted with any memory budget.
+/// Texts that need at most this number of bytes of memory are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
 
 /// Returns the maximum number of elements in the set of a document for this memory budget; [`check_memory`] rejects
@@ -536,8 +537,8 @@ pub(crate) fn elements_max(memory: usize) -> u64 {
     (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
 }
 
-/// Returns an error if a text needs too much memory. The number of shingles is known only after the text was split into
-/// tokens, which needs less memory than the following steps.
+/// Returns an error if a text needs too much memory. Called twice: with 0 shingles before the text is split into
+/// tokens, which needs the least memory, and again when the number of shingles is known.
 pub(crate) fn check_memory(
     record: &Record<'_>,
     shingles: usize,
@@ -641,8 +642,8 @@ pub trait DocumentSink {
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// Like [`for_each_sketched`], but passes the documents that a pipe has delivered to `taking` before it waits for more
-/// input. The options of the documents must have `streaming` set. Reading pauses while `taking` receives documents.
+/// Like [`for_each_sketched`], but for pipes: `taking` receives all documents that have arrived before more input is
+/// awaited. The options of the documents must have `streaming` set. Reading pauses while `taking` receives documents.
 ///
 /// # Errors
 ///
@@ -658,7 +659,7 @@ pub fn for_each_sketched_streaming(
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // A chunk size below CHUNK_BYTES means that sketches may be large. The number of chunks in memory is limited then.
+    // A chunk size below CHUNK_BYTES means that sketches may be large, so the number of chunks in memory is limited.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {

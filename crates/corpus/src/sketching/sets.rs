@@ -24,10 +24,10 @@ pub(crate) fn of_index(weights: Weights, table: Option<&IdfTable>) -> MinhashWei
 /// The error message for IDF weights without a table.
 pub(crate) const IDF_WITHOUT_TABLE: &str =
     "--weights idf needs a table: --idf FILE, which `twindex idf` makes";
-/// The error message for a weight unit if all weights are integers.
+/// The error message for a weight unit that is given although all weights are integers.
 pub(crate) const UNIT_OF_WHOLE_WEIGHTS: &str = "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole";
 
-/// The weights of shingles with the data to compute them.
+/// The kind of weights that shingles have, and the data from which these weights are computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ShingleWeights {
     /// [`Weights::Distinct`].
@@ -71,7 +71,7 @@ impl ShingleWeights {
     ///
     /// # Errors
     ///
-    /// The document has more units of weight than allowed.
+    /// The sum of the document's weights, in units, exceeds the maximum.
     pub(crate) fn apply(&self, set: &mut Vec<u64>) -> twindex::Result<()> {
         match self {
             Self::Distinct => {}
@@ -163,7 +163,7 @@ impl SetMaker {
         if is_features && weights == Weights::Distinct && unit.is_some() {
             return Err(InvalidOptions::new("--weight-unit goes with weights, and these are distinct").into());
         }
-        // The weights in feature vectors may be fractions even without IDF.
+        // Feature vectors may have a unit even without IDF, because their weights may be fractions.
         let of_weighing = unit.filter(|_| !is_features || weights == Weights::Idf);
         let weighing = ShingleWeights::new(weights, table.clone(), of_weighing)?;
         if let Some(table) = &table {
@@ -193,7 +193,7 @@ impl SetMaker {
         Ok(Self { cut: Cut::Features(Box::new(sketcher.with_sets_of_wordless_only())), list: None })
     }
 
-    /// Ignores the spans of this list in texts.
+    /// Ignores the parts of texts that this boilerplate list contains.
     #[must_use]
     pub fn without(mut self, list: Option<Arc<Boilerplate>>) -> Self {
         self.list = list;
@@ -208,13 +208,13 @@ impl SetMaker {
         }
     }
 
-    /// Returns the set that represents a document in comparisons, in ascending order. The set of a text that is not
-    /// UTF-8 is empty, so this text is near only to equal texts.
+    /// Returns the set that represents a document in comparisons, in ascending order. A text that is not UTF-8 has an
+    /// empty set, so it is near only to equal texts.
     ///
     /// # Errors
     ///
-    /// The document has more units of weight than allowed ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)), a
-    /// weight is out of its range, the bytes are not features, or the text is too long for the boilerplate list.
+    /// The total weight of the document exceeds [`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX) units, a weight
+    /// is out of its range, the bytes are not features, or the text is too long for the boilerplate list.
     pub fn set(&self, document: &[u8], work: &mut SetWork) -> twindex::Result<Vec<u64>> {
         let mut set = Vec::new();
         match &self.cut {
@@ -225,7 +225,7 @@ impl SetMaker {
                     None => LeftOut::default(),
                     Some(list) => list.leave_out(text, rest)?,
                 };
-                // Text inside spans of the list is ignored.
+                // Text that the list contains is ignored.
                 let counted = if left_out.words > 0 { &**rest } else { text };
                 if matches!(weighing, ShingleWeights::Distinct) {
                     shingler.distinct(counted, buffers, &mut set);

@@ -5,14 +5,14 @@ use twindex_join::Agreement;
 
 use crate::error::InvalidOptions;
 
-/// Number of bits in Broder's small features.
+/// Number of bits of a small feature in Broder's scheme.
 const BYTE: u32 = 8;
 
 /// The condition under which two documents are candidates: how many features must agree, and in how many bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// The smallest number of features, or bands, that must agree; 2 of 6 in Broder's rule, the preset `broder-84`.
-    /// Default: 1. With 8 features of one byte each, the default is 3 for fewer than 50,000 documents, otherwise 7.
+    /// The smallest number of features, or bands, that must agree: 2 of 6 in Broder's rule, the preset `broder-84`.
+    /// Default: 1. With 8 features of one byte each, it is 3 for fewer than 50,000 documents and 7 for more.
     pub features: Option<u16>,
     /// The number of bits of each feature that are compared, at most the number stored. Default: all stored bits.
     pub bits: Option<u32>,
@@ -25,8 +25,8 @@ impl Sharing {
         self.features.is_some() || self.bits.is_some()
     }
 
-    /// Returns the number of features in which documents must agree, for an index with `documents` documents and these
-    /// features.
+    /// Returns in how many features, and in how many of their bits, documents must agree. The default may depend on
+    /// the number of documents in the index, `documents`.
     pub fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
         let stored = u32::from(kept.feature_bits);
         let bits = self.bits.unwrap_or(stored);

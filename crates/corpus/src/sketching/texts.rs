@@ -15,7 +15,7 @@ use crate::sketching::contents;
 use crate::sketching::documents::{SketchOptions, for_each_shingled};
 use crate::work::observer::Observer;
 
-/// The shingle sets of documents, found by key.
+/// The shingle sets of documents. A set is found by the key of its document.
 pub struct Texts {
     /// The shingle sets. `by_key` maps the key of a document to the index of its set.
     pub sets: ShingleSets,
@@ -68,7 +68,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Removes the keys but not the sets. Documents of another index with the same keys can be read afterwards.
+    /// Removes the keys and retains the sets. Another index with the same keys can be read afterwards.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }

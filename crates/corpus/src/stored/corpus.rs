@@ -1,5 +1,5 @@
 //! Stores the data of the documents of a run: keys, positions in the inputs, lines and groups of equal texts. Also
-//! lists the documents that were removed because they are near a document of an index.
+//! lists the documents that were removed as duplicates of a document in an index.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
 use crate::stored::lines::{LineReader, LineStore};
 use crate::work::tsv;
 
-/// The document of an index because of which a new document was removed, and its distance or resemblance.
+/// Why a new document was removed: the key of the near document in an index, and the distance or resemblance.
 pub(crate) struct Dropped {
     pub(crate) other: KeyBuf,
     pub(crate) near: MeasuredNearness,
@@ -34,7 +34,7 @@ pub(crate) enum MeasuredNearness {
 }
 
 impl Dropped {
-    /// Writes table columns: the key of the document of the index, and the score.
+    /// Writes table columns: the key of the near document in the index, and the score.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
@@ -50,7 +50,7 @@ impl Dropped {
     }
 }
 
-/// All documents that were removed because of an index.
+/// All documents that were removed as duplicates of a document in an index.
 pub(crate) struct DroppedDocuments {
     keys: DocumentKeys,
     known: Option<KnownKeys>,
@@ -83,14 +83,14 @@ impl DroppedDocuments {
         self.keys.get(number)
     }
 
-    /// Returns the key of the near document of the index, and the score as text.
+    /// Returns, for removed document `number`, the key of the near document in the index, and the score as text.
     pub(crate) fn near(&self, number: u32) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
         let mut columns = self.columns.get(number).split(|&byte| byte == b'\t');
         let key = tsv::unescape(columns.next().unwrap_or_default())?.into_owned();
         Ok((key, columns.next().unwrap_or_default().to_vec()))
     }
 
-    /// Adds a document. Its key must be new.
+    /// Adds a removed document, whose key must be new.
     pub(crate) fn push(&mut self, key: &[u8], place: &Place, dropped: &Dropped) -> anyhow::Result<()> {
         let number = u32::try_from(self.len()).context("more than 2^32 documents")?;
         let known = match &mut self.known {
@@ -127,30 +127,30 @@ pub(crate) struct Corpus {
     pub(crate) history_groups: u32,
     pub(crate) keys: DocumentKeys,
     places: DocumentPlaces,
-    /// For each document, whether its key differs from the key in its line, for example because a number was added.
+    /// For each document, whether its key differs from the key in its line, for example by an added number.
     other_keys: OtherKeys,
     /// For each document after the history, the number that `--keep max` and `--keep min` compare, encoded as bits.
     /// Empty if the rule uses no numbers.
     pub(crate) numbers: Column<u128>,
-    /// The URL of each document, empty if it has none; `None` if no field has URLs.
+    /// The URL of each document, empty if it has none; `None` if the job names no field with URLs.
     urls: Option<DocumentKeys>,
     /// The groups of documents with equal texts.
     pub(crate) grouped: Grouped,
     /// The line of each document, as it is written to a file of kept documents.
     lines: LineStore,
-    /// Finds documents after the history by key; `None` once lookups are no longer needed.
+    /// Finds a document after the history by its key; `None` if no more keys are looked up.
     by_key: Option<KnownKeys>,
-    /// Documents that were removed because they are near a document of an index.
+    /// Documents that were removed as duplicates of a document in an index.
     pub(crate) dropped: DroppedDocuments,
     /// Parses stored lines again when their texts are needed.
     pub(crate) parser: Parser,
     /// For each history whose texts are read, its first document and the parser of its lines.
     history_parsers: Vec<(u32, Parser)>,
-    /// The lines of the documents that were removed because of an index; `None` if they are not written.
+    /// The lines of the documents in `dropped`; `None` if they are not written.
     dropped_lines: Option<DroppedLines>,
 }
 
-/// The lines of documents that were removed because of an index, and their positions in the input order.
+/// The lines of the documents in [`DroppedDocuments`], and their positions in the input order.
 struct DroppedLines {
     lines: LineStore,
     other_keys: OtherKeys,
@@ -159,8 +159,8 @@ struct DroppedLines {
 }
 
 impl Corpus {
-    /// Creates an empty corpus. Up to `memory` bytes of document data and up to `memory` bytes of sets are in memory,
-    /// the rest in scratch files in `folder`. `sets` is the path of the scratch file of the sets, if given.
+    /// Creates an empty corpus. Up to `memory` bytes of document data and up to `memory` bytes of sets are held in
+    /// memory, the rest in scratch files in `folder`. `sets` overrides the path of the scratch file of the sets.
     pub(crate) fn new(
         (folder, sets): (&Path, Option<&Path>),
         memory: usize,
@@ -189,8 +189,7 @@ impl Corpus {
         })
     }
 
-    /// Also stores the lines of documents that are removed because of an index, so that annotated files can include
-    /// them.
+    /// Also stores the lines of documents in [`DroppedDocuments`], so that annotated files can include them.
     pub(crate) fn with_lines_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
         let budget = &self.grouped.budget;
         self.dropped_lines = Some(DroppedLines {
@@ -201,7 +200,7 @@ impl Corpus {
         Ok(self)
     }
 
-    /// Finds no documents by key: no key is repeated, and none will be looked up.
+    /// Disables lookups by key, for callers whose keys are distinct and who look up none.
     pub(crate) fn without_lookup_by_key(mut self) -> Self {
         self.by_key = None;
         self
@@ -260,7 +259,7 @@ impl Corpus {
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
-        // To confirm that two texts are equal, both are parsed again from their stored lines.
+        // Texts with equal hashes are parsed again from their stored lines and compared.
         let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
         let parser = |document: u32| {
             let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
@@ -275,7 +274,7 @@ impl Corpus {
         Ok(grouped.groups.len() > groups)
     }
 
-    /// Records a document that is removed because it is near a document of an index.
+    /// Records a document that is removed as a duplicate of a document in an index.
     pub(crate) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
         let others = self.keys.len();
@@ -291,9 +290,8 @@ impl Corpus {
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
-    /// Returns all documents after the history in input order. If their lines are stored, includes the documents that
-    /// were removed because of an index. Their numbers follow those of all stored documents; see
-    /// [`dropped_at`](Self::dropped_at).
+    /// Returns all documents after the history in input order. Includes the documents in `dropped` if their lines are
+    /// stored; these have numbers after all other documents, see [`dropped_at`](Self::dropped_at).
     pub(crate) fn all_documents(&self) -> impl Iterator<Item = u32> + Send {
         let before = self.dropped_lines.as_ref().map_or(&[][..], |dropped| &dropped.before[..]);
         let all = self.keys.len() as u32;
@@ -308,7 +306,7 @@ impl Corpus {
         })
     }
 
-    /// Returns the index in `dropped` of a document that was removed because of an index; `None` for other documents.
+    /// Returns the index of a document in `dropped`; `None` for a document that is not in `dropped`.
     pub(crate) fn dropped_at(&self, document: u32) -> Option<u32> {
         document.checked_sub(self.keys.len() as u32)
     }
@@ -322,8 +320,8 @@ impl Corpus {
         self.urls.is_some()
     }
 
-    /// Adds lines of documents to a block until it is full or all documents were added. If `last`, no line is read
-    /// after this pass, so the disk space of the lines that were read is freed.
+    /// Fills a block with lines of documents until it is full or no document is left. With `last`, no line is read
+    /// after this pass, so the disk space of each line is freed once it is read.
     pub(crate) fn fill(
         &self,
         block: &mut KeptBlock,
@@ -380,7 +378,7 @@ impl Corpus {
         self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
 
-    /// Returns the form in which a document's line is stored.
+    /// Returns the form of a document's stored line, such as JSON or HTML.
     pub(crate) fn form(&self, document: u32) -> Form {
         self.lines.form(document as usize)
     }
@@ -401,7 +399,7 @@ impl Corpus {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup structures after all documents were added. If `asked`, keeps the one that
+    /// Frees the lookup tables after all documents were added. With `asked`, keeps the table that
     /// [`group_at`](Self::group_at) needs.
     pub(crate) fn end(&mut self, asked: bool) {
         self.grouped.end();
@@ -445,7 +443,7 @@ impl OtherKeys {
     }
 }
 
-/// Unwraps a line that was read. The error for a missing line, and I/O errors, name the position of the document.
+/// Unwraps a line that was read. The error for a missing line or an I/O error names the position of the document.
 fn found<L>(place: impl Fn() -> Place, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     match line {
         Ok(Some(line)) => Ok(line),

@@ -1,10 +1,9 @@
 //! Groups documents with equal texts, and stores the shingle set of each group.
 //!
 //! Only documents with the same value of the `--inside` field, such as a source or a language, are compared. Equal
-//! texts with different values are in different groups. Each shingle hash is combined with the value, so sets with
-//! different values have no common hash, and code that counts common shingles needs no further check. Sketches are
-//! computed from the text alone, so sketches may be near although the values differ; these pairs are discarded before
-//! the decision.
+//! texts with different values are in different groups. Each shingle hash is combined with the value, so sets of
+//! documents with different values have no common hash. Sketches are computed from the text alone; pairs of near
+//! sketches with different values are discarded before the decision.
 
 use std::borrow::Cow;
 
@@ -24,7 +23,7 @@ pub(crate) struct InsideValues {
     known: KnownKeys,
 }
 
-/// The id of the empty value. All documents have it if there is no `--inside` field.
+/// The id of the empty value, which all documents have without `--inside`.
 pub(crate) const NO_FIELD: u32 = 0;
 
 impl InsideValues {
@@ -32,8 +31,7 @@ impl InsideValues {
         Ok(Self { values: DocumentKeys::new(budget), known: KnownKeys::new(budget)? })
     }
 
-    /// Returns the id of a value, adding the value if it is new. Ids are distinct; the id of the empty value is
-    /// [`NO_FIELD`].
+    /// Returns the id of a value; adds the value if it is new. The id of the empty value is [`NO_FIELD`].
     pub(crate) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
         if let Some(number) = self.find(value) {
             return Ok(number);
@@ -53,7 +51,7 @@ impl InsideValues {
         self.known.find(&self.values, value).map(|number| number + 1)
     }
 
-    /// Returns the value at index `place`, from 0, in the order of addition. Its id is `place` + 1.
+    /// Returns the value that was added as number `place`, from 0. Its id is `place` + 1.
     pub(crate) fn value(&self, place: u32) -> &[u8] {
         self.values.get(place)
     }
@@ -79,8 +77,8 @@ fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }
 
-/// Combines the shingle hashes of a document with its `--inside` value. Keeps their order; distinct hashes remain
-/// distinct.
+/// XORs the shingle hashes of a document with the salt of its `--inside` value, without sorting them again. Distinct
+/// hashes remain distinct.
 pub(crate) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
     let salt = salt(value);
     match salt {
@@ -89,7 +87,7 @@ pub(crate) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, 
     }
 }
 
-/// Combines the hashes of a document with its `--inside` value, in place.
+/// XORs the hashes of a document with the salt of its `--inside` value, in place.
 pub(crate) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     let salt = salt(value);
     for hash in hashes {
@@ -97,9 +95,9 @@ pub(crate) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     }
 }
 
-/// Restores hashes that were [combined](put_inside) with a value, in place. Returns whether they changed.
+/// Restores hashes that [`put_inside`] changed, in place. Returns whether the hashes may have changed.
 pub(crate) fn take_outside(hashes: &mut [u64], value: &[u8]) -> bool {
-    put_inside(hashes, value); // combining twice restores the hashes
+    put_inside(hashes, value); // XOR with the same salt restores the hashes
     !value.is_empty()
 }
 
@@ -125,7 +123,7 @@ pub(crate) struct Grouped {
     pub group_of: Column<u32>,
     /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
-    /// Finds the group of an equal text; `None` after all documents were added.
+    /// Finds the group of a text that occurred before; `None` after all documents were added.
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
@@ -138,7 +136,8 @@ pub(crate) struct Grouped {
 /// Maximum number of anchors of a document.
 pub(crate) const ANCHORS: usize = 12;
 
-/// Hashes that similar texts probably share: minima, then features. They find a reference set for delta encoding.
+/// Hashes that similar texts probably share: minima, then features. A reference set for delta encoding is looked up by
+/// them.
 pub(crate) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
@@ -161,11 +160,11 @@ impl Anchors {
     }
 }
 
-/// The shingle set of a new document, in the form that the caller has.
+/// The shingle set of a new document, in one of the forms that callers have.
 pub(crate) enum NewSet<'s> {
     /// A delta-encoded set to store.
     Encoded(SetHeader, &'s [u64]),
-    /// The number of distinct shingles; the set is not stored.
+    /// Only the number of distinct shingles. No set is stored.
     Counted(u64),
     /// A sorted set to store.
     Held(&'s [u64]),
@@ -178,18 +177,19 @@ pub(crate) enum NewSet<'s> {
 pub(crate) enum SetHeader {
     /// The set is new.
     New(EncodedSet),
-    /// A stopped run already wrote the set to the scratch file.
+    /// The set is already in the scratch file, where a stopped run wrote it.
     Stored(StoredSet),
 }
 
 impl<'s> NewSet<'s> {
-    /// Returns the set that `words` encode. Without a `header`, sets are not stored, and `words` only give the size.
+    /// Returns the set that `words` encode. Without a `header`, the set is not stored, and the length of `words` is its
+    /// size.
     pub(crate) fn of(header: Option<SetHeader>, words: &'s [u64]) -> Self {
         header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
 
-/// A document to add to the group of documents with its text.
+/// A document that is added to the group of its text.
 pub(crate) struct NewDocument<'n> {
     /// The xxh3-128 hash of the bytes that are compared for equality.
     pub hash: u128,
@@ -217,13 +217,13 @@ impl Grouped {
         })
     }
 
-    /// Returns whether a group with this text hash and this value of the `--inside` field may exist.
+    /// Returns whether a group with this text hash and `--inside` value may exist. May be a false positive.
     pub(crate) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
         let Some(inside) = self.values.find(inside) else { return false };
         self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
     }
 
-    /// Frees the lookup of equal texts after all documents were added.
+    /// Frees the lookup table for equal texts. Called after all documents were added.
     pub(crate) fn end(&mut self) {
         self.equal = None;
     }
@@ -233,8 +233,7 @@ impl Grouped {
     ///
     /// # Errors
     ///
-    /// The errors of `is_equal` and I/O errors of scratch files. It is also an error if there are more than 2^32
-    /// documents.
+    /// The errors of `is_equal`, I/O errors of scratch files, or more than 2^32 documents.
     pub(crate) fn add<E>(
         &mut self,
         one: NewDocument<'_>,

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::input::place::Place;
 
-/// A list of keys or other byte strings. Each is identified by its index in the order of addition.
+/// A list of keys or other byte strings, which are identified by their index in the order of addition.
 pub(crate) struct DocumentKeys {
     bytes: Column<u8>,
     /// The end offset of each key in `bytes`.
@@ -48,8 +48,8 @@ impl DocumentKeys {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// Sorts the indices `numbers` by their keys. Of equal keys, only the first index is returned. Uses about `memory`
-    /// bytes; the memory of the result counts against `budget`.
+    /// Sorts the indices `numbers` by key. Of equal keys, returns only the first index. Uses about `memory` bytes; the
+    /// memory of the result counts against `budget`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
@@ -92,7 +92,7 @@ impl DocumentKeys {
 
 /// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// Memory overhead of a key during a sort, in bytes.
+/// Memory that a sort uses for each key in addition to its bytes, in bytes.
 const BESIDE: usize = 16;
 
 /// A key and its index, as stored in a sorted run.
@@ -199,10 +199,10 @@ impl KnownKeys {
     }
 }
 
-/// The positions of documents: the file, and the line or offset in it.
+/// The positions of documents in the inputs: a file, and the line or offset in the file.
 pub(crate) struct DocumentPlaces {
     paths: Vec<Arc<Path>>,
-    /// For each document, the index of its path and its position in the file, packed into two numbers.
+    /// For each document, the index of its path, then its position in the file, packed into two numbers.
     at: Column<[u32; 3]>,
 }
 

@@ -1,9 +1,9 @@
 //! Stores lines in compressed blocks of a scratch file. Lines of pipes and of compressed inputs are stored this way,
-//! because they cannot be read again from the input. Most lines are read only once, in order. Before that, a few lines
-//! are read in random order.
+//! because they cannot be read again from the input. A few lines are first read in random order; then most lines are
+//! read once, in order.
 //!
-//! Blocks are small, so that reading a single line is cheap, and each is compressed on its own. The first lines are the
-//! zstd dictionary of all blocks, so that strings common to most lines are not stored in each block.
+//! Blocks are small and independently compressed, so that reading a single line is cheap. The first lines serve as zstd
+//! dictionary of all blocks, so strings common to most lines are not stored in each block.
 
 use std::io;
 use std::path::Path;
@@ -21,11 +21,12 @@ const BLOCK: usize = 64 << 10;
 const TOGETHER: usize = 16;
 /// Compression level of zstd. Level -1 is a third faster, but takes a third more disk space.
 const LEVEL: i32 = 1;
-/// Maximum size of the dictionary in bytes. A dictionary of twice the size compresses worse, because the hash table of
-/// level 1 finds fewer of its matches.
+/// Maximum size of the dictionary in bytes. A dictionary of twice the size compresses worse: the hash table of level 1
+/// is too small for it.
 const DICTIONARY: usize = 128 << 10;
 
-/// Lines in the order of addition. A line is identified by the offset of its first byte in the concatenation of all lines.
+/// Stores lines. A line is identified by the offset of its first byte in the concatenation of all lines, in the order
+/// of addition.
 pub(crate) struct LineBlocks {
     scratch: Spill,
     /// The end of each compressed block.
@@ -38,9 +39,9 @@ pub(crate) struct LineBlocks {
     dictionary: Option<Dictionary>,
 }
 
-/// The zstd dictionary: the first lines, prepared for compression and decompression. It remains in memory, so blocks
-/// can be read even if the disk space of the first lines was freed. It takes 362 KiB: two copies of the lines, a hash
-/// table of 80 KiB, and 27 KiB of decoding tables.
+/// The zstd dictionary: the first lines, prepared for compression and decompression. It stays in memory, so other
+/// blocks can be read after the disk space of the first lines was freed. It takes 362 KiB: two copies of the lines, a
+/// hash table of 80 KiB, and 27 KiB of decoding tables.
 struct Dictionary {
     encoder: EncoderDictionary<'static>,
     decoder: DecoderDictionary<'static>,
@@ -56,8 +57,8 @@ struct BlockEnd {
     file: u64,
 }
 
-/// A cache of the last decompressed block, and the decompressor. It must be used with one store only. It takes about
-/// 200 KiB, or more if lines are longer than a block.
+/// The decompressor, and a cache of the last block that it decompressed. A value must be used with one store only.
+/// Takes about 200 KiB, or more if lines are longer than a block.
 #[derive(Default)]
 pub(crate) struct ReadBlock {
     number: Option<usize>,
@@ -77,8 +78,8 @@ impl ReadBlock {
 
 impl Dictionary {
     fn of(lines: &[u8]) -> io::Result<Self> {
-        // The dictionary starts with a newline, because zstd would parse content that starts with its dictionary magic
-        // number as a trained dictionary.
+        // The newline prevents the lines from starting with the magic number that makes zstd parse them as a trained
+        // dictionary.
         let content = [b"\n", lines].concat();
         let encoder = EncoderDictionary::try_copy(&content, LEVEL)?;
         Ok(Self { encoder, decoder: DecoderDictionary::try_copy(&content)? })
@@ -146,7 +147,7 @@ impl LineBlocks {
         Ok(())
     }
 
-    /// Returns `length` bytes, beginning at `offset`. All of them must belong to the same line.
+    /// Returns `length` bytes from `offset` on, which must belong to one line.
     pub(crate) fn read<'a>(
         &'a self,
         block: &'a mut ReadBlock,
@@ -183,7 +184,7 @@ impl LineBlocks {
         let ReadBlock { lines, packed, decompressor, .. } = block;
         lines.clear();
         lines.reserve_exact(bytes);
-        // Reuses the decompressor: creating one takes time, and its first use of the dictionary is slower.
+        // Reuses the decompressor, because creating one and its first use of the dictionary take time.
         let decompressor = decompressor.get_or_insert_with(DCtx::create);
         let found = decompressor
             .decompress_using_ddict(lines, packed, dictionary)
@@ -261,7 +262,7 @@ mod tests {
         let lines = incompressible_lines();
         let offsets: Vec<u64> =
             lines.iter().cycle().take(3000).map(|line| blocks.append(line).unwrap()).collect();
-        // A block has 16 different lines, so only the dictionary makes it smaller.
+        // The 16 lines of a block are incompressible and different, so only the dictionary makes the block smaller.
         let written = blocks.end().line_bytes;
         assert!(blocks.scratch.len() < written / 50, "{} of {written}", blocks.scratch.len());
         let mut block = ReadBlock::default();
@@ -352,7 +353,7 @@ mod tests {
         let mut block = ReadBlock::default();
         blocks.read(&mut block, offsets[1], 1).unwrap();
         blocks.release_before(offsets[15_000]);
-        // The dictionary still contains the first lines, but they are refused like all released lines.
+        // The dictionary still contains the first lines, but reading them fails as for all released lines.
         let mut block = ReadBlock::default();
         assert!(blocks.dictionary.is_some() && blocks.read(&mut block, offsets[1], 1).is_err());
         for at in 15_000..count {

@@ -13,8 +13,8 @@ use crate::input::content::{Ending, Form};
 use crate::sketching::documents::{DocumentLine, line_hash};
 use crate::stored::line_blocks::{LineBlocks, ReadBlock};
 
-/// Stores lines, which are identified by their index in the order of addition. For a line of a regular file, only its
-/// position is stored. Lines of pipes and compressed files are copied to compressed blocks of a scratch file.
+/// Stores lines, which are identified by their index in the order of addition. Of a line in a regular file, only the
+/// position is stored. Lines of pipes and compressed files are copied to compressed blocks in a scratch file.
 pub(crate) struct LineStore {
     at: Column<LinePosition>,
     blocks: LineBlocks,
@@ -27,13 +27,13 @@ pub(crate) struct LineStore {
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
 
-/// The position of a line, with its hash and form.
+/// The position of a line, and the line's hash and form.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct LinePosition {
     /// The offset in the input file; for lines in the scratch file, the offset in [`LineBlocks`].
     offset: u64,
-    /// The hash of the line, to detect that the file has changed.
+    /// The hash of the line, by which a change of the file is detected.
     hash: u64,
     length: u32,
     /// 0 for the scratch file; otherwise the index of an input file plus 1.
@@ -125,7 +125,7 @@ impl LineStore {
         unpacked(self.at[number].form).1
     }
 
-    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. These lines must not be read afterwards.
+    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. They must not be read afterwards.
     pub(crate) fn release_before(&self, number: usize) {
         let LinePosition { offset, file, .. } = self.at[number];
         if file == 0 {
@@ -149,8 +149,8 @@ impl LineStore {
     pub(crate) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         if file == 0 {
-            // Takes the cached block out of the mutex, so that other threads do not wait. Meanwhile, other threads
-            // create their own blocks.
+            // Takes the cached block out of the mutex, so that no other thread waits. Threads that find no block create
+            // their own.
             let mut block =
                 self.block.try_lock().map(|mut block| std::mem::take(&mut *block)).unwrap_or_default();
             let line = self.blocks.read(&mut block, offset, length as usize)?.to_vec();
@@ -177,7 +177,7 @@ impl LineStore {
     }
 }
 
-/// Number of bytes to read at a time at the start, and after a jump to another position.
+/// Number of bytes to read at a time: initially, and after each jump to another position.
 const LEAST: u64 = 8 << 10;
 /// Maximum number of bytes to read at a time while lines are consecutive.
 const WINDOW: u64 = 256 << 10;

@@ -29,8 +29,8 @@ use crate::stored::sketches::{Sketched, Sketches};
 use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
-/// Opens the input documents without reading them. With `--near equal`, texts are compared after the requested
-/// normalization and folding.
+/// Opens the input documents without reading them. With `--near equal`, sets the normalization and folding after which
+/// texts are compared.
 pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
     check_named_once(job)?;
     let mut documents = open_inputs(job)?;
@@ -47,7 +47,7 @@ pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
 fn check_named_once(job: &Dedup) -> anyhow::Result<()> {
     let mut seen = HashMap::new();
     for path in &job.reading.inputs {
-        // Skips a path that cannot be resolved; opening it reports the error.
+        // Skips a path that cannot be resolved; the error is reported when the path is opened.
         let Ok(resolved) = fs::canonicalize(path) else { continue };
         if let Some(first) = seen.insert(resolved, path) {
             let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
@@ -66,7 +66,7 @@ fn open_inputs(job: &Dedup) -> anyhow::Result<Documents> {
     kinds.check_revisits(job.results.adds(Also::Revisits))?;
     kinds.check_compression(job.results.compress.is_some(), false)?;
     let history = if job.scope.texts.is_empty() {
-        // Skips a folder without results; opening the history reports the error.
+        // Skips a folder without results; the error is reported when the history is opened.
         let kept = job.scope.against.iter().filter_map(|folder| kept_files(folder).ok().flatten()).flatten();
         InputKinds::of_names(kept)
     } else {
@@ -88,19 +88,19 @@ pub(crate) struct JobFolder<'p> {
     pub(crate) observer: &'p dyn Observer,
 }
 
-/// The documents of a run after reading, before the decision which of them are kept.
+/// The documents of a run, before the decision which of them are kept.
 pub(crate) struct ReadDocuments {
     pub(crate) corpus: Corpus,
     /// The sketches; `None` if no index is built.
     pub(crate) sketches: Option<Sketched>,
-    /// Statistics of the ignored text; `None` without a list of boilerplate.
+    /// Statistics of ignored boilerplate; `None` if no boilerplate is ignored.
     pub(crate) left_out: Option<LeftOutReport>,
     /// Number of documents without words.
     pub(crate) empty: u64,
 }
 
 /// Reads the texts of the history and all documents. Groups equal texts, and stores the set and the sketch of each
-/// text. `left_out` are the statistics of the ignored text before the first document.
+/// text. `left_out` are the initial statistics of ignored boilerplate.
 pub(crate) fn read(
     job: &Dedup,
     params: &Params,
@@ -146,7 +146,7 @@ fn read_history(
     corpus: &mut Corpus,
     observer: &dyn Observer,
 ) -> anyhow::Result<()> {
-    // The documents of `texts` get the keys that they had when they were indexed. Keys in results folders are used
+    // Keys of the documents of `texts` are made as when these documents were indexed. Keys in results folders are used
     // unchanged.
     let repeated_keys =
         if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
@@ -208,7 +208,7 @@ fn read_documents(
     let progress = observer.begin("reading", documents.total_bytes());
     let (mut empty, mut finding_copies) = (0, Duration::ZERO);
     let shingles = job.near().within().is_none();
-    // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles are counted.
+    // A stored set has the number of distinct shingles as its size. Only if sets are not stored, shingles are counted.
     let wanted = SketchOptions {
         repeated_keys: match job.scope.repeated_keys {
             RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports both positions
@@ -221,7 +221,7 @@ fn read_documents(
     let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
     let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
         let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
-        // A document that is removed because of an index is not compared again.
+        // A duplicate of a document in an index is not compared again, so its set is not encoded.
         let header = leaders.as_ref().filter(|_| near.is_none());
         let header = header.map(|leaders| encode(leaders, sketch, rest));
         Ok((near, header))
@@ -271,7 +271,7 @@ fn read_documents(
     Ok((empty, finding_copies))
 }
 
-/// Returns the options for sketching documents. With `shingles`, their distinct shingles are returned, too.
+/// Returns the options for sketching documents. With `shingles`, sketching also returns the distinct shingles.
 fn wanted(job: &Dedup, shingles: bool) -> SketchOptions {
     SketchOptions { shingles, whole: true, memory: Some(job.resources.memory), ..SketchOptions::default() }
 }
@@ -290,8 +290,8 @@ fn empty_corpus(
     if job.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
 }
 
-/// Encodes the set of a new document against the reference sets. The set consists of its shingle hashes, combined with
-/// the value of its `inside` field.
+/// Encodes the set of a new document as a delta against a reference set. The elements are shingle hashes combined with
+/// the value of the `inside` field.
 fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> SetHeader {
     let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
     SetHeader::New(leaders.encode(

@@ -8,7 +8,7 @@
 //!          0 for a document without words, then: length of the set (4), the encoded set
 //! ```
 //!
-//! Parts that the parameters do not require are absent. Only the first 32 bits of a feature are stored, because an
+//! A record has only the parts that the parameters require. Of a feature, only the first 32 bits are stored, because an
 //! index uses no more. Keys are not stored, because the corpus has them.
 
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ use twindex::sys::Spill;
 use twindex::{Document, Key, Params, Sketch, Writer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A block is complete when its records have at least this number of bytes.
+/// A block is written when its records have at least this number of bytes.
 const BLOCK: usize = 64 << 10;
 /// Length of a block's head in bytes.
 const HEAD: usize = 8;
 /// Length of the stored part of a feature in bytes.
 const FEATURE_BYTES: usize = KEY_BITS as usize / 8;
 
-/// Whether a document is added to an index, and if so, whether it is marked as a duplicate.
+/// Whether a document is added to an index: not, unmarked, or marked as a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexMembership {
     Not,
@@ -38,11 +38,11 @@ pub(crate) enum IndexMembership {
     AsDuplicate,
 }
 
-/// Writes sketches. A document without words has no sketch; its set, which consists of one hash, is written instead.
+/// Writes sketches. For a document without words, which has no sketch, writes its set of one hash instead.
 pub(crate) struct Sketches {
     folder: PathBuf,
     params: Params,
-    /// The current block: space for its head, and its records.
+    /// The current block: space for the head, then the records.
     block: Vec<u8>,
     set: Vec<u8>,
     spill: Spill,
@@ -62,7 +62,7 @@ impl Sketches {
         Ok(Self { folder, params, block: vec![0; HEAD], set: Vec::new(), spill })
     }
 
-    /// Adds the next document. Returns an error if an index cannot store the key; the key itself is not written.
+    /// Adds the next document. Returns an error if an index cannot store the key. Does not write the key.
     pub(crate) fn push(&mut self, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
         Key::Bytes(key).check(self.params.key)?;
         let Self { params, block, set, .. } = self;
@@ -114,7 +114,7 @@ fn head_of(records: &[u8]) -> [u8; HEAD] {
     (u64::from(records.len() as u32) | xxh3_64(records) << 32).to_le_bytes()
 }
 
-/// Decodes the records of blocks. Reuses its buffers.
+/// Decodes the records of blocks, in buffers that are reused for the next record.
 #[derive(Default)]
 struct RecordDecoder {
     features: Vec<u64>,
@@ -157,7 +157,7 @@ impl RecordDecoder {
     }
 }
 
-/// Removes the first `count` bytes; `None` if there are fewer.
+/// Removes and returns the first `count` bytes; `None` if there are fewer.
 fn take<'b>(bytes: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     let (first, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
@@ -173,7 +173,7 @@ impl Sketched {
     /// Adds the documents that `wanted` selects to an index with the parameters `kept`, and marks duplicates. Documents
     /// are identified by their index in the order of addition. `key_of` returns the key of a document; `value_of` its
     /// value, if the index stores values; `set_of` appends the set of a document with words, if the index stores sets.
-    /// With `last`, the sketches are not read again, so their disk space is freed while reading.
+    /// With `last`, frees the disk space of sketches that were read; they cannot be read again.
     pub(crate) fn put<'v>(
         &self,
         writer: &mut Writer,
@@ -267,7 +267,7 @@ mod tests {
 
     const DOCUMENTS: u32 = 2_000;
 
-    /// Returns parameters with all parts of a record, and with some.
+    /// Returns parameters that require all parts of a record, and parameters that require some.
     fn all_params() -> [Params; 4] {
         let words = || Params::builder().words(2);
         let all = words().simhash(3).minhash(5, 3).bottom(9).modulus(3).sets().marks();

@@ -1,10 +1,10 @@
-//! Aliases: two spellings of a host or path that lead to the same page.
+//! Aliases: two spellings of a scheme, host or path that lead to the same page.
 
 use std::borrow::Cow;
 
 use crate::urls::parts::Parts;
 
-/// A kind of alias: two spellings of a URL for which many hosts return the same page.
+/// A kind of alias: two spellings of a URL at which many hosts serve the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alias {
     /// The schemes `http` and `https`.
@@ -95,8 +95,8 @@ impl Alias {
     }
 }
 
-/// Returns the *unit* of a URL: its host without `www.`, and its port if it has one. All aliases of a host have the
-/// same unit.
+/// Returns the *unit* of a URL: the host without `www.`, and the port unless it is the default. All aliases of a URL
+/// have the same unit.
 pub(crate) fn unit(parts: &Parts<'_>) -> String {
     let mut parts = parts.clone();
     Alias::Www.apply(&mut parts);

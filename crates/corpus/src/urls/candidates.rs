@@ -8,11 +8,10 @@ use crate::urls::page::{SitePages, hash_of};
 const PLACES_MAX: usize = 8;
 /// Maximum number of candidates of a site. If there are more, the candidates that occur in the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
-/// A candidate may require values of one length only if the length is at least this number of bytes.
+/// A candidate requires ignored values of a fixed length only if this length is at least this number of bytes.
 const LENGTH_MIN: usize = 6;
 
-/// A position whose part is ignored. If a length is given, the part is ignored only if its value has this length in
-/// bytes.
+/// A position whose part is ignored. With a length, only values of this length in bytes are ignored.
 pub(crate) type Ignored = (u32, Option<usize>);
 
 /// A set of positions to ignore, in ascending order.
@@ -38,11 +37,11 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Counts each position at which two URLs of a group of near-duplicate pages differ while the rest of the URLs is
+/// Counts each position at which two URLs of a group of near-duplicate pages differ, if the rest of these URLs is
 /// equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
-    // For each position and hash of the rest of the URL: the number of URLs, and the length of their values if all have
-    // the same length.
+    // For each position, and each hash of a URL without the part at it: the number of URLs, and the length of their
+    // values at the position if all lengths are equal.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();
@@ -69,8 +68,8 @@ fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<Ign
     }
 }
 
-/// Counts each set of positions at which a URL of a group differs from the previous URL, or from the first URL of the
-/// group.
+/// Counts sets of positions. Each set has the positions at which a URL of the group differs from the previous URL, or
+/// from the first URL of the group.
 fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     let mut of_group: Vec<IgnoredPlaces> = Vec::new();
     for (before, &page) in group.iter().zip(&group[1..]) {
@@ -97,8 +96,8 @@ fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     *seen.entry(candidate).or_default() += 1;
 }
 
-/// Returns the positions at which two URLs differ. `None` if they differ at fewer than two or more than [`PLACES_MAX`]
-/// positions, or if their paths have different forms.
+/// Returns the positions at which two URLs differ. Returns `None` if they differ at fewer than two or more than
+/// [`PLACES_MAX`] positions, or if the other parts of their paths do not correspond.
 fn difference(pages: &SitePages<'_>, a: u32, b: u32) -> Option<IgnoredPlaces> {
     let (mut of_a, mut of_b) = (pages.parts(a).iter().peekable(), pages.parts(b).iter().peekable());
     if pages.depths[a as usize] != pages.depths[b as usize] {

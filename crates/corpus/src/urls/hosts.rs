@@ -1,8 +1,8 @@
-//! Statistics of duplicates by host: counts for hosts and domains, URL aliases of pages, and mirrored hosts.
+//! Counts duplicates by host and domain, URL aliases of pages, and mirrored hosts.
 //!
 //! The input is the URL and the cluster of each document. In each cluster, all documents with a URL except one are
-//! duplicates. Duplicates are counted first within hosts, then within domains, then across domains. Data that exceeds
-//! the memory budget is sorted in scratch files.
+//! duplicates: of a page on the same host, else on the same domain, else on another domain. Data that exceeds the
+//! memory budget is sorted in scratch files.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::urls::parts::Parts;
 use crate::work::file::write_file;
 use crate::work::tsv;
 
-/// File names of the table of hosts and of the table of host pairs with near pages, in a results folder.
+/// File names in a results folder: the table of hosts, and the table of host pairs with near pages.
 pub(crate) const HOSTS: &str = "hosts.tsv";
 pub(crate) const MIRRORS: &str = "mirrors.tsv";
 
@@ -26,7 +26,7 @@ pub(crate) const MIRRORS: &str = "mirrors.tsv";
 const HOSTS_PAIRED: usize = 64;
 /// Number of hosts, and of pairs of hosts, shown in a report.
 const SHOWN: usize = 10;
-/// When a list of hosts, or of pairs of hosts, has this number of entries, it is reduced to the [`SHOWN`] top entries.
+/// A list of hosts or host pairs that reaches this number of entries is reduced to its [`SHOWN`] top entries.
 const HELD: usize = 1 << 12;
 
 /// Statistics of duplicates by host.
@@ -40,15 +40,15 @@ pub struct Hosts {
     pub domains: u64,
     /// Number of pages that are duplicates: the sum of the next three fields.
     pub duplicates: u64,
-    /// Number of duplicates of a page on the same host: pages minus hosts, summed over all clusters.
+    /// Number of duplicates of pages on the same host: pages minus hosts of a cluster, summed over all clusters.
     pub duplicates_within_hosts: u64,
-    /// Number of duplicates of a page on another host of the same domain: hosts minus domains, summed over all
-    /// clusters.
+    /// Number of duplicates of pages on another host of the same domain: hosts minus domains of a cluster, summed over
+    /// all clusters.
     pub duplicates_within_domains: u64,
-    /// Number of duplicates of a page on another domain: domains minus 1, summed over all clusters.
+    /// Number of duplicates of pages on another domain: domains of a cluster minus 1, summed over all clusters.
     pub duplicates_across_domains: u64,
-    /// For each kind of URL alias (such as `http` for `https`, or a leading `www.`): its name, and the number of normal
-    /// forms that merge near pages with and without the alias.
+    /// For each kind of URL alias, such as a leading `www.`: its name, and the number of URLs that have near pages both
+    /// with and without the alias.
     pub aliases: Vec<(&'static str, u64)>,
     /// Number of pairs of hosts with near pages.
     pub mirrors: u64,
@@ -63,7 +63,7 @@ pub struct Hosts {
 /// A host, with counts of its pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// The name of the host, with its port if that is not the default.
+    /// The name of the host, followed by its port unless it is the default port.
     pub host: String,
     /// The registrable domain of the host.
     pub domain: String,
@@ -117,7 +117,7 @@ pub struct HostCounter<'r> {
     pages: Column<HostPage>,
 }
 
-/// A page: its host, its cluster, its aliases as bits, and the two halves of the hash of its URL without aliases.
+/// A page: host, cluster, one bit for each alias in its URL, and the two halves of the hash of its URL without aliases.
 type HostPage = [u32; 5];
 
 impl<'r> HostCounter<'r> {
@@ -223,7 +223,7 @@ fn domain_of_host(host: &str) -> &str {
 }
 
 impl Hosts {
-    /// Counts, for each alias, the normal forms that merge pages of a cluster with and without the alias.
+    /// Counts, for each alias, the URLs whose pages with and without the alias are in the same cluster.
     fn count_aliases(&mut self, by_form: Sorter<[u64; 4]>) -> anyhow::Result<()> {
         let (mut counts, mut form) = ([0; Alias::ALL.len()], None);
         let (mut with, mut without) = (0, 0);
@@ -379,7 +379,7 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
     Ok(max)
 }
 
-/// Counts the pages of one cluster. Pages are added sorted by domain, then by host.
+/// Counts the pages of one cluster. Pages must be added in the order of domains, then hosts.
 #[derive(Default)]
 struct HostCluster {
     number: Option<u64>,
@@ -408,7 +408,7 @@ impl HostCluster {
         self.of_host += 1;
     }
 
-    /// Counts the pages of the current host after its last page. `others` is true if the cluster has other hosts.
+    /// Adds the completed current host to `counts`. `others` is true if the cluster has other hosts.
     fn end_host(&mut self, others: bool, counts: &mut [[u32; 4]]) {
         let (Some(host), number) = (self.host, self.of_host) else { return };
         let [pages, near, inside, outside] = &mut counts[host as usize];
@@ -452,7 +452,7 @@ impl HostCluster {
 mod tests {
     use super::*;
 
-    /// The URLs of each cluster of a crawl in which the mirrors are known.
+    /// The URLs of each cluster of a small crawl with known mirrors.
     const CRAWL: [&[&str]; 7] = [
         &["http://a.example/1", "https://a.example/1", "http://www.a.example/1"],
         &["http://a.example/2?s=1", "http://a.example/2?s=2", "http://m.other.example.org/2"],

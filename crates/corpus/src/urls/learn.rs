@@ -1,4 +1,4 @@
-//! Learns rules from URLs and from the groups of near-duplicates that their pages belong to.
+//! Learns rules from URLs, each with the group of near-duplicates that its page belongs to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use crate::urls::rules::Rules;
 use crate::urls::tree::{NormalForms, Tree};
 use crate::urls::value::Summary;
 
-/// Maximum number of rules per site that apply to one normal form only.
+/// Maximum number of rules per site that each produce only one normal form.
 const SINGLES_MAX: usize = 64;
 
 /// The minimum evidence for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Minimum number of normal forms that support an alias, or a template for several pages. A normal form supports a
-    /// rule if the rule merges several URLs of near pages into it. The default is 3, the minimum 2.
+    /// rule if the rule maps several URLs of near pages to this form. The default is 3, the minimum 2.
     pub min_forms: usize,
     /// Minimum number of URLs that support a rule for one page only. The default is 3, the minimum 2.
     pub min_urls: usize,
@@ -51,16 +51,16 @@ impl Learner {
     /// Adds a page, given as its URL and its group. Pages of the same group are near each other; a page that is near no
     /// other page must have a group of its own. Returns false and ignores the page if `url` is not a URL with a host.
     ///
-    /// Add all pages, including unique ones: a rule is learned only if it never gives two added pages of different groups
-    /// the same normal form.
+    /// Add all pages, including unique ones: a rule is learned only if it never maps two added pages of different
+    /// groups to one normal form.
     pub fn add(&mut self, url: &str, group: u64) -> bool {
         let Some(parts) = Parts::parse(url) else { return false };
         self.units.entry(unit(&parts)).or_default().push((parts.to_string(), group));
         true
     }
 
-    /// Returns the unit of a URL: its host without `www.`, and its port. Rules of one unit never depend on pages of another,
-    /// so units may be processed one after the other. `None` if `url` is not a URL with a host.
+    /// Returns the unit of a URL: its host without `www.`, and its port. The rules of a unit depend only on its own
+    /// pages, so units may be processed one after the other. `None` if `url` is not a URL with a host.
     #[must_use]
     pub fn unit(url: &str) -> Option<String> {
         Parts::parse(url).map(|parts| unit(&parts))
@@ -100,7 +100,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// Returns the aliases that have enough evidence, alone or in pairs, and never merge pages that are not near each other.
+/// Returns the aliases that, alone or in pairs, have enough evidence and merge only pages that are near each other.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;
@@ -131,14 +131,14 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
 
 /// Numbers of normal forms that rules merge correctly and wrongly.
 struct RuleEffect {
-    /// Number of merged normal forms whose pages are all near each other.
+    /// Number of normal forms to which several URLs of near pages are mapped.
     near: usize,
-    /// Number of merged normal forms whose pages are not all near each other.
+    /// Number of normal forms to which several URLs are mapped although their pages are not all near each other.
     against: usize,
 }
 
 impl RuleEffect {
-    /// Counts the normal forms of `after` that merge several normal forms of `before`.
+    /// Counts the normal forms under the rules `after` that merge several normal forms under the rules `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
         // For each normal form of `after`: its group, a normal form of `before` that it merges, whether it merges
         // several normal forms of `before`, and whether its pages belong to several groups.
@@ -172,7 +172,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // A union-find: for each page, a page of lower number with which the rules so far merge it, or the page itself.
+    // A union-find: for each page, a lower page that the rules found so far merge with it, or the page itself.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
@@ -218,7 +218,7 @@ fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     page
 }
 
-/// Returns the set of forms if it has enough forms for one rule. Otherwise returns a separate set for each form that has
+/// Returns `set` if it has enough forms for one rule. Otherwise returns a separate set for each of its forms that has
 /// enough URLs.
 fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>> {
     if set.len() >= options.min_forms {
@@ -258,7 +258,7 @@ fn rule_of(
     Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
-/// Returns the narrowest pattern that matches this segment of the URLs of these pages.
+/// Returns the narrowest pattern that matches path segment number `segment` in the URLs of the pages `firsts`.
 fn segment_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -269,7 +269,7 @@ fn segment_of(
         UrlPlace::Run { segment: at, .. } | UrlPlace::NoRun { segment: at, .. } => *at == segment,
         UrlPlace::Parameter { .. } => false,
     };
-    // Parts are sorted by position, so equal sets of positions give equal lists.
+    // The parts of a page are sorted by position, so pages with the same positions have equal lists.
     let places = |page: u32| -> Vec<u32> {
         pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
     };
@@ -308,7 +308,7 @@ fn segment_of(
     PatternSegment::Of(pieces)
 }
 
-/// Adds to `pattern` the parameters that the URLs of all these pages have, and the ignored parameters.
+/// Adds to `pattern` the parameters that all URLs of the pages `firsts` have in common, and the ignored parameters.
 fn parameters_of(
     pages: &SitePages<'_>,
     firsts: &[u32],

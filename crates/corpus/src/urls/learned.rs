@@ -1,7 +1,7 @@
 //! Learns rules for URLs from a table of keys and clusters that `dedup` wrote.
 //!
-//! Pages are sorted by host in scratch files. Rules are learned one host at a time, so that only the pages of one host
-//! are in memory.
+//! Pages are sorted by host in scratch files. Rules are learned one host at a time, from the pages of this host in
+//! memory.
 
 use std::fs;
 use std::path::Path;
@@ -19,15 +19,15 @@ use crate::urls::rules::Rules;
 use crate::work::observer::Observer;
 use crate::work::tsv;
 
-/// Memory in bytes for each page while the rules of its host are learned, and for each byte of its URL.
+/// Estimated memory in bytes for each page, and for each byte of its URL, while the rules of its host are learned.
 const BYTES_A_PAGE: usize = 1024;
 const BYTES_A_BYTE: usize = 8;
 /// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// The first columns of clusters.tsv, and of against.tsv.
+/// The beginnings of the first lines of clusters.tsv and of against.tsv.
 const CLUSTERS: &[u8] = b"key\tcluster\t";
 const AGAINST: &[u8] = b"key\tother\t";
-/// Name of the file with a table of URLs, next to a table of clusters.
+/// Name of the table of URLs. It is in the same folder as the table of clusters.
 pub const URLS: &str = "urls.tsv";
 /// The first line of a table of URLs.
 pub const URLS_HEAD: &str = "key\turl";
@@ -42,7 +42,7 @@ pub struct Learned {
     pub pages: u64,
     /// Number of documents whose key, or value of the URL field, is not a URL with a host.
     pub other_keys: u64,
-    /// Number of hosts. A host with `www.` and the same host without it are counted once.
+    /// Number of hosts. `www.example.org` and `example.org` are counted as one host.
     pub hosts: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Learned {
 ///
 /// # Errors
 ///
-/// The tables cannot be read, or have other columns; the pages of one host do not fit in `memory`.
+/// Fails if a table cannot be read or has other columns, or if the pages of one host do not fit in `memory`.
 pub fn learn(
     input: &Path,
     options: Options,
@@ -91,8 +91,8 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // against.tsv lists the documents that were removed for a document of a history. Documents that were removed for
-    // the same document form one group.
+    // against.tsv lists the documents that were removed as duplicates of a history document. All duplicates of one
+    // history document form a group.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),
@@ -133,12 +133,12 @@ impl Learned {
     }
 }
 
-/// Counts near documents by host, from a table of clusters that lists all documents and whose keys are URLs. `None` if
-/// no key is a URL. Scratch files are in `scratch`.
+/// Counts near documents by host, from a table of clusters that lists all documents by URL. Returns `None` if no key is
+/// a URL. Scratch files are in `scratch`.
 ///
 /// # Errors
 ///
-/// The table cannot be read, or has other columns.
+/// Fails if the table cannot be read or has other columns.
 pub fn count_hosts(table: &Path, scratch: &Path, memory: usize) -> anyhow::Result<Option<Hosts>> {
     let budget = MemoryBudget::new(scratch, memory / 2);
     let mut counter = HostCounter::new(&budget, memory / 2)?;
@@ -213,8 +213,8 @@ impl UrlTable {
         Ok(())
     }
 
-    /// Returns the URL of the document with this key. `key` is escaped as in the table, the URL is not. Keys must be
-    /// passed in ascending order.
+    /// Returns the URL of the document with this key, without escapes; `key` is escaped as in the table. Successive
+    /// calls must pass keys in ascending order.
     fn of(&mut self, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
         let key = tsv::unescape(key)?;
         while let Some((next, url)) = &mut self.next {
@@ -231,7 +231,7 @@ impl UrlTable {
     }
 }
 
-/// A page to sort. `text` consists of its host, a NUL and its URL.
+/// A page in the sort by host. `text` consists of the host, a NUL byte and the URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CrawledPage {
     text: Vec<u8>,

@@ -19,11 +19,11 @@
 //! assert_eq!(rules.normalise("https://shop.example/S-Zz91kkQ2mmP0/"), "https://shop.example/S-*/");
 //! ```
 //!
-//! [`Parts`] splits a URL. [`Learner`] takes URLs, each with the group of near-duplicates that its page belongs to, and returns [`Rules`]. A rule is an alias of a host or a
-//! template such as `https://shop.example/S-*/`, where `*` is a part that differs between the URLs of a page.
-//! [`Rules::normalise`] applies the rules to a URL.
+//! [`Parts`] splits a URL. [`Learner`] takes URLs, each with the group of near-duplicates that its page belongs to, and
+//! returns [`Rules`]. A rule is an alias of a host, or a template such as `https://shop.example/S-*/`, where `*`
+//! replaces a part that does not change the page. [`Rules::normalise`] applies the rules to a URL.
 //!
-//! A rule is returned only if it never gives two added pages of different groups the same normal form. Finding the
+//! A rule is returned only if it never maps two added pages of different groups to the same normal form. Finding the
 //! smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for duplicate documents"). This module therefore
 //! searches only for rules of one form, in time linear in the bytes of the URLs. Literature: Bar-Yossef, Keidar and
 //! Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar, "De-duping URLs via rewrite rules"

@@ -1,4 +1,5 @@
-//! The pages of a site. The URL of each page is split into parts, at positions that the URLs of the site have in common.
+//! Stores the pages of a site, with their URLs split into parts. The position of a part identifies corresponding parts
+//! in different URLs of the site.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::urls::parts::{Parts, runs};
 /// Maximum number of parts of a URL: segments, runs and parameters. No rules are learned from URLs with more parts.
 const PARTS_MAX: usize = 128;
 
-/// A position in URLs. Each URL has at most one part at a position.
+/// The position of a part in the URLs of a site. Each URL has at most one part at a position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum UrlPlace {
     /// A run of letters and digits in a segment. `frame` is the segment with each run replaced by a NUL.
@@ -39,14 +40,14 @@ pub(crate) struct UrlPart {
 pub(crate) struct SitePages<'u> {
     pub(crate) urls: Vec<&'u str>,
     pub(crate) groups: Vec<u64>,
-    /// For each URL, whether it was added with several groups.
+    /// For each URL, whether it was added several times with different groups.
     pub(crate) mixed: Vec<bool>,
     parts: Vec<UrlPart>,
     ends: Vec<usize>,
     /// For each URL, the number of segments of its path.
     pub(crate) depths: Vec<usize>,
-    /// For each URL, the sum of the hashes of its parts and of its depth. Subtracting the hash of a part gives the hash of
-    /// the URL without that part.
+    /// For each URL, the sum of the hashes of its parts and of its depth. Subtracting a part's hash yields the hash of
+    /// the URL without this part.
     pub(crate) hashes: Vec<u128>,
     pub(crate) places: Vec<UrlPlace>,
     numbers: HashMap<u128, u32>,
@@ -58,8 +59,8 @@ pub(crate) fn hash_of(place: u32, value: &str) -> u128 {
 }
 
 impl<'u> SitePages<'u> {
-    /// Adds a page. URLs must be added in ascending bytewise order. If a URL is repeated, its page is merged with the
-    /// previous one.
+    /// Adds a page. URLs must be added in ascending bytewise order. A page whose URL equals the previous URL is merged
+    /// with the previous page.
     pub(crate) fn add(&mut self, url: &'u str, group: u64) {
         if self.urls.last() == Some(&url) {
             let last = self.urls.len() - 1;
@@ -83,7 +84,7 @@ impl<'u> SitePages<'u> {
         self.ends.push(self.parts.len());
     }
 
-    /// Adds the parts of a URL, ordered by position. Returns `None` if there are more than [`PARTS_MAX`].
+    /// Appends the parts of a URL, sorted by position. Returns `None` if the URL has more than [`PARTS_MAX`] parts.
     fn add_parts(&mut self, url: &'u str, parts: &Parts<'u>) -> Option<()> {
         let start = self.parts.len();
         for (segment, text) in parts.segments().enumerate() {
@@ -139,7 +140,7 @@ impl<'u> SitePages<'u> {
         (self.parts.len() - start <= PARTS_MAX).then_some(())
     }
 
-    /// Returns the id of the position that `text` and `numbers` identify. Adds `place` if the position is new.
+    /// Returns the id of the position that `text` and `numbers` identify. If it is new, adds the result of `place`.
     fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> UrlPlace) -> u32 {
         let hash = numbers.iter().fold(xxh3_128(text.as_bytes()), |hash, &number| {
             hash.rotate_left(29) ^ xxh3_128_with_seed(&hash.to_le_bytes(), number as u64 + 1)
@@ -167,7 +168,7 @@ impl<'u> SitePages<'u> {
         value_of(self.urls[page as usize], part)
     }
 
-    /// Returns the value of a page's URL at a position, or `None` if the URL has no part there.
+    /// Returns the value of a page's URL at position `place`, or `None` if the URL has no part at this position.
     pub(crate) fn find(&self, page: u32, place: u32) -> Option<&'u str> {
         let parts = self.parts(page);
         let at = parts.binary_search_by_key(&place, |part| part.place).ok()?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Maximum length of a URL in bytes. No rules are learned from longer URLs, and longer URLs are never changed.
+/// Maximum length of a URL in bytes. Longer URLs are not parsed, so no rule is learned from them or applied to them.
 pub const MAX_BYTES: usize = 8 << 10;
 
 /// The parts of a URL with a host, created by [`parse`](Self::parse). No part is percent-decoded.
@@ -24,7 +24,7 @@ pub struct Parts<'u> {
     pub host: Cow<'u, str>,
     /// The port; `None` if it is missing or the default port of the scheme.
     pub port: Option<u16>,
-    /// The path, beginning with `/` and without the parameters at its end. It is `/` if the URL has no path.
+    /// The path, beginning with `/`, without the parameters at its end. A URL without a path has the path `/`.
     pub path: &'u str,
     /// The parameters at the end of the path, each preceded by a `;`. Empty if there are none.
     pub params: &'u str,
@@ -43,8 +43,9 @@ fn lower(text: &str) -> Cow<'_, str> {
 impl<'u> Parts<'u> {
     /// Splits a URL. White space around the URL, user names and the fragment are removed.
     ///
-    /// Returns `None` if `url` is not a URL with a host: it has no `scheme://`, no host or a host with invalid characters, a
-    /// port that is not a 16-bit number, white space or control characters inside, or more than [`MAX_BYTES`] bytes.
+    /// Returns `None` if `url` lacks `scheme://` or a host, has an invalid character in the host, or has a port that is
+    /// not a 16-bit number. Also returns `None` if it contains white space or control characters, or exceeds
+    /// [`MAX_BYTES`] bytes.
     #[must_use]
     pub fn parse(url: &'u str) -> Option<Self> {
         let url = url.trim_ascii();
@@ -131,8 +132,8 @@ impl<'u> Parameter<'u> {
     }
 }
 
-/// Returns the runs of a segment. A run consists of letters, digits, percent signs and non-ASCII characters. A date with `-`
-/// between its numbers is one run.
+/// Returns the runs of a segment: longest sequences of letters, digits, percent signs and non-ASCII characters. A date
+/// such as `2024-05-31` is one run, although it contains `-`.
 pub(crate) fn runs(segment: &str) -> impl Iterator<Item = &str> {
     let bytes = segment.as_bytes();
     let is_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'%' || !byte.is_ascii();

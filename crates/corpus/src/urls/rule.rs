@@ -54,10 +54,10 @@ pub(crate) struct Pattern {
     pub(crate) segments: Vec<PatternSegment>,
     /// Whether more segments may follow.
     pub(crate) open: bool,
-    /// The parameters of the template. A URL must have all parameters that are not ignored. If no segment has an ignored
-    /// part, it must also have at least one of the ignored parameters.
+    /// The parameters of the template. A matching URL has all parameters that are not ignored. If no segment has an
+    /// ignored part, it also has at least one of the ignored parameters.
     pub(crate) parameters: Vec<Required>,
-    /// Whether the URL may have other parameters.
+    /// Whether a matching URL may have further parameters.
     pub(crate) others: bool,
 }
 
@@ -84,11 +84,11 @@ pub struct Rule {
     pub(crate) body: RuleBody,
     /// A URL that the rule matches.
     pub example: String,
-    /// Number of URLs that the rule matches, including all URLs of a page.
+    /// Number of URLs that the rule matches. Several URLs of one page are counted separately.
     pub pages: u64,
     /// Number of different normal forms of these URLs.
     pub forms: u64,
-    /// Number of these normal forms that merge several URLs. The pages of such URLs are always near each other.
+    /// Number of these normal forms that several URLs share. The pages of these URLs are always near each other.
     pub near_forms: u64,
 }
 
@@ -111,15 +111,15 @@ impl Rule {
         }
     }
 
-    /// Returns the share of the matched URLs that are duplicates: of the URLs with the same normal form, all but one
-    /// are counted.
+    /// Returns the share of the matched URLs that are duplicates. Of several URLs with the same normal form, all but
+    /// one are duplicates.
     #[must_use]
     pub fn duplicate_rate(&self) -> f64 {
         if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }
     }
 
-    /// Returns the lower bound of the 95 % Wilson score interval for the share of merged normal forms whose pages are near
-    /// each other. It is `n / (n + 1.96^2)`, where `n` is [`near_forms`](Self::near_forms).
+    /// Returns the lower bound of the 95 % Wilson score interval for the probability that URLs that the rule merges
+    /// belong to near pages. It is `n / (n + 1.96^2)`, where `n` is [`near_forms`](Self::near_forms).
     #[must_use]
     pub fn confidence(&self) -> f64 {
         let n = self.near_forms as f64;
@@ -137,7 +137,7 @@ impl Rule {
         }
     }
 
-    /// Returns the shapes of the `*` of the template, in order.
+    /// Returns the shape of each `*` in the template, in order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {
@@ -192,7 +192,7 @@ fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
 }
 
 impl PatternSegment {
-    /// Returns true if `segment` matches this pattern, and adds its ignored runs to `marks`.
+    /// Returns true if `segment`, which begins at byte `start` of the path, matches. Adds its ignored runs to `marks`.
     fn matches(&self, segment: &str, start: usize, marks: &mut Marks) -> bool {
         let Self::Of(wanted) = self else { return true };
         let (mut found, mut at) = (pieces(segment), start);

@@ -23,7 +23,7 @@ use crate::urls::value::Shape;
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// The indices of the rules by [`Rule::site()`]: the unit for an alias, the scheme and host for a template.
+    /// The indices of the rules by [`Rule::site()`]: host without `www.` of an alias, scheme and host of a template.
     by_site: HashMap<String, Vec<usize>>,
 }
 
@@ -37,8 +37,8 @@ impl Rules {
         Self { rules, by_site }
     }
 
-    /// Returns the rules, grouped by host. For each host, aliases come first, and then templates in descending order of
-    /// their number of merged forms.
+    /// Returns the rules, grouped by host. For each host, aliases precede templates, which are sorted by their number
+    /// of merged forms, descending.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
@@ -53,9 +53,9 @@ impl Rules {
     }
 
     /// Returns the normal form of a URL. The host is in lower case; the default port, user names and the fragment are
-    /// removed. Aliases of the host are replaced by one spelling. Each part of the path that a template ignores is replaced
-    /// by a `*`, and each parameter that a template ignores is removed. The normal form identifies the page but may not be a
-    /// valid address. Text that is not a URL is returned unchanged. Idempotent: a normal form is its own normal form.
+    /// removed. If the host has an alias rule, one spelling replaces the other. Each part of the path that a template
+    /// ignores is replaced by a `*`, and each parameter that a template ignores is removed. The normal form identifies
+    /// the page but may not be a valid address. Text that is not a URL is returned unchanged. Idempotent.
     ///
     /// Takes time proportional to the length of the URL and the number of rules of its host.
     #[must_use]
@@ -137,7 +137,7 @@ pub const COLUMNS: &str =
 pub struct BadRules {
     /// The number of the line, counted from 1.
     pub line: usize,
-    /// What was expected in the line, and what was found.
+    /// The fault: what was expected in the line, and what was found.
     pub why: String,
 }
 
@@ -167,8 +167,8 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// The number of the line and the reason, if the first line is not [`COLUMNS`], or if a line has the wrong number of
-    /// columns, an invalid template, parts that do not match its template, or an invalid number.
+    /// Fails if the first line is not [`COLUMNS`], or if a line has the wrong number of columns, an invalid template,
+    /// shapes that do not match its template, or an invalid number. The error has the line number and the reason.
     pub fn read(table: &[u8]) -> Result<Self, BadRules> {
         let mut rules = Vec::new();
         let mut lines = table.split(|&byte| byte == b'\n').enumerate();

@@ -1,5 +1,5 @@
-//! Finds the URLs to which a candidate applies: divides the pages of a site into sets in which no normal form merges
-//! pages that are not near each other.
+//! Finds the URLs to which a candidate rule applies. Divides the pages of a site into sets such that the candidate
+//! merges only near pages within a set.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use crate::urls::page::{SitePages, hash_of};
 
 /// Maximum depth of the tree of divisions.
 const DEPTH_MAX: usize = 4;
-/// Maximum number of values at a position for which separate rules are learned.
+/// Maximum number of values at a position if a separate rule is learned for each value.
 const VALUES_MAX: usize = 64;
 
-/// A normal form: the URLs that are equal if the ignored parts are removed.
+/// A normal form: stands for all URLs that become equal when the ignored parts are removed.
 pub(crate) struct NormalForm {
     /// The first page with this form.
     pub(crate) page: u32,
@@ -23,12 +23,12 @@ pub(crate) struct NormalForm {
 }
 
 impl NormalForm {
-    /// Returns true if the form merges several URLs whose pages are all near each other.
+    /// Returns true if the form merges several URLs and their pages are all near each other.
     pub(crate) fn is_near(&self) -> bool {
         self.urls > 1 && !self.mixed
     }
 
-    /// Returns true if the form merges several URLs whose pages are not all near each other: counter-evidence.
+    /// Returns true if the form merges several URLs and their pages are not all near each other: counter-evidence.
     pub(crate) fn is_against(&self) -> bool {
         self.urls > 1 && self.mixed
     }
@@ -42,8 +42,8 @@ pub(crate) struct NormalForms {
 }
 
 impl NormalForms {
-    /// Computes the forms of a candidate. `by_place` has the pages that have a part at each position, and `by_hash` the page
-    /// with each hash.
+    /// Computes the normal forms of a candidate. `by_place` lists, for each position, the pages with a part at this
+    /// position; `by_hash` maps the hash of a URL to its page.
     pub(crate) fn of(
         pages: &SitePages<'_>,
         candidate: &[Ignored],
@@ -70,7 +70,7 @@ impl NormalForms {
             }
         }
         if rarest.is_none() {
-            // Adds the pages that have none of the ignored parameters but otherwise the same URL.
+            // A page whose URL has none of the ignored parameters, but is otherwise equal, has the same form.
             let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
             all.sort_unstable_by_key(|&(_, form)| form);
             for (rest, form) in all {
@@ -104,8 +104,8 @@ impl NormalForm {
     }
 }
 
-/// Returns the hash of a page's URL without the parts of a candidate. `None` if the URL lacks an ignored part of the path or
-/// all of the ignored parameters, or if an ignored value has the wrong length.
+/// Returns the hash of a page's URL without the parts of a candidate. Returns `None` if the URL lacks an ignored part
+/// of the path, has none of the ignored parameters, or has an ignored value of the wrong length.
 fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
     let (mut rest, mut has) = (pages.hashes[page as usize], false);
     for &(place, length) in candidate {
@@ -129,7 +129,7 @@ enum Division {
     Place(u32),
 }
 
-/// Numbers of forms with the same value of a property.
+/// The numbers of near, counter-evidence and single-URL forms that have the same value of a property.
 #[derive(Clone, Copy, Default)]
 struct FormCounts {
     near: usize,
@@ -137,12 +137,12 @@ struct FormCounts {
     other: usize,
 }
 
-/// Divides forms into sets without counter-evidence, preferably of at least `min` near forms each. The result has only
-/// the near forms of each set.
+/// Divides forms into sets without counter-evidence, preferably of at least `min` near forms each. Returns only the
+/// near forms of each set.
 pub(crate) struct Tree<'t, 'u> {
     pub(crate) pages: &'t SitePages<'u>,
     pub(crate) forms: &'t [NormalForm],
-    /// The ignored positions, which do not divide forms.
+    /// The ignored positions. Forms are not divided by the values at these positions.
     pub(crate) ignored: HashSet<u32>,
     /// The preferred minimum number of near forms in a set.
     pub(crate) min: usize,
@@ -168,7 +168,7 @@ impl Tree<'_, '_> {
                 }
             }
             None if is_pure => found.push(near),
-            // Adds a separate set for each near form, because a rule for one form cannot merge other pages.
+            // Counter-evidence remains: each near form becomes a set, since a rule for one form merges no other pages.
             None => found.extend(near.into_iter().map(|form| vec![form])),
         }
     }
@@ -185,9 +185,9 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Returns the best division, or `None` if no division helps. With counter-evidence, the best division has the most
-    /// near forms in sets without counter-evidence of at least `min` near forms each. Otherwise, a division restricts
-    /// the rule to the values of near forms, if these values are few and other values exist.
+    /// Returns the best division, or `None` if no division helps. If there is counter-evidence, the best division puts
+    /// the most near forms into sets without counter-evidence of at least `min` near forms each. Otherwise, it
+    /// restricts the rule to the values of near forms, if these are few and other values exist.
     fn best(&self, forms: &[u32], is_pure: bool) -> Option<Division> {
         let mut counts: HashMap<Division, HashMap<u64, FormCounts>> = HashMap::new();
         let (mut all, whole) = (FormCounts::default(), |counts: &mut FormCounts, form: &NormalForm| {
@@ -225,7 +225,7 @@ impl Tree<'_, '_> {
         scored.max().map(|(_, _, std::cmp::Reverse(by))| by)
     }
 
-    /// Returns the number of near forms in sets without counter-evidence that have at least `min` near forms. Returns
+    /// Returns how many near forms are in sets that have no counter-evidence and at least `min` near forms. Returns
     /// `None` if the number is 0 or if there is only one set.
     fn purifies(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
@@ -233,8 +233,8 @@ impl Tree<'_, '_> {
         (values.len() > 1 && near > 0).then_some(near)
     }
 
-    /// Returns the number of forms with values that no near form has. `None` if near forms have too many values, if one
-    /// of these values has fewer than `min` near forms, or if the result is less than `min`.
+    /// Returns the number of forms whose value no near form has. Returns `None` if this number is below `min`, if the
+    /// near forms have too many values, or if fewer than `min` near forms have one of these values.
     fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);

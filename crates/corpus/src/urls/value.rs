@@ -1,8 +1,8 @@
-//! The shape and the kind of the values of a URL part that differs between the URLs of a page.
+//! Describes the values of a URL part that differs between the URLs of one page: their shape and kind.
 
 use std::fmt;
 
-/// A character set of values. The sets are in ascending order, and each includes the previous ones.
+/// The character set of a value. The sets are nested: each contains all previous sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Charset {
     /// `0-9`.
@@ -50,7 +50,7 @@ impl Charset {
     }
 }
 
-/// The kind of a part, guessed from its name and its values. For information only; rules do not depend on it.
+/// The kind of a URL part, guessed from its name and values. It is shown to users; rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The id of a session or of a user.
@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// The shape of the values of a part.
+/// The shape of the values of a URL part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The character set of the values.
@@ -203,7 +203,7 @@ const LANGUAGES: &str = "aaabaeafakamanarasavayazbabebgbhbibmbnbobrbscacechcocrc
     mnmrmsmtmynanbndnenlnonrnvnyocojomorospapiplpsptqurmrnrorurwsascsdsesgsiskslsmsnsosqsrssstsusvswtatetgthtitktltn\
     totrtstttwtyugukuruzvevivovwaweowoxhyiyozazhzu";
 
-/// Statistics of the values of a part, from which the [`Shape`] of the part is computed.
+/// Statistics of the values of a URL part, from which its [`Shape`] is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     charset: Charset,
@@ -212,7 +212,7 @@ pub(crate) struct Summary {
     values: usize,
     dates: usize,
     languages: usize,
-    /// Number of values that have both digits and letters, or letters of both cases.
+    /// Number of values that mix digits and letters, or upper and lower case.
     mixed: usize,
 }
 
@@ -237,8 +237,8 @@ impl Summary {
         self.mixed += usize::from(kinds > 1);
     }
 
-    /// Returns the shape of all values of the part; `name` is the name of a parameter. If the values have different lengths,
-    /// the maximum length is unlimited, because counters grow.
+    /// Returns the shape of all values of the part. `name` is the parameter's name, if the part is a parameter. If the
+    /// values have different lengths, the maximum length is unlimited, because counters grow.
     pub(crate) fn shape(&self, name: Option<&str>) -> Shape {
         let kind = self.kind(name);
         let max = if self.min == self.max { self.max } else { usize::MAX };
@@ -279,7 +279,7 @@ pub(crate) fn is_dashed_date(bytes: &[u8]) -> bool {
     ends && date[4] == b'-' && date[7] == b'-' && is_day(&[&date[..4], &date[5..7], &date[8..]].concat())
 }
 
-/// Returns true if eight bytes are a date `YYYYMMDD` of the years 1970 to 2099. Days are not checked against the month.
+/// Returns true if `digits` is a date `YYYYMMDD` of the years 1970 to 2099. Does not check how many days the month has.
 fn is_day(digits: &[u8]) -> bool {
     let Some(number) = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok()) else {
         return false;

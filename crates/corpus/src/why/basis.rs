@@ -1,4 +1,4 @@
-//! The score columns of the tables in a results folder, and their recomputation from the texts.
+//! Recomputes the score columns of the tables in a results folder from the texts.
 
 use anyhow::{Context, bail};
 use twindex::sketch::{LeftOut, jaccard};
@@ -50,7 +50,7 @@ impl WhyColumns {
         let counted = Score::Resemblance { intersection: both as u32, union: union as u32 };
         let (score, kind) = match self {
             Self::Counted => (counted, ScoreKind::Resemblance),
-            // `a` is the removed document: the containment is the contained share of its shingles.
+            // `a` is the removed document. The containment is the share of its shingles that `b` contains.
             Self::Contained => {
                 let union = a.set.len() as u32;
                 (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
@@ -80,7 +80,7 @@ impl WhyColumns {
             return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
         }
         let TableLine { file, line, columns } = &explanation.listed;
-        // A single column `score` is from clusters.tsv, which is used if pairs.tsv does not list the pair.
+        // A single column `score` comes from clusters.tsv, which is read if pairs.tsv does not list the pair.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
         let columns = match &explanation.recomputed {
             Some(recomputed) if is_score => recomputed,

@@ -1,4 +1,4 @@
-//! Explains the decision about a document: finds its table line, reads the texts again, and recomputes the score.
+//! Explains why a document was kept or removed: finds its table line, reads the texts again, and recomputes the score.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub struct Why {
     pub context: usize,
     /// Maximum number of differences to show; `None` for all.
     pub hunks: Option<usize>,
-    /// Maximum number of keys to show of documents that were removed for a kept document.
+    /// For a kept document, the maximum number of its removed duplicates whose keys are shown.
     pub members: usize,
 }
 
@@ -84,8 +84,8 @@ impl Why {
     ///
     /// # Errors
     ///
-    /// The folder was not written by `dedup`, or does not list the document; a table or input cannot be read, with file
-    /// and line; the run read standard input and no inputs are given.
+    /// Fails if `dedup` did not write the folder or its tables do not list the document. Fails if a table or input
+    /// cannot be read; the message has the file and line. Fails if the run read standard input and no inputs are given.
     pub fn explain(&self, observer: &dyn Observer) -> anyhow::Result<Explanation> {
         let is_there = |name: &str| self.out.join(name).is_file();
         if !PROOF.iter().all(|name| is_there(name)) {
@@ -133,14 +133,14 @@ impl Why {
         };
         if let Some(run) = &run {
             input.attached.deciding = run.job().deciding();
-            // Kept documents may already have the fields that the run added, so their names are not reserved.
+            // Kept documents may already have the fields that the run added, so the names of these fields are allowed.
             input.reserved.clear();
         }
         let repeated = run.as_ref().map_or(RepeatedKeys::Error, |run| run.job().scope.repeated_keys);
         Ok(RunDescription { run, params, input, repeated })
     }
 
-    /// Finds the line of the document in clusters.tsv, and the documents that were removed for it.
+    /// Finds the line of the document in clusters.tsv, and the documents that were removed as its duplicates.
     fn look_up_cluster(&self, path: &Path) -> anyhow::Result<Option<Cluster>> {
         let key = tsv::escape(&self.key).into_owned();
         let (mut own, mut others, mut removed) = (None, Vec::new(), 0);
@@ -166,7 +166,7 @@ impl Why {
         explanation
     }
 
-    /// Returns the explanation of a document that was removed for another document of the same run.
+    /// Returns the explanation of a document that was removed as a duplicate of another document of the same run.
     fn goes(
         &self,
         known: &RunDescription,
@@ -198,13 +198,13 @@ impl Why {
             explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
         }
 
-        // Reads both documents in one pass over the inputs, and the kept document also from the results. `compare`
-        // chooses the text of the kept document.
+        // Reads both documents in one pass over the inputs, and the kept document from the results, too. `compare`
+        // chooses between the two texts of the kept document.
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
-            // Kept files lack the fields that are derived from folder names of the inputs.
+            // Fields derived from folder names of the inputs are missing in the results, so reading them may fail.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
                 explanation
                     .notes
@@ -218,7 +218,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Returns the explanation of a document that was removed for a document of a history.
+    /// Returns the explanation of a document that was removed as a duplicate of a history document.
     fn dropped(
         &self,
         known: &RunDescription,
@@ -285,8 +285,8 @@ impl Why {
         }
     }
 
-    /// Returns the keys of the histories of the run; `None` if there are no histories. Of texts and results, includes
-    /// only keys that equal a sought key except for an added number.
+    /// Returns the keys of the histories of the run; `None` if there are no histories. From texts and results folders,
+    /// reads only keys that equal a sought key except for an added number.
     fn earlier_keys(known: &RunDescription, sought: &[KeysToFind]) -> anyhow::Result<Option<EarlierKeys>> {
         let histories = known.paths(|job| &job.scope.against)?;
         if histories.is_empty() {
@@ -382,8 +382,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), repeated, &sought, observer)
     }
 
-    /// Recomputes the scores. Uses the first candidate text of the kept document that gives the scores in the table, or
-    /// the first candidate if no text does.
+    /// Recomputes the scores. Of the candidate texts of the kept document, uses the first that reproduces the scores in
+    /// the table, or else the first.
     fn compare(
         &self,
         known: &RunDescription,
@@ -501,7 +501,7 @@ impl Why {
         word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
     }
 
-    /// Returns the sketcher of the run. The IDF table, if there is one, is in the index or, if the run wrote none, in the
+    /// Returns the sketcher of the run. An IDF table is read from the index or, if the run wrote no index, from the
     /// file that `--idf` named.
     fn sketcher(&self, known: &RunDescription) -> anyhow::Result<Sketcher> {
         let index = self.out.join(INDEX);
@@ -541,10 +541,11 @@ impl Why {
     }
 }
 
-/// Maximum number of words to show of a run of differing words, unless all differences are requested.
+/// Maximum number of words shown of a run of differing words, unless all differences are requested.
 const RUN_WORDS: usize = 60;
 
-/// The row of a document in clusters.tsv, with the first documents removed for it and their number.
+/// The row of a document in clusters.tsv. `others` are the first of the documents that were removed as its duplicates,
+/// `removed` is their total number.
 struct Cluster {
     row: Row,
     others: Vec<String>,
@@ -570,13 +571,13 @@ fn read_kept(
     if files.is_empty() {
         return Ok(None);
     }
-    // `--format` is for the inputs; the file names of the results give their format.
+    // `--format` applies to the inputs only; the format of the results is derived from their file names.
     let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
     let sought = [KeysToFind { keys: vec![key.to_vec()] }];
     Ok(find(&files, &options, known.normalised(), (known.repeated, None), &sought, observer)?.pop().flatten())
 }
 
-/// Adds the fields that affected the decision. Adds a note if their current values would lead to a different decision.
+/// Adds the fields that affected the decision, and a note if their current values contradict the decision.
 fn add_fields(
     known: &RunDescription,
     explanation: &mut Explanation,
@@ -622,7 +623,7 @@ fn add_fields(
     }
 }
 
-/// Returns the options for reading documents of a history, which need no number field.
+/// Returns the options for reading documents of a history, which may lack the number field.
 fn of_history(input: &InputOptions) -> InputOptions {
     let mut input = input.clone();
     input.attached.deciding.is_history = true;

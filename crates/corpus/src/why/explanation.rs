@@ -1,4 +1,4 @@
-//! The answer of `why`.
+//! The answer of `twindex why`: the decision about a document, and the evidence for it.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct Explanation {
     pub key: String,
     /// Whether the document was kept or removed.
     pub fate: DocumentStatus,
-    /// The key of the document that was kept instead, from this run or a history. For a kept document, its own key.
+    /// The key of the document that was kept in its place, in this run or a history. For a kept document, its own key.
     pub kept: Option<String>,
     /// The reason for the removal; `None` if the document was kept or the reason is unknown.
     pub reason: Option<Reason>,
@@ -29,7 +29,7 @@ pub struct Explanation {
     pub listed: TableLine,
     /// The score columns of the line `listed`, recomputed from the texts; `None` if a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
-    /// Whether the recomputed columns equal the columns in the table; `None` if nothing could be recomputed.
+    /// Whether the recomputed columns equal the columns in the table; `None` if no column could be recomputed.
     pub agrees: Option<bool>,
     /// For each field in `--keep max:FIELD`, `--keep min:FIELD` and `--inside FIELD`: its values in the two documents, which
     /// affected the decision in addition to the texts.
@@ -37,16 +37,16 @@ pub struct Explanation {
     pub fields: Vec<FieldOfBoth>,
     /// The sizes of the two documents' sets of shingles, or of features.
     pub sets: Option<Sets>,
-    /// The position in the inputs where the document's text was read.
+    /// The file, and the position in it, from which the document's text was read.
     pub place: Option<String>,
-    /// The position where the kept document's text was read.
+    /// The file, and the position in it, from which the kept document's text was read.
     pub place_of_kept: Option<String>,
     /// The words that differ between the two texts; `None` if a text was not found.
     pub differences: Option<WordDiff>,
-    /// The number of documents that were removed for a kept document; `None` for a removed document.
+    /// For a kept document, the number of documents that were removed as its duplicates; `None` for a removed document.
     pub removed_for_it: Option<u64>,
-    /// For a kept document, the keys of the first documents that were removed for it. For a removed document whose pair
-    /// with the kept document is not in pairs.tsv, the keys that pairs.tsv lists with the removed document.
+    /// For a kept document, the keys of the first documents that were removed as its duplicates. For a removed document
+    /// that pairs.tsv does not list with the kept document, the keys with which pairs.tsv lists it.
     pub others: Vec<String>,
     /// Notes, for example that a text was not found or that scores differ.
     pub notes: Vec<String>,
@@ -58,13 +58,13 @@ pub struct Explanation {
 pub enum DocumentStatus {
     /// The document was kept.
     Kept,
-    /// The document was removed for a document of the same run.
+    /// The document was removed as a duplicate of a document of the same run.
     Removed,
-    /// The document was removed for a document of a history.
+    /// The document was removed as a duplicate of a history document.
     Dropped,
 }
 
-/// The reason why a document was removed for another document.
+/// The reason why a document was removed as a duplicate of another document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
@@ -73,7 +73,7 @@ pub enum Reason {
         /// Whether the texts are equal only after normalization and folding, not byte for byte.
         normalised: bool,
     },
-    /// The exact resemblance of the documents is high enough.
+    /// The exact resemblance of the documents reaches the threshold.
     Counted {
         /// Number of distinct shingles that are in both documents.
         intersection: u64,
@@ -82,7 +82,7 @@ pub enum Reason {
         /// The threshold for the resemblance, if known.
         threshold: Option<f64>,
     },
-    /// The kept document contains a large enough share of the document's shingles.
+    /// The share of the document's shingles that the kept document contains reaches the threshold.
     Contained {
         /// Number of distinct shingles that are in both documents.
         intersection: u64,
@@ -91,11 +91,11 @@ pub enum Reason {
         /// The threshold for the share, if known.
         threshold: Option<f64>,
     },
-    /// The fingerprints differ in few enough bits.
+    /// The fingerprints differ in at most `within` bits.
     Distance {
         /// Number of bits in which the fingerprints differ.
         bits: u64,
-        /// The largest number of differing bits of near documents, if known.
+        /// The largest number of bits in which the fingerprints of near documents may differ, if known.
         within: Option<u8>,
     },
 }
@@ -118,17 +118,17 @@ pub struct FieldOfBoth {
     pub option: &'static str,
     /// The name of the field.
     pub name: String,
-    /// The value of the field in the document.
+    /// The value of the field in the queried document.
     pub key: String,
-    /// The value of the field in the kept document; `None` if that document is in a history, where the field is not
-    /// needed.
+    /// The value of the field in the kept document; `None` if the kept document is in a history, where it may lack the
+    /// field.
     pub kept: Option<String>,
 }
 
 /// The sizes of two sets and of their intersection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sets {
-    /// Number of elements in the set of the document.
+    /// Number of elements in the set of the queried document.
     pub key: usize,
     /// Number of elements in the set of the kept document.
     pub kept: usize,
@@ -142,7 +142,7 @@ pub(crate) struct RunDescription {
     pub(crate) params: Params,
     /// The options for reading the documents.
     pub(crate) input: InputOptions,
-    /// The treatment of repeated keys in the run.
+    /// How the run treated repeated keys.
     pub(crate) repeated: RepeatedKeys,
 }
 
@@ -165,7 +165,7 @@ impl RunDescription {
         (self.near() == Some(Near::Equal)).then_some(&self.params.shingling)
     }
 
-    /// Returns the paths that `of` selects from the settings of the run, with their absolute paths.
+    /// Returns the inputs that `of` selects from the settings of the run, each with its given and its absolute path.
     pub(crate) fn paths(&self, of: impl Fn(&Dedup) -> &[PathBuf]) -> anyhow::Result<Vec<RunInput>> {
         self.run.as_ref().map_or_else(|| Ok(Vec::new()), |run| run.inputs(of(run.job())))
     }

@@ -1,4 +1,4 @@
-//! Reads documents of a run again, given their keys.
+//! Finds documents of a run by key, and reads them again from their files.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub(crate) struct KeysToFind {
     pub(crate) keys: Vec<Vec<u8>>,
 }
 
-/// Returns the sought keys without the numbers that may have been added to them.
+/// Returns the sought keys without the numbers that the run may have added to repeated keys.
 pub(crate) fn roots(sought: &[KeysToFind]) -> Vec<&[u8]> {
     sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect()
 }
@@ -86,8 +86,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// Returns `key` with the path of the input, as the user gave it, replaced by the absolute path `path`. Keys of text
-/// files and of records identified by file and row begin with the given path. Returns `None` for other keys.
+/// Returns `key` with the absolute path `path` in place of the input's path as the user gave it. Keys of text files,
+/// and of records without a key of their own, begin with the input's path. Returns `None` for other keys.
 pub(crate) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     let (given, path) = (input.given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
     let root = without_numbers(key);
@@ -99,7 +99,7 @@ pub(crate) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> Option<Vec<u8>
     if let Some(packed) = packed {
         return Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat());
     }
-    // The key of a row in the specified file continues with a colon, the key of a file in the specified folder with a
+    // After the given path, the key of a row in a file continues with a colon, the key of a file in a folder with a
     // slash.
     let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
     below.map(|below| [path, below].concat())
@@ -130,7 +130,7 @@ pub(crate) fn add_keys(
 }
 
 /// Finds documents by their keys, and returns them in the order of `sought`. `earlier` has the keys of the histories of
-/// the run, which precede the documents. Stops reading when all documents are found.
+/// the run, which count as earlier documents. Stops reading when all documents are found.
 pub(crate) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
@@ -145,7 +145,7 @@ pub(crate) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
-    // The run may have added numbers to repeated keys, so all documents are read whose key matches without its number.
+    // The run may have added a number to a repeated key, so keys are compared without added numbers.
     let roots = roots(sought);
     let job = Job {
         state: || (),
@@ -168,7 +168,7 @@ pub(crate) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // `Last` returns the last document with a key. Other treatments that add no numbers return the first document.
+    // `Last` selects the last document with a key. Other treatments that add no numbers select the first.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {

@@ -1,8 +1,8 @@
 //! Computes the words that differ between two texts.
 //!
 //! The result has the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference algorithm
-//! and its variations* (1986). Existing crates limit the time, so their results depend on the speed of the machine.
-//! This implementation limits the number of steps, so that results are the same on every machine.
+//! and its variations* (1986). Existing crates limit the running time, so their results depend on the machine. This
+//! implementation limits the number of steps, which makes results reproducible.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use serde::Serialize;
 
 /// Maximum number of deletions and insertions of one search. The trace of a search takes at most 8 MiB of memory.
 const DIFFERENCES_MAX: usize = 2000;
-/// Maximum number of steps of all searches together: about one or two seconds. After these steps, the rest of the texts
-/// is reported as different.
+/// Maximum number of steps of all searches together, which take one or two seconds. After these steps, the rest of the
+/// texts is reported as different.
 const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences between the kept document and the queried document.
@@ -22,10 +22,10 @@ pub struct WordDiff {
     pub only_in_kept: usize,
     /// Number of words that occur only in the queried document.
     pub only_in_key: usize,
-    /// Whether the number of differing words is known to be minimal; false if a search reached its limit. The rest of
-    /// long texts with little in common may then be reported as different.
+    /// Whether the number of differing words is known to be minimal. False if a search reached its limit; the rest of
+    /// the texts may then be reported as different although it has common words.
     pub is_least: bool,
-    /// The differences in order, each with the words around it. Only the first differences if their number is limited.
+    /// The differences in order, each with the words around it. If their number is limited, only the first.
     pub hunks: Vec<Hunk>,
     /// Total number of hunks, including the hunks that are not in `hunks`.
     pub hunks_in_all: usize,
@@ -47,7 +47,7 @@ pub struct Hunk {
 pub struct Run {
     /// The documents that contain the words.
     pub stands: WordOrigin,
-    /// The words, with a single space in place of white space. Only the first words if the run is long.
+    /// The words, separated by single spaces where the text has white space. If the run is long, only its first words.
     pub text: String,
     /// Number of words of the run that `text` omits.
     pub omitted: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Word<'t> {
     is_apart: bool,
 }
 
-/// Splits a text into words at white space. Each character of a script that is written without spaces is a word.
+/// Splits a text into words at white space. In scripts that are written without spaces, each character is a word.
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     let (mut words, mut start, mut is_apart) = (Vec::new(), None, false);
     for (at, character) in text.char_indices() {
@@ -147,7 +147,7 @@ pub(crate) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> W
     }
 }
 
-/// A range of words in the kept text, and the range in the other text that replaces it.
+/// A difference: a range of words in the kept text, and the range in the queried text that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replacement {
     kept: Range<usize>,
@@ -191,7 +191,7 @@ fn joined(words: &[Word<'_>]) -> String {
     text
 }
 
-/// Returns the differences in order, and whether their number is minimal.
+/// Returns the differences between `a` and `b` in order, and whether their number is minimal.
 fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a_rest, b_rest) = (&a[start..], &b[start..]);
@@ -274,7 +274,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, us
     Some((reached, end))
 }
 
-/// Follows the path backwards from its end, and marks its deletions and insertions.
+/// Follows the path that `search` found backwards from `end`, and marks its deletions and insertions.
 fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
     let (mut x, mut y) = end;
     for d in (1..reached.len()).rev() {
@@ -292,7 +292,7 @@ fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_in
     }
 }
 
-/// Returns whether the furthest path to a diagonal ends with an insertion rather than a deletion.
+/// Returns whether the furthest path to diagonal `place` ends with an insertion rather than a deletion.
 fn is_insertion(before: &[u32], place: usize) -> bool {
     place == 0 || (place < before.len() && before[place - 1] < before[place])
 }

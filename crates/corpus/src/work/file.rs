@@ -1,4 +1,4 @@
-//! Writes files durably, and hashes some of them while they are written.
+//! Writes files durably, and computes the hash of a file while it is written.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -82,7 +82,7 @@ impl HashedFile {
         DurableFile::create_new(path).map(Self::new)
     }
 
-    /// Opens a file for appending. `hash` is the hash of its bytes.
+    /// Opens a file for appending. `hash` is the state of the hash after the existing bytes.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl HashedFile {
         Ok(Self { file: DurableFile::append(path)?, hash })
     }
 
-    /// Syncs the contents of the file to disk, closes the file, and returns the hash of all bytes.
+    /// Syncs the contents of the file to disk, closes the file, and returns the state of the hash after all bytes.
     ///
     /// # Errors
     ///
@@ -113,14 +113,14 @@ impl<F: Write> Write for Hashed<F> {
     }
 }
 
-/// A file that was written.
+/// A file that a job wrote.
 #[derive(Debug)]
 pub struct WrittenFile {
     /// The name of the file in its folder.
     pub name: String,
     /// The digest of the file.
     pub digest: FileDigest,
-    /// The digest of the file of keys that belongs to the file; `None` if there is none.
+    /// The digest of the file that lists the keys of this file's documents; `None` if no such file was written.
     pub keys: Option<FileDigest>,
 }
 
@@ -150,7 +150,7 @@ fn write_any<F: Write, R>(
         write(&mut out)?;
         finish(out.into_inner().map_err(io::IntoInnerError::into_error)?)
     };
-    // The error omits the folder, which is a temporary one that the user does not know.
+    // The error does not name the folder, which is temporary and unknown to the user.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
 }

@@ -1,7 +1,7 @@
-//! Detects pages of memory-mapped files that could not be read. After such a failure, results must not be published.
+//! Detects I/O errors in memory-mapped files. Results that are computed after one must not be published.
 
-/// Returns an error if a page of a mapped file could not be read ([`twindex::sys::guard`]). Called before results are
-/// renamed to their final name, and at the end of a job.
+/// Returns an error if a page of a mapped file could not be read ([`twindex::sys::guard`]). Jobs call this before they
+/// rename results to the final name, and at their end.
 pub fn check() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     anyhow::ensure!(

@@ -14,13 +14,13 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// Formats a count and its noun. Adds a plural s to the noun unless the count is 1.
+/// Formats a count and its noun, such as `2 documents`. Adds an `s` to `noun` unless the count is 1.
 #[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Formats a number of bytes with a suitable unit.
+/// Formats a number of bytes in bytes, kB, MB, GB or TB, which are powers of 1000.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     let mut value = number as f64;

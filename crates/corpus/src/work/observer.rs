@@ -1,11 +1,11 @@
-//! Observers of a job: reading progress, notes, and unfinished folders.
+//! Traits by which a job reports reading progress, notes and unfinished folders to its caller.
 
 use std::any::Any;
 use std::path::Path;
 
-/// The progress of reading inputs. Dropping the value ends the progress.
+/// Receives the progress of reading inputs. The value is dropped when reading ends.
 pub trait Progress: Sync {
-    /// Sets the number of input bytes that have been read. Called once for every few documents.
+    /// Sets the number of input bytes read so far. Called after every few documents.
     fn set(&self, bytes: u64);
 }
 
@@ -28,19 +28,19 @@ pub trait Observer: Sync {
         let _ = note;
     }
 
-    /// Called when a result could not be produced. The job continues without that result.
+    /// Called when a result, named by `what`, could not be produced. The job continues without this result.
     fn missing(&self, what: &str) {
         let _ = what;
     }
 
-    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable, so that a resumed run will
-    /// not repeat it. `part` is the name of the part.
+    /// Called when a part of a job that can be [resumed](crate::settings::results::Results::resume) is durable. A
+    /// resumed run does not repeat this part, whose name is `part`.
     fn sealed(&self, part: &str) {
         let _ = part;
     }
 
-    /// Called when the job creates a folder that it removes if it fails. If a signal ends the process before the
-    /// returned value is dropped, the observer may remove the folder.
+    /// Called when the job creates a folder that it will remove if it fails. If a signal ends the process before the
+    /// returned value is dropped, the observer may remove the folder instead.
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {
         let _ = folder;
         Box::new(())

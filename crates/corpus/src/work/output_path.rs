@@ -1,5 +1,5 @@
-//! Checks the path of an output: writing it must not replace an input of the run or a file inside an index. Links are
-//! resolved, so other names of the same file or folder are recognised.
+//! Checks the path of an output: it must not replace an input of the run or a file inside an index. Resolves links, so
+//! that other names of the same file or folder are recognised.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -12,12 +12,12 @@ use crate::error::InvalidOptions;
 /// The files that identify an index and an index of passages, each with its magic number.
 const MARKS: [(&str, &[u8]); 2] = [("CURRENT", &MAGIC), ("PASSAGES", b"TWXPSG")];
 
-/// Returns an error if a file at `out` would replace a file that the run reads, or would lie inside an index. `reads`
-/// are all files and folders that the run reads.
+/// Returns an error if the output file `out` would replace a file that the run reads, or would lie inside an index.
+/// `reads` are all files and folders that the run reads.
 ///
 /// # Errors
 ///
-/// The message names the file or folder that is read.
+/// `out` conflicts with an input or an index, which the message names.
 pub fn check_file<P: AsRef<Path>>(
     out: &Path,
     reads: impl IntoIterator<Item = P>,
@@ -25,12 +25,12 @@ pub fn check_file<P: AsRef<Path>>(
     check(out, "name", reads)
 }
 
-/// Returns an error if a folder at `out` would replace a file or folder that the run reads, or would lie inside an
-/// index. `reads` are all files and folders that the run reads.
+/// Returns an error if the output folder `out` would replace a file or folder that the run reads, or would lie inside
+/// an index. `reads` are all files and folders that the run reads.
 ///
 /// # Errors
 ///
-/// The message names the file or folder that is read.
+/// `out` conflicts with an input or an index, which the message names.
 pub fn check_folder<P: AsRef<Path>>(
     out: &Path,
     reads: impl IntoIterator<Item = P>,
@@ -114,7 +114,7 @@ pub fn is_inside(path: &Path, folder: &Path) -> bool {
     places(path).iter().any(|path| folders.iter().any(|folder| path != folder && path.starts_with(folder)))
 }
 
-/// Returns the folder above `path` that is an index, if there is one.
+/// Returns the index that contains `path`: the nearest folder above `path` that is an index, if any.
 fn index_around(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(|folder| is_index(folder))
 }
@@ -148,7 +148,7 @@ fn identity(_: &Metadata) -> Option<Identity> {
     None
 }
 
-/// Returns the identities of a file, or of the files in a results folder and in its index.
+/// Returns the identity of the file `path`, or the identities of all files in the folder `path` and its subfolders.
 fn identities(path: &Path) -> Vec<Identity> {
     let walk = walkdir::WalkDir::new(path).max_depth(2).into_iter();
     let files = walk.filter_map(|entry| entry.ok()?.metadata().ok()).filter(Metadata::is_file);

@@ -1,8 +1,8 @@
 //! Shards: each document is assigned to one of n parts by the hash of its key.
 //!
-//! The part of a document depends only on its key and n, not on its position in the files. So all documents with the
-//! same key are in the same part, and the last of them wins as in a run without shards. The parts have nearly equal
-//! numbers of documents, whatever the keys are.
+//! The part of a document depends only on its key and n, not on its position in the files. All documents with the same
+//! key are therefore in one part, and the last of them replaces the others as in a run without shards. The parts have
+//! nearly equal numbers of documents, whatever the keys are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use std::str::FromStr;
 use twindex::Key;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The part `number`, from 1, of `count` parts.
+/// Part number `number` of `count` parts. Parts are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u32,
     count: u32,
 }
 
-/// Returns the part, from 0, of the document with this key. `count` is the number of parts, 1 or more.
+/// Returns the part of the document with this key. Parts are numbered from 0; `count`, at least 1, is their number.
 #[must_use]
 pub fn part_of(key: Key<'_>, count: u32) -> u32 {
     let hash = match key {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn shard_of_a_key_never_changes() {
-        // Shards that were written by different versions are combined, so parts must never change.
+        // Users combine shards that different versions wrote, so the part of a key must never change.
         let part = |key: Key<'_>| {
             (1..=64).find(|number| format!("{number}/64").parse::<Shard>().unwrap().has(key)).unwrap()
         };

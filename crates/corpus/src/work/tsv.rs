@@ -1,4 +1,4 @@
-//! Escapes fields of tab-separated tables: any bytes become a field of valid UTF-8 on one line, and can be recovered.
+//! Escapes fields of tab-separated tables: encodes any bytes as valid UTF-8 on one line, and decodes them again.
 //!
 //! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`. Each byte that is not
 //! part of valid UTF-8 is written `\xNN`. All other bytes are unchanged. [`unescape`] inverts [`escape`] for every
@@ -12,7 +12,7 @@ use twindex::KeyBuf;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Returns the letter that encodes `byte` after a backslash; `None` if the byte has none.
+/// Returns the letter that stands for `byte` after a backslash; `None` if `byte` is not escaped by a letter.
 fn letter_of(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),
@@ -23,7 +23,7 @@ fn letter_of(byte: u8) -> Option<u8> {
     }
 }
 
-/// Returns `field` escaped for a table, as valid UTF-8. Borrows it if nothing needs escaping.
+/// Returns `field` escaped for a table, as valid UTF-8. Does not copy a field that needs no escapes.
 #[must_use]
 pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
     // The loop has no early exit, so that the compiler can vectorize it.
@@ -46,11 +46,11 @@ pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Writes `field` escaped, without a delimiter.
+/// Escapes `field` and writes it, without a tab or newline after it.
 ///
 /// # Errors
 ///
-/// Errors of `out`.
+/// The errors of `out`.
 pub fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
     out.write_all(&escape(field))
 }
@@ -59,7 +59,7 @@ pub fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Errors of `out`.
+/// The errors of `out`.
 #[inline]
 pub fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
     out.write_all(itoa::Buffer::new().format(number).as_bytes())
@@ -69,7 +69,7 @@ pub fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Res
 ///
 /// # Errors
 ///
-/// Errors of `out`.
+/// The errors of `out`.
 pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
     match key {
         KeyBuf::U64(key) => write_number(out, *key),
@@ -81,8 +81,8 @@ pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// A backslash is followed by nothing, by a letter other than `t n r x \`, or by `x` without two hexadecimal digits.
-/// The message gives the offset of the backslash.
+/// Fails if a backslash is followed by nothing, by a character other than `t n r x \`, or by `x` without two
+/// hexadecimal digits. The message gives the offset of the backslash.
 pub fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
     if !field.contains(&b'\\') {
         return Ok(Cow::Borrowed(field));
@@ -139,7 +139,7 @@ mod tests {
         (b"a\x80\x0ab", b"a\\x80\\nb"),
         // The first two bytes of a three-byte character.
         (b"\xe4\xb8", b"\\xe4\\xb8"),
-        // Other control characters are written unchanged, since they do not break a table.
+        // Other control characters are not escaped, because they do not separate fields or lines.
         (b"\x00\x1b", b"\x00\x1b"),
     ];
 

@@ -13,7 +13,7 @@ pub struct Stopwatch {
     whose: ClockScope,
 }
 
-/// The scope of CPU time: the whole process or one thread.
+/// Whether CPU time is measured for the whole process or for one thread.
 #[derive(Clone, Copy, Debug)]
 enum ClockScope {
     Process,
@@ -27,7 +27,7 @@ impl Stopwatch {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Process), whose: ClockScope::Process }
     }
 
-    /// Starts measuring the CPU time of this thread only. The time must be read by the same thread.
+    /// Starts measuring, with CPU time of the calling thread only. The same thread must read the time.
     #[must_use]
     pub fn of_thread() -> Self {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Thread), whose: ClockScope::Thread }
@@ -39,7 +39,7 @@ impl Stopwatch {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Returns the CPU time in seconds of all threads of the process, or of this thread, including page faults.
+    /// Returns the CPU time in seconds, including page faults: of all threads of the process, or of one thread.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.whose) - self.cpu

@@ -1,5 +1,5 @@
-//! Finds candidate pairs: documents that share at least one band key. (Broder's fungible documents with threshold 1; the
-//! LSH bands of Indyk and Motwani 1998.)
+//! Finds candidate pairs: documents that share at least one band key. These are Broder's fungible documents with
+//! threshold 1, found by the LSH bands of Indyk and Motwani (1998).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,18 +13,17 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Candidate pairs, with statistics of the buckets they were formed from.
+/// Candidate pairs, and statistics of the buckets that were searched for pairs.
 #[derive(Debug)]
 pub struct Candidates {
     pairs: Pairs,
-    /// Number of buckets with more members than the cap. In a capped bucket, sorted by number, each member is paired only
-    /// with the first and the previous member. All members stay connected, and the number of pairs is linear. In a join of
-    /// two indexes, each member of a capped bucket is paired only with the first member of the other side.
+    /// Number of buckets with more members than the cap. The members of a capped bucket are sorted by number, and each
+    /// is paired only with the first and the previous member. This takes linear time and keeps all members connected.
+    /// In a join of two indexes, each member of a capped bucket is paired only with the first member of the other side.
     pub capped_buckets: u64,
     /// Number of members of the largest bucket of any band.
     pub largest_bucket: u64,
-    /// The bucket size above which buckets are capped: `max_bucket`, or less if the total number of pairs would be too
-    /// large.
+    /// The bucket size above which buckets are capped. It is `max_bucket`, or less if that would give too many pairs.
     pub cap: u64,
 }
 
@@ -34,8 +33,8 @@ pub struct Candidates {
 pub struct Agreement {
     /// Minimum number of features in which the documents agree; 0 means 1.
     pub features: u16,
-    /// Number of leading bits of each feature that are compared, from 1 to the number of bits stored. With 8, features are
-    /// Broder's one-byte features.
+    /// Number of leading bits of each feature that are compared, from 1 to the number of bits stored. With 8 bits, they
+    /// are Broder's one-byte features.
     pub bits: u32,
 }
 
@@ -47,12 +46,12 @@ impl Agreement {
     }
 }
 
-/// Candidate pairs without duplicates. The upper 32 bits of a pair are the smaller number, the lower 32 bits the larger
-/// number.
+/// Candidate pairs without duplicates. The upper 32 bits of a pair hold the smaller document number, the lower 32 bits
+/// the larger one.
 #[derive(Debug)]
 enum Pairs {
     Each(Sorted<u64>),
-    /// Pairs with the number of features in which they agree, and the minimum number for a pair to be reported.
+    /// Pairs with the number of features that agree. The second number is the minimum to report.
     Counted(Sorted<NumberCount>, u32),
 }
 
@@ -70,7 +69,7 @@ impl Pairs {
     }
 }
 
-/// Sorts pairs while they are found.
+/// Sorts pairs, and removes duplicates or counts them.
 enum PairCollector {
     Each(Sorter<u64>),
     Counted(Sorter<NumberCount>, u32),
@@ -151,9 +150,9 @@ pub fn candidates(
     candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, budget, number)
 }
 
-/// Like [`candidates`], but documents must agree as `agreement` specifies: in several features, or only in the leading bits
-/// of features (Broder's fungible documents). The number of features in which a pair agrees is the number of bands in which
-/// the pair is formed; in capped buckets it may be too low, as some pairs are not formed.
+/// Like [`candidates`], but documents must agree as `agreement` specifies: in several features, or only in the leading
+/// bits of features (Broder's fungible documents). The number of features in which two documents agree is the number of
+/// bands that form their pair. It may be too low for documents in capped buckets, which form only some pairs.
 ///
 /// Memory: 16 bytes per pair instead of 8.
 ///
@@ -171,12 +170,12 @@ pub fn candidates_agreeing(
     pair_up(&sides, None, agreement, max_bucket, budget)
 }
 
-/// Like [`candidates`], for pairs of a document of the left index and a document of the right index. `number_left` must
-/// return numbers below `first_right`, and `number_right` numbers from `first_right` on. If the indexes store different
-/// numbers of bits of a feature, the smaller number of bits is compared.
+/// Like [`candidates`], for two indexes: a pair has one document of the left index and one document of the right index.
+/// `number_left` must return numbers below `first_right`, and `number_right` numbers from `first_right` on. If the
+/// indexes store different numbers of bits of a feature, the smaller number of bits is compared.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`] if the bands of the two indexes cannot be compared; otherwise as [`candidates`].
+/// [`Error::ParamsMismatch`] if the bands of both cannot be compared. Also returns the errors of [`candidates`].
 pub fn candidates_across(
     both: (&Snapshot, &Snapshot),
     first_right: u32,
@@ -218,14 +217,14 @@ pub fn candidates_agreeing_across(
 /// One index of a join, with the numbers assigned to its documents.
 pub(crate) struct IndexSide<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    /// The number of each document, by segment and ordinal; [`NO_NUMBER`] for documents that are skipped.
+    /// The number of each document, by segment and ordinal; [`NO_NUMBER`] for skipped documents.
     pub(crate) numbers: SegmentNumbers,
 }
 
 /// A bucket key and the number of a document in this bucket.
 pub(crate) type BucketEntry = [u32; 2];
 
-/// Replaces `entries` by the members of all buckets of a band, sorted by bucket key, then by document number.
+/// Replaces `entries` with the members of all buckets of a band, sorted by bucket key, then by document number.
 pub(crate) fn read(sides: &[IndexSide<'_>], band: usize, entries: &mut Column<BucketEntry>) -> Result<()> {
     read_bits(sides, band, KEY_BITS, entries)
 }
@@ -248,7 +247,7 @@ pub(crate) fn read_bits(
         }
         side.snapshot.check_maps()?;
     }
-    // Entries of a single segment are already grouped by bucket key, so only the numbers within a bucket need sorting.
+    // Entries of a single segment are already grouped by bucket key, so only the numbers within each bucket are sorted.
     if entries.is_sorted_by_key(|entry| entry[0]) {
         entries
             .chunk_by_mut(|a, b| a[0] == b[0])
@@ -311,7 +310,7 @@ fn pair_up(
     Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
 }
 
-/// Returns the largest bucket size at which all pairs of a bucket may be formed; see [`candidates`].
+/// Returns the size above which a bucket is capped; see [`candidates`].
 pub(crate) fn cap_of(
     sides: &[IndexSide<'_>],
     bands: usize,
@@ -336,7 +335,7 @@ fn cap_of_bits(
     Ok(work.cap(max_bucket as u64, sides, bands))
 }
 
-/// The sizes of buckets, from which the number of pairs is computed.
+/// Counts buckets by size, and computes from these counts how many pairs the buckets form.
 #[derive(Debug, Default)]
 pub(crate) struct BucketWork {
     /// Number of buckets of each size, for sizes of at least [`SMALL`].
@@ -354,8 +353,8 @@ impl BucketWork {
         }
     }
 
-    /// Returns the largest bucket size at which all pairs of a bucket may be formed, so that the pairs of all `bands` bands
-    /// stay within [`PAIRS`] and [`PAIRS_LEAST`].
+    /// Returns the size above which a bucket is capped, so that the pairs of all `bands` bands stay within [`PAIRS`]
+    /// and [`PAIRS_LEAST`].
     pub(crate) fn cap(&self, max_bucket: u64, sides: &[IndexSide<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
@@ -368,9 +367,9 @@ impl BucketWork {
     }
 }
 
-/// Returns the largest bucket size at which all pairs of a bucket may be formed: at most `max_bucket`, and so that there
-/// are at most `pairs` pairs in total. `sizes` holds the number of buckets of each size, and `small` the number of pairs in
-/// all smaller buckets.
+/// Returns the size above which a bucket is capped: at most `max_bucket`, and small enough that there are at most
+/// `pairs` pairs in total. `sizes` holds the number of buckets of each size, and `small` the number of pairs in buckets
+/// of less than [`SMALL`] members.
 fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
     let mut left = pairs.saturating_sub(small);
     for (&size, &buckets) in sizes.range(..=max_bucket) {

@@ -1,4 +1,4 @@
-//! Candidates that share a band, and their estimated scores.
+//! Finds candidate pairs of documents that share a band, and computes their scores.
 
 pub mod candidates;
 pub mod scores;

@@ -1,10 +1,11 @@
-//! Computes the scores of all pairs that share a block or a band, which show whether the bands are well chosen.
+//! Computes the scores of all pairs that share a block or a band. The scores show whether the bands are well chosen.
 //!
-//! Both tables follow Wu, *Near deduplication*, section 6. A fingerprint is split into four blocks of 16 bits; the score of
-//! a pair is 64 minus the Hamming distance. Minima are grouped into bands; the score of a pair is its number of equal
-//! minima. Identical documents share every band, so the number of pairs with the highest score is the same in all bands.
-//! The mean number of bands that pairs with a given score share gives the probability that such a pair shares at least one
-//! band. This probability can be compared with the S-curve of [`Banding`](twindex::planner::Banding::recall).
+//! Both tables follow Wu, *Near deduplication*, section 6. A fingerprint is split into four blocks of 16 bits; the
+//! score of a pair is 64 minus the Hamming distance. Minima are grouped into bands; the score of a pair is its number
+//! of equal minima. Identical documents share every band, so the number of pairs with the highest score is the same in
+//! all bands. From the mean number of bands that pairs with a given score share follows the probability that such a
+//! pair shares at least one band. It can be compared with the S-curve of
+//! [`Banding`](twindex::planner::Banding::recall).
 
 use std::ops::Range;
 
@@ -33,7 +34,7 @@ const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
 pub struct Scores {
     /// For each block or band, the number of pairs by score, starting with score 0.
     pub pairs: Vec<Vec<u64>>,
-    /// Number of capped buckets, in which only members adjacent in sort order were compared.
+    /// Number of capped buckets, in which each member was compared only with the next member in sort order.
     pub capped_buckets: u64,
     /// Number of distinct members of the largest bucket.
     pub largest_bucket: u64,
@@ -46,7 +47,7 @@ impl Scores {
         Self { pairs: vec![vec![0; max + 1]; bands], ..Self::default() }
     }
 
-    /// Records a bucket of `members` members. Returns whether all its pairs are to be compared.
+    /// Counts a bucket of `members` members. Returns whether all pairs of this bucket are to be compared.
     fn bucket(&mut self, members: usize, max_bucket: usize) -> bool {
         let place = members.ilog2() as usize;
         if self.buckets.len() <= place {
@@ -64,7 +65,7 @@ impl Scores {
         *place = place.saturating_add(pairs);
     }
 
-    /// Adds the counts of `others` to these counts.
+    /// Adds the counts of another `Scores`, such as those of another thread.
     fn add_all(&mut self, others: &Self) {
         for (counts, more) in self.pairs.iter_mut().zip(&others.pairs) {
             counts.iter_mut().zip(more).for_each(|(count, more)| *count = count.saturating_add(*more));
@@ -85,10 +86,10 @@ fn pairs_among(documents: u32) -> u64 {
 }
 
 /// Computes the scores of the pairs that share at least one of the four blocks of their fingerprints. If more than
-/// `max_bucket` distinct fingerprints share a block, only adjacent fingerprints in ascending order are compared.
+/// `max_bucket` distinct fingerprints share a block, each is compared only with the next greater one.
 ///
-/// Memory: 16 bytes per distinct fingerprint, in half of the memory of `resources`, then in an unnamed file. Time: about
-/// `n^2 / 2^15` comparisons for `n` evenly distributed fingerprints.
+/// Memory: 16 bytes per distinct fingerprint, in up to half of the memory of `resources`, beyond that in an unnamed
+/// file. Time: about `n^2 / 2^15` comparisons for `n` evenly distributed fingerprints.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -154,17 +155,17 @@ pub struct EqualSignatures {
 pub struct BandScores {
     /// The pairs of each band; the score of a pair is its number of equal minima.
     pub scores: Scores,
-    /// For each score, counts of the pairs of different signatures that share a band: the number of pairs, and the total
-    /// number of shared bands, summed over these pairs.
+    /// For each score, the number of pairs of different signatures that share a band, and the sum of their numbers of
+    /// shared bands.
     pub shared: Vec<(u64, u64)>,
     /// The groups of documents with equal signatures.
     pub alike: Column<EqualSignatures>,
 }
 
 impl BandScores {
-    /// Estimates the fraction of pairs with this score that share at least one of `bands` bands. The counts include only
-    /// pairs that share a band, so the mean number of shared bands is the mean of a zero-truncated binomial distribution.
-    /// This equation is solved for the probability. Returns `None` if no pair has this score.
+    /// Estimates the fraction of pairs with this score that share at least one of `bands` bands. The counts include
+    /// only pairs that share a band, so the mean number of shared bands is the mean of a zero-truncated binomial
+    /// distribution. The function solves for its probability. Returns `None` if no pair has this score.
     #[must_use]
     pub fn accepted(&self, score: usize, bands: u16) -> Option<f64> {
         let &(pairs, shared) = self.shared.get(score)?;
@@ -190,16 +191,16 @@ impl BandScores {
 /// Number of band keys compared at once.
 const LANES: usize = 16;
 
-/// The keys of all bands, in memory. When a pair is found in one band, the keys show in which other bands it occurs. Each
-/// pair can thus be counted once, without collecting and sorting pairs.
+/// The keys of all bands, in memory. When a pair is found in one band, the keys of its members show which other bands
+/// they share. Each pair is thus counted once, without a sort of all pairs.
 struct BandKeys {
     bands: usize,
     /// For each band, pairs of bucket key and signature number, ascending.
     entries: Vec<Column<BucketEntry>>,
     /// For each signature number, its keys by band, in rows of [`LANES`] bands.
     keys: Vec<[u32; LANES]>,
-    /// Whether the documents of a signature number have different keys in a band. This occurs if signatures are short: they
-    /// may be equal although features differ.
+    /// Whether the documents of a signature number have different keys in a band. This occurs if signatures are short,
+    /// because documents with different features may then have equal signatures.
     mixed: Vec<bool>,
 }
 
@@ -232,7 +233,7 @@ impl BandKeys {
             for (&band, entries) in some.iter().zip(read) {
                 for &[key, number] in &entries[..] {
                     let number = number as usize;
-                    // A number without mixed keys has exactly one key in every band.
+                    // A number has mixed keys unless it has exactly one key in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
                     all.keys[number * rows + band / LANES][band % LANES] = key;
@@ -243,8 +244,8 @@ impl BandKeys {
                     }
                     work.bucket(bucket.len() as u64);
                 }
-                // With short signatures, many documents may share one signature but have different keys, so entries can
-                // exceed the estimate.
+                // With short signatures, documents with the same signature can have different keys. So the entries can
+                // take more memory than was estimated.
                 held += size_of_val(&*entries);
                 if held > memory {
                     return Ok(None);
@@ -262,7 +263,7 @@ impl BandKeys {
         (!self.mixed[number as usize]).then(|| self.row(number))
     }
 
-    /// Returns the keys of a signature number; if its documents have different keys, the keys of an arbitrary document.
+    /// Returns the keys of a signature number. If its documents have different keys, returns those of any document.
     #[inline(always)]
     fn row(&self, number: u32) -> &[[u32; LANES]] {
         let rows = self.bands.div_ceil(LANES);
@@ -290,17 +291,17 @@ impl BandKeys {
     }
 }
 
-/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the results of the piece are collected.
+/// Approximate number of pairs in a piece. The result of a piece takes up to 12 bytes per pair until it is collected.
 const PIECE: usize = 1 << 18;
 /// Number of pieces per thread that may be processed while the results of an earlier piece wait to be collected.
 const PIECES: usize = 4;
 
 /// Number of bucket members that are compared with one member in one step.
 const TOGETHER: usize = 64;
-/// Number of members between the current member and the one whose keys and signature are prefetched.
+/// How many members ahead of the current one keys and signatures are prefetched.
 const AHEAD: usize = 8;
 
-/// The data for comparing signatures of pairs that share a bucket.
+/// The shared data with which threads compare the signatures of pairs that share a bucket.
 struct BucketPairs<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
@@ -314,8 +315,8 @@ struct BucketPairs<'a> {
 /// Counts of one thread.
 struct ThreadCounts {
     scores: Scores,
-    /// Number of pairs by score and band, with the bands in rows as in [`BandKeys::keys`]. Added to the scores at the end.
-    /// All bands of a score are adjacent, so that they can be added as vectors.
+    /// Number of pairs by score and band, with the bands in rows as in [`BandKeys::keys`]. They are added to the scores
+    /// at the end. The counts of all bands of a score are adjacent, so that vector instructions can add to them.
     pairs: Vec<[u64; LANES]>,
     /// Counts as in [`BandScores::shared`].
     shared: Vec<(u64, u64)>,
@@ -340,11 +341,11 @@ impl ThreadCounts {
     }
 }
 
-/// Adds `pairs` to each count whose bit in `bits` is set. Branch-free, so that the compiler generates vector code.
+/// Adds `pairs` to each count whose bit in `bits` is set. Has no branch, so that the compiler generates vector code.
 #[inline(always)]
 fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
     for (place, count) in counts.iter_mut().enumerate() {
-        // 2^32 documents have fewer than 2^64 pairs, so this addition cannot overflow.
+        // Cannot overflow: 2^32 documents have fewer than 2^64 pairs.
         *count = count.wrapping_add(if bits >> place & 1 == 0 { 0 } else { pairs });
     }
 }
@@ -354,7 +355,7 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 struct PieceResult {
     /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED` is true.
     pairs: Vec<(u32, u32, u32)>,
-    /// Pairs in which at least one number has [different keys](BandKeys::of).
+    /// Pairs in which the documents of at least one signature number have [different keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
@@ -394,11 +395,11 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             };
             let signature = signatures[a as usize];
             let row = band / LANES;
-            // Returns one bit for each band of a row: whether the pair shares the band.
+            // Returns a bit for each band of a row: 1 if the pair shares the band.
             let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
             for others in others.chunks(TOGETHER) {
-                // Collects the numbers that share no earlier band with `a`. Branch-free, as a branch would often be
-                // mispredicted.
+                // Collects, without branches, which would often be mispredicted, the numbers that share no earlier band
+                // with `a`.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &[_, b]) in others.iter().enumerate() {
                     if let Some(&[_, ahead]) = others.get(place + AHEAD) {
@@ -423,7 +424,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                     counted.shared[score].0 += 1;
                     let of_b = keys.row(b);
                     for later in row..of_a.len() {
-                        // Masks the lanes after the last band; they are equal in all rows.
+                        // Masks the lanes after the last band, which are equal in all rows.
                         let rest = keys.bands - later * LANES;
                         let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
                         counted.shared[score].1 += u64::from(bands.count_ones());
@@ -476,14 +477,14 @@ fn by_signature<'s>(
     Ok((alike, IndexSide { snapshot, numbers: of_documents }))
 }
 
-/// Computes the scores of the pairs that share a band. The result is empty if the index stores no signatures. In a bucket
-/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. As for
+/// Computes the scores of the pairs that share a band. The result is empty if the index stores no signatures. In a
+/// bucket of more than `max_bucket` distinct signatures, each is compared only with the next one. As for
 /// [`candidates`](crate::candidates()), the limit is lowered if the pairs would exceed both
 /// [`PAIRS`](crate::bands::candidates::PAIRS) per document and 20 million in total.
 ///
-/// Memory: half of the memory of `resources` for the keys of bands, or a quarter for pairs if the keys do not fit or
-/// buckets are capped. Another quarter is for 12 bytes per document and about 40 bytes per distinct signature. Data beyond
-/// the budget is written to unnamed files.
+/// Memory: half of the memory of `resources` holds the keys of bands. If the keys do not fit or buckets are capped, a
+/// quarter holds pairs instead. Another quarter is for 12 bytes per document and about 40 bytes per distinct signature.
+/// Data beyond the budget is written to unnamed files.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -495,8 +496,9 @@ pub fn band_scores(
     scored::<false>(snapshot, max_bucket, resources, |_, _, _| Ok(()))
 }
 
-/// Like [`band_scores`]. Also passes each pair of different signatures that share a band once to `each`, with its score: the
-/// smaller number first, in unspecified order. Signatures are numbered as in [`BandScores::alike`].
+/// Like [`band_scores`]. Also passes each pair of different signatures that share a band to `each` once, with the score
+/// of the pair. The smaller signature number comes first; the order of pairs is unspecified. Numbers are those of
+/// [`BandScores::alike`].
 ///
 /// # Errors
 /// Same as [`band_scores`], or the error of `each`.

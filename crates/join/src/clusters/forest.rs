@@ -1,4 +1,4 @@
-//! Computes clusters: the connected components of pairs of numbers (union-find; Tarjan 1975).
+//! Computes clusters, the connected components of a graph whose edges are pairs of numbers (union-find; Tarjan 1975).
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
@@ -20,7 +20,7 @@ impl Forest {
         Self::within(&MemoryBudget::unlimited(), count).expect("no scratch file is needed")
     }
 
-    /// Like [`new`](Self::new), using the memory of `budget`, then scratch files.
+    /// Like [`new`](Self::new), in the memory of `budget`, and beyond it in scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.

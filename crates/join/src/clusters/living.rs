@@ -1,8 +1,8 @@
 //! Computes all groups of live documents ([`Snapshot::groups`]) with a join of the fingerprints of an index.
 //!
-//! The join finds all near pairs at once, in a small fraction of the time of one query for each leader (the document that
-//! represents a group). Only documents that occur in pairs are sorted by priority. Documents with the same fingerprint are
-//! near the same documents, so one of them represents all in the join and in the pairs.
+//! The join finds all near pairs at once, in a small fraction of the time of one query for each leader (the document
+//! that represents a group). Only documents that occur in pairs are sorted by priority. Documents with the same
+//! fingerprint are near the same documents, so the join handles only one of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,18 +14,18 @@ use crate::hamming::JoinResources;
 use crate::hamming::pairs::{Documents, NearFingerprints, near_fingerprints_within};
 use crate::work::runs::{Sorter, finish_all};
 
-/// Number of near pairs per document up to which a join costs less than a query for each leader. Dense families form many
-/// pairs but have few leaders.
+/// Number of near pairs per document up to which a join costs less than a query for each leader. Dense families form
+/// many pairs but have few leaders, so queries are then cheaper.
 const PAIRS_A_DOCUMENT: u64 = 16;
 /// Number of near pairs up to which the join is always used.
 const PAIRS_LEAST: u64 = 1 << 20;
-/// Number of pairs that a thread finds before it adds them to the total of all threads.
+/// Number of pairs that a thread finds before it adds the number to the total of all threads.
 const COUNTED: u64 = 1 << 10;
 /// The name of the limit in [`Error::Limit`] if there are too many pairs.
 const TOO_MANY: &str = "near pairs of a listing of groups";
 
 /// Returns all groups of a snapshot, as [`Snapshot::groups`] does. Uses a join if the group rule depends only on the
-/// distance of fingerprints. Otherwise, or if the join finds too many pairs, uses a query for each leader.
+/// distance of fingerprints. For other rules, and if the join finds too many pairs, uses a query for each leader.
 ///
 /// ```
 /// use twindex::{Fingerprint, Index, Params, Resources};

@@ -1,4 +1,4 @@
-//! Clusters of pairs, in memory and out of core, and groups of living documents.
+//! Computes clusters of pairs, in memory or out of core, and groups of live documents.
 
 pub mod forest;
 pub mod living;

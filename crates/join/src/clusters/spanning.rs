@@ -1,10 +1,10 @@
 //! Computes spanning forests of pairs of keys, in bounded memory. The workers of a cluster reduce their pairs to forests;
 //! the forests are merged into one, which gives the clusters.
 //!
-//! The forest of a set of pairs consists of stars: the root of each connected component is its smallest key, with an edge
-//! to each other key. It depends only on the components, not on the order or repetition of pairs, or their distribution
-//! over files. The forest of a forest is the same forest, and the forest of several forests is the forest of all their
-//! pairs. A forest has fewer edges than keys, regardless of the number of pairs.
+//! The forest of a set of pairs consists of stars: the root of each connected component is its smallest key, with an
+//! edge to each other key. It depends only on the components, not on the order or repetition of pairs, or their
+//! distribution over files. The forest of the edges of a forest is the same forest, and the forest of the edges of
+//! several forests is the forest of all their pairs. A forest has fewer edges than keys, whatever the number of pairs.
 //!
 //! Steps:
 //!
@@ -15,9 +15,9 @@
 //! 3. The components of these sets are found with a union-find structure over ranks, 4 bytes per key, or with `stars` if
 //!    that exceeds the memory.
 //!
-//! The method of alternating large and small stars is from Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected
-//! Components in Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a
-//! sort.
+//! The method of alternating large and small stars is from Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii,
+//! *Connected Components in Map-Reduce and Beyond* (2014), sections 3 and 4. In the paper, each step is a round of a
+//! compute cluster; here, each step is a sort.
 
 use std::cmp::Ordering;
 use std::io;
@@ -34,8 +34,8 @@ use twindex::sys::Spill;
 
 /// Minimum memory in bytes. With less, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 16;
-/// Bytes per key in the table in addition to the key itself: two to four slots, the end of the key, its parent, and its
-/// position in the sort order.
+/// Number of bytes that a key takes in the table in addition to its text: two to four slots, the end of the key, its
+/// parent, and its position in the sort order.
 const KEY_COST: usize = 4 * size_of::<u32>() + size_of::<usize>() + 2 * size_of::<u32>();
 /// Minimum memory in bytes for the read buffers of runs. Runs are merged early so that each run has a buffer of at least 16
 /// KiB.
@@ -75,7 +75,7 @@ impl Record for Member {
     }
 }
 
-/// Collects pairs of keys in any order, in about `memory` bytes of memory, then in unnamed files in a directory.
+/// Collects pairs of keys in any order, in about `memory` bytes, and beyond that in unnamed files in a directory.
 ///
 /// ```
 /// use twindex_join::SpanningForest;
@@ -107,7 +107,7 @@ impl SpanningForest {
     /// Creates an empty forest. Uses about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
-        // Errors of reading a run have the same text as the errors that `merge` reports for its scratch files.
+        // Makes errors of reading a run read like the errors that `merge` reports for its scratch files.
         let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
@@ -130,7 +130,7 @@ impl SpanningForest {
                 return Err(Error::Limit { what: "bytes of a key", limit, found });
             }
         }
-        // The table is copied when it grows. Limiting it to a third of the memory leaves space for the copy.
+        // A table that grows is copied. So it may take only a third of the memory, which leaves space for the copy.
         if self.table.bytes() > self.memory / 3 {
             self.write_run()?;
         }
@@ -256,7 +256,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Returns the number of bytes used, including the memory for sorting keys.
+    /// Returns the number of bytes that the table uses, including the memory that sorting its keys will take.
     fn bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * KEY_COST
     }
@@ -297,7 +297,7 @@ impl Table {
         slot
     }
 
-    /// Returns the numbers of all keys, sorted by key. Drops the hash table, so keys can no longer be looked up.
+    /// Returns the numbers of all keys, sorted by key. Drops the hash table; keys cannot be looked up afterwards.
     fn order(&mut self) -> Vec<u32> {
         self.slots = Vec::new();
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
@@ -315,7 +315,7 @@ fn ends(edge: u64) -> (u32, u32) {
     ((edge >> 32) as u32, edge as u32)
 }
 
-/// For each set, passes an edge between its first member and each other member to `each`, the smaller number first.
+/// For each set, passes the edges from its first member to all others to `each`, with the smaller number first.
 fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
     let mut first: Option<(u64, u32)> = None;
     sets.for_each(|one| {
@@ -331,8 +331,8 @@ fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<(
 }
 
 /// Finds the components that these edges between numbers form. Returns them as stars around the smallest number of each
-/// component, sorted. Uses the memory of two sorters. Input edges have the larger end first, returned edges the root first.
-/// Takes O(log^2 n) sorts, in practice a few.
+/// component, sorted. Uses the memory of two sorters. The given edges have the larger number first, the returned edges
+/// the root. Takes O(log^2 n) sorts, in practice a few.
 fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64>> {
     loop {
         // Large star: joins each larger neighbour of a number to the smallest of the number and its neighbours.
@@ -350,7 +350,7 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             let (number, neighbour) = ends(one);
             let min = match group {
                 Some((of, min)) if of == number => min,
-                _ => number.min(neighbour), // neighbours ascend
+                _ => number.min(neighbour), // neighbours come in ascending order
             };
             group = Some((number, min));
             if neighbour < number {
@@ -376,8 +376,8 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             }
         })?;
         edges = small_star.finish()?;
-        // If nothing changed, the edges are stars: a number with larger neighbours has no smaller ones, and a number with
-        // smaller neighbours has exactly one.
+        // If nothing changed, the edges are stars: a number with larger neighbours has no smaller neighbours, and any
+        // other number has exactly one smaller neighbour.
         if !changed {
             let mut members = Sorter::new(dir, memory);
             edges.for_each(|one| {
@@ -430,7 +430,7 @@ impl Samples {
         Self { keys: Vec::new(), bytes: 0, memory, every: 64, since: 0 }
     }
 
-    /// Adds the next key in order. If the samples exceed the memory, removes every second one.
+    /// Adds the next key in order. If the samples exceed the memory, removes every second sample.
     fn push(&mut self, key: &[u8]) {
         if self.since == 0 {
             self.bytes += key.len() + size_of::<Vec<u8>>();
@@ -451,7 +451,7 @@ impl Samples {
         }
     }
 
-    /// Returns the range of ranks that contains `key` if the key exists. `count` is the number of keys.
+    /// Returns the only range of ranks that can contain `key`. `count` is the number of keys.
     fn around(&self, key: &[u8], count: u32) -> (u32, u32) {
         let after = self.keys.partition_point(|sample| sample.as_slice() <= key) as u64;
         let bound = |samples: u64| (samples * u64::from(self.every)).min(count.into()) as u32;
@@ -489,7 +489,7 @@ impl Keys {
         Ok(Some(KeyBlock { bounds, bytes }))
     }
 
-    /// Replaces the contents of `key` by the key of this rank.
+    /// Replaces the contents of `key` with the key of this rank.
     fn read(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
         key.clear();
         match self {
@@ -539,7 +539,7 @@ impl Stars {
         Ok(Self { keys, members, edges, components })
     }
 
-    /// Returns the number of edges, which is the number of keys that are not the smallest of their component.
+    /// Returns the number of edges. It is the number of keys other than the smallest key of each component.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.edges
@@ -595,7 +595,7 @@ impl Stars {
         })
     }
 
-    /// Replaces the contents of `key` by the key of rank `rank`.
+    /// Replaces the contents of `key` with the key of rank `rank`.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file.
@@ -641,7 +641,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// More than the minimum memory of a sorter, so that forests with this memory are not written to disk.
+    /// A memory budget above the minimum of a sorter, in which the forests of these tests fit.
     const ROOMY: usize = 64 << 20;
 
     fn edges_of(stars: &Stars) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -717,7 +717,7 @@ mod tests {
             assert!(!held.is_on_disk());
             assert_eq!(edges_of(&held), wanted, "{count} in memory");
             assert_eq!(held.edges(), wanted.len() as u64);
-            // With 30,000 keys, even the ranks alone exceed 64 KiB.
+            // 30,000 keys are so many that even their ranks exceed 64 KiB.
             let spilled = forest_of(&pairs, 0);
             assert_eq!(spilled.is_on_disk(), count >= 3000);
             assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());
@@ -731,7 +731,7 @@ mod tests {
 
     #[test]
     fn chain_of_all_keys_becomes_one_star() {
-        // Tests orders in which neighbours of the chain are adjacent keys, and orders in which they are far apart.
+        // In some of these orders, neighbours of the chain are adjacent keys; in others they are far apart.
         for step in [1_u64, 12_345, 39_999] {
             let name = |place: u64| format!("{:06}", place * step % 40_009).into_bytes();
             let pairs: Vec<_> = (0..40_000).map(|place| (name(place), name(place + 1))).collect();
@@ -752,7 +752,7 @@ mod tests {
         assert!(parts.iter().zip(pairs.chunks(2000)).all(|(forest, part)| forest.len() < part.len()));
         let mut joined: Vec<_> = parts.iter().rev().flatten().cloned().collect();
         assert_eq!(edges_of(&forest_of(&joined, 0)), wanted);
-        // Merges two parts, then their forests in another order, with repetitions.
+        // Computes the forests of two overlapping parts, and merges these forests in another order, one of them twice.
         let left = edges_of(&forest_of(&parts[..2].concat(), 0));
         let right = edges_of(&forest_of(&parts[1..].concat(), ROOMY));
         joined = [right, left.clone(), left].concat();

@@ -1,10 +1,10 @@
-//! Finds the documents of an index that contain given texts or are contained in them, by comparing with the sets of all
-//! documents.
+//! Finds the documents of an index that contain given texts or are contained in them, by comparing each text with the
+//! sets of all documents.
 //!
-//! The features that an index stores for resemblance do not find all containing documents. A document is indexed by
-//! only a part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of the
-//! indexed elements. Instead, all elements of the texts are indexed, and the sets of all documents are read once for
-//! each batch of texts that fits in memory.
+//! The features that an index stores for resemblance do not find all containing documents. An index lists a document
+//! under only a part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none
+//! of these elements. So this module indexes all elements of the texts instead, and reads the sets of all documents
+//! once for each batch of texts that fits in memory.
 
 use std::ops::{ControlFlow, Range};
 
@@ -64,12 +64,12 @@ impl ContainmentHit {
 pub struct ContainmentAnswers {
     /// The documents, sorted by descending [share](ContainmentHit::share), then by key.
     pub hits: Vec<ContainmentHit>,
-    /// Number of documents that were removed because they exceed the limit.
+    /// Number of documents that the limit removed from `hits`.
     pub left_out: u64,
 }
 
 impl ContainmentAnswers {
-    /// Adds a document. Removes the documents beyond the limit when enough have accumulated.
+    /// Adds a document. Truncates the list to `limit` documents when it has become about twice as long.
     fn push(&mut self, hit: ContainmentHit, limit: usize) {
         self.hits.push(hit);
         if self.hits.len() >= limit.saturating_mul(2).saturating_add(HELD) {
@@ -88,7 +88,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// The list of documents of a text is truncated to the limit when its length reaches twice the limit plus this number.
+/// The list of documents of a text is truncated to the limit as soon as it has twice the limit plus this number.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.
@@ -116,7 +116,7 @@ const HELD: usize = 64;
 pub struct ContainmentQueries {
     near: Nearness,
     memory: usize,
-    /// Maps each element to the texts that contain it.
+    /// Maps each element to the numbers of the texts that contain it.
     slots: Slots,
     /// The sets of all texts, concatenated; `ends` holds the end of each set.
     elements: Vec<u64>,
@@ -127,16 +127,15 @@ pub struct ContainmentQueries {
 const TEXT_BYTES: usize = 64;
 /// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
-/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be passed to the
-/// callback.
+/// Number of pieces per thread that may be processed before the results of an earlier piece are passed to the callback.
 const AHEAD: usize = 4;
 
 /// Working memory of a thread.
 #[derive(Default)]
 struct Worker {
     set: Vec<u64>,
-    /// For each text, an upper bound of the number of elements that it shares with the current document; all 0 between
-    /// documents. `found` lists the texts whose bound is above 0.
+    /// For each text, an upper bound of the number of elements that it shares with the current document; all bounds are
+    /// 0 between two documents. `found` lists the texts whose bound is above 0.
     counts: Vec<u32>,
     found: Vec<u32>,
 }
@@ -162,9 +161,9 @@ impl ContainmentQueries {
         Ok(Self { near, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
     }
 
-    /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not fit
-    /// in memory: then call [`run`](Self::run) and [`clear`](Self::clear), and add the set again. The first text always
-    /// fits.
+    /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not
+    /// fit in memory. The caller must then call [`run`](Self::run) and [`clear`](Self::clear), and add the set again.
+    /// The first text of a batch always fits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 or more hashes.
@@ -176,7 +175,7 @@ impl ContainmentQueries {
             let (limit, found) = (u64::from(u32::MAX), set.len() as u64);
             return Err(Error::Limit { what: "shingles of a set", limit, found });
         }
-        // A factor of 2, because vectors double their capacity when they grow.
+        // Doubles the size, because vectors double their capacity when they grow.
         let columns = 2 * size_of::<u64>() * (self.elements.len() + set.len());
         let needed = self.slots.bytes_with(set.len()) + columns + TEXT_BYTES * (self.len() + 1);
         if !self.is_empty() && (needed > self.memory || self.len() >= NUMBERS) {
@@ -215,8 +214,8 @@ impl ContainmentQueries {
     }
 
     /// Like [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted`
-    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares. Another thread can
-    /// use `watched` to stop the work.
+    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares. Another thread
+    /// can read the progress from `watched`, and stop the work with it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of [`SharedProgress::check`].
@@ -241,9 +240,9 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each` if the
-    /// larger set contains at least the minimum share of the smaller set. Pairs are in the order of segments and documents,
-    /// then of texts. Documents that are marked as duplicates are included.
+    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each`
+    /// if the larger set contains at least the minimum share of the smaller set. Pairs are ordered by segment, document
+    /// and text. They include documents that are marked as duplicates.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of `each`.
@@ -256,8 +255,8 @@ impl ContainmentQueries {
         self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
     }
 
-    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents at a time. A piece without pairs is
-    /// passed as an empty list.
+    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents at a time. For a piece without
+    /// pairs, passes an empty list.
     fn for_each_piece(
         &self,
         snapshot: &Snapshot,
@@ -324,12 +323,12 @@ impl ContainmentQueries {
         found.sort_unstable();
         let mut key = None;
         for text in found.drain(..) {
-            // Elements are matched by 32 of their bits, so this number may be too high.
+            // This number may be too high, because elements are compared by 32 bits of their hashes only.
             let at_most = std::mem::take(&mut counts[text as usize]) as usize;
             let of_text = self.set(text);
             let (smaller, larger) =
                 if of_text.len() <= set.len() { (of_text, &**set) } else { (&**set, of_text) };
-            // The share of the smaller set is the greater of the two shares, so only this share is compared with the
+            // Of the two shares, that of the smaller set is the greater one. So only this share is compared with the
             // threshold.
             if !self.near.is_met(at_most.min(smaller.len()), smaller.len(), larger.len()) {
                 continue;
@@ -346,5 +345,5 @@ impl ContainmentQueries {
     }
 }
 
-/// Number of elements between the current element and the one whose slot is prefetched.
+/// How many elements ahead of the current one slots are prefetched.
 const FETCHED: usize = 8;

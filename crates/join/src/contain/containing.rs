@@ -1,11 +1,11 @@
 //! Finds earlier sets that contain a new set or are contained in it, for deduplicating a stream by containment.
 //!
-//! With a minimum share t, a set of n elements is contained in a larger set if the larger set has at least ceil(t n) of its
-//! elements. Then the larger set has at least one of any n - ceil(t n) + 1 of its elements. To find earlier sets that
-//! contain a new set, this number of the new set's rarest elements are looked up in an index of all elements of earlier
-//! sets. For the other direction, each set is also indexed by its rarest elements at the time it is added, and all elements
-//! of the new set are looked up. Both directions find all sets. They need no fixed order of elements by frequency, for
-//! which all frequencies would have to be known in advance.
+//! With a minimum share t, a set of n elements is contained in a larger set if the larger set has at least ceil(t n) of
+//! its elements. Then the larger set has at least one of any n - ceil(t n) + 1 elements of the smaller set. To find
+//! earlier sets that contain a new set, this number of the new set's rarest elements are looked up in an index of all
+//! elements of earlier sets. To find earlier sets that a new set contains, each set is also indexed by the elements
+//! that are its rarest when it is added, and all elements of the new set are looked up. Both searches find all sets.
+//! They need no fixed order of elements, so frequencies need not be known in advance.
 
 use std::mem;
 
@@ -13,13 +13,13 @@ use crate::work::slots::{NUMBERS, Postings, Slots};
 use twindex::error::{Error, Result};
 use twindex_sketch::Nearness;
 
-/// Finds the sets that contain a given set, and the sets that a given set contains. Maps elements, in memory, to the
-/// numbers of the sets that have them. Sets are numbered from 0 in the order in which they were added.
+/// Finds the sets that contain a given set, and the sets that a given set contains. Holds in memory a map from elements
+/// to the numbers of the sets that have them. Sets are numbered from 0 in the order in which they were added.
 ///
-/// Lookups return all these sets, and possibly others. The elements of a set are not stored together, so the caller must
-/// verify each set that is returned.
-/// The index takes about 17 bytes for each distinct element, and 4 bytes for each further set with the same element. A set
-/// of 300 shingles takes about 5 KB if two thirds of the shingles occur in no other set.
+/// A lookup returns all sets it should find, and possibly others. The elements of a set are not stored together, so the
+/// caller must verify each returned set. The index takes about 17 bytes for each distinct element, and 4 bytes for each
+/// further set with the same element. A set of 300 shingles takes about 5 KB if two thirds of the shingles occur in no
+/// other set.
 ///
 /// ```
 /// use twindex_join::Containing;
@@ -44,18 +44,18 @@ pub struct Containing {
     memory: usize,
     /// Indexes each set by all of its elements.
     all: Slots,
-    /// Indexes each set by its rarest elements: as many as are needed so that any containing set has at least one of them.
+    /// Indexes each set by its rarest elements: just enough that every set that contains it has at least one of them.
     rarest: Slots,
     sizes: Vec<u32>,
-    /// Scratch: pairs of the number of indexed sets that have an element, and the element. `found` holds the result of a
-    /// lookup.
+    /// Scratch memory: for each element of a set, the number of indexed sets that have it, and the element. `found`
+    /// holds the result of a lookup.
     by_count: Vec<(u32, u64)>,
     found: Vec<u32>,
 }
 
 impl Containing {
-    /// Creates an empty collection that uses about `memory` bytes at most. `threshold` is the minimum share of a set's
-    /// elements that a containing set has, above 0 and at most 1.
+    /// Creates an empty collection that uses about `memory` bytes at most. A set contains another set if it has at
+    /// least the share `threshold` of the elements of that set; `threshold` is above 0 and at most 1.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a threshold out of this range.
@@ -149,7 +149,7 @@ impl Containing {
         self.near.prefix(set.len()).min(set.len())
     }
 
-    /// Sorts the elements of `set` by the number of indexed sets that have them, ascending, into `by_count`.
+    /// Replaces `by_count` with the elements of `set`, sorted by the number of indexed sets that have them, ascending.
     fn sort_by_count(&mut self, set: &[u64]) {
         let mut by_count = mem::take(&mut self.by_count);
         by_count.clear();
@@ -253,7 +253,7 @@ mod tests {
                 Err(error) => break error.to_string(),
             }
             pushed += 1;
-            // Vectors double their capacity when they grow, so the limit may be slightly exceeded.
+            // The limit may be slightly exceeded, because vectors double their capacity when they grow.
             assert!(containing.bytes() <= (1 << 20) + (1 << 16));
         };
         assert!(pushed > 100 && error.contains("memory for the elements of all sets"), "{pushed} {error}");

@@ -6,8 +6,8 @@
 //!   regardless of the number of queries; an additional query costs little more than its own distribution.
 //! - *Scan* compares each query with each fingerprint, in blocks that fit in the cache, without buckets.
 //!
-//! [`choose`] estimates the cost of each strategy from counts and [`PRICES`], and returns the cheapest. All strategies give
-//! the same answers, except probes of tables that may miss answers.
+//! [`choose`] estimates the cost of each strategy from counts and [`PRICES`], and returns the cheapest. All strategies
+//! give the same answers, except that probes may miss answers if the tables have a free design.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,13 +57,13 @@ pub struct Prices {
     pub compare: f64,
 }
 
-/// Estimated for one core of an AMD EPYC 9004 with AVX-512. Checked with `query --by` at 1 and 10 million fingerprints and
-/// 100 to a million queries, where the prices always led to the cheapest strategy: `benches/RESULTS.md`, "Many against
+/// Estimated for one core of an AMD EPYC 9004 with AVX-512. `query --by` confirmed that these prices lead to the
+/// cheapest strategy at 1 and 10 million fingerprints and 100 to a million queries: `benches/RESULTS.md`, "Many against
 /// many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
 /// Returns the estimated time of a strategy for `queries` queries and `rows` fingerprints, in nanoseconds of one core.
-/// `read` is the cost of reading a fingerprint.
+/// `read` is the cost of reading a fingerprint in the same unit.
 fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
     match strategy {
@@ -80,7 +80,7 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
 }
 
 /// Returns the strategy with the lowest estimated cost for `queries` queries to a snapshot. Always returns probes if a
-/// table has a free design, which may miss answers, or does not support the radius.
+/// table has a free design, with which probes may miss answers, or if a table does not support the radius.
 ///
 /// # Errors
 /// Same as [`Snapshot::for_each_answer`].
@@ -122,12 +122,12 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
     }
 }
 
-/// For each query, passes each live document within `within` bits to `take`: the number of the query, the position of the
-/// segment, the document and the distance. The order is unspecified. Each thread has its own state, created by `begin`; the
+/// For each query, passes each live document within `within` bits to `take`, with the number of the query, the position
+/// of the segment and the distance. The order is unspecified. Each thread has its own state, created by `begin`; the
 /// states are returned.
 ///
-/// The answers are complete, except with probes of tables of a free design, which may miss answers. Memory:
-/// `resources.memory`, and the mapped index.
+/// The answers are complete, except with probes of tables of a free design, which may miss answers. Uses the memory of
+/// `resources.memory` in addition to the mapped index.
 ///
 /// # Errors
 /// Same as [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](crate::near_fingerprints_within), or the error of
@@ -198,8 +198,8 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// Like [`answers_within`], with answers sorted by query, distance and key. Answers beyond half of `resources.memory` are
-/// written to unnamed files in `resources.dir`.
+/// Like [`answers_within`], with answers sorted by query, distance and key. Answers that exceed half of
+/// `resources.memory` are written to unnamed files in `resources.dir`.
 ///
 /// # Errors
 /// Same as [`answers_within`], [`Error::Io`] from a scratch file, or the error of `each`.
@@ -234,8 +234,8 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
     })
 }
 
-/// Like [`answers_within`], for fingerprints outside an index. `take` receives the number of the query, the number of the
-/// fingerprint and the distance. As there are no tables to probe, all strategies other than a scan are treated as a merge.
+/// Like [`answers_within`], for fingerprints outside an index. `take` receives the number of the query, the number of
+/// the fingerprint and the distance. There are no tables to probe, so every strategy but a scan is a merge.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.

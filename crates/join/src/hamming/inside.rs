@@ -1,12 +1,13 @@
 //! Finds the near pairs in a bucket: compares all pairs directly or, if there are many, divides the bucket further first.
 //!
-//! The fingerprints of a bucket agree in some bits. In a small bucket, all pairs are compared by 32 of the remaining bits,
-//! and the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits
-//! in which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
-//! to buckets by each group in turn. A near pair agrees in at least one group, and is reported for the first one.
-//! Real data often has many fingerprints with an equal block. After their bucket is divided, they cost as much as the
-//! same number of shorter random fingerprints. A bucket is divided only if the sizes of the new buckets show that this
-//! at least halves the comparisons. In other large buckets, most pairs differ in few bits.
+//! The fingerprints of a bucket agree in some bits. In a small bucket, all pairs are compared in 32 of the remaining
+//! bits, and the pairs within the radius there are compared in all bits. A large bucket is divided in the same way as
+//! the whole input: the bits in which its fingerprints differ are split into k + 1 groups for a radius of k bits, and
+//! the fingerprints are distributed to buckets by each group in turn. A near pair agrees in at least one group, and is
+//! reported for the first such group. Real data often has many fingerprints with an equal block. Once their bucket is
+//! divided, these fingerprints cost as much as the same number of shorter random ones. A bucket is divided only if the
+//! sizes of the new buckets show that this at least halves the comparisons. The other large buckets are not divided:
+//! most of their pairs differ in few bits.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -37,8 +38,8 @@ pub struct NearPair {
 /// A sequence of fingerprints with their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    /// Rows of one part of a table, whose fingerprints are all rotated left by `turn` bits. `leads` masks the bits that
-    /// select the part.
+    /// Rows of one part of a table, whose fingerprints are all rotated left by `turn` bits. `leads` is the mask of the
+    /// bits that select the part.
     Rows { rows: &'a [Row], turn: u32, leads: u64 },
     /// Short rows of one part of a table.
     Short(ShortRows<'a>),
@@ -87,17 +88,18 @@ impl Slice<'_> {
     }
 }
 
-/// The condition under which a bucket reports a pair. It holds for exactly one bucket of all tables.
+/// The condition under which a bucket reports a pair. For each near pair, it holds in exactly one bucket of all tables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReportCondition {
     /// Bits in which the two fingerprints must agree.
     pub(super) equal: u64,
-    /// Groups of bits. The two fingerprints must differ in each group; otherwise an earlier table has reported the pair.
+    /// Groups of bits. The two fingerprints must differ in each group. If they agree in one, an earlier table reports
+    /// the pair.
     pub(super) unequal: Vec<u64>,
 }
 
 impl ReportCondition {
-    /// Returns whether a pair with this difference is reported by this bucket. Branch-free, as branches would often be
+    /// Returns whether a pair with this difference is reported by this bucket. Has no branches, which would often be
     /// mispredicted.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
@@ -106,9 +108,10 @@ impl ReportCondition {
     }
 }
 
-/// Number of lanes compared at once. A lane is 32 bits of a fingerprint. The lanes and results of a tile fit in the caches.
+/// Number of lanes compared at once. A lane is 32 bits of a fingerprint. The lanes and results of a tile fit in the
+/// caches.
 const TILE: usize = 1024;
-/// Base-2 logarithm of the minimum factor by which dividing a bucket must reduce the number of comparisons.
+/// Base-2 logarithm of the factor by which dividing a bucket must at least reduce the number of comparisons.
 const SAVED_SHIFT: u32 = 1;
 /// Base-2 logarithm of the target number of fingerprints per new bucket when a bucket is divided.
 const BUCKET_BITS: u32 = 3;
@@ -116,7 +119,7 @@ const BUCKET_BITS: u32 = 3;
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Number of candidate pairs that are verified at once.
 const FOUND: usize = 1 << 9;
-/// Minimum number of fingerprints for which bits are grouped by a sample (`informed_groups`).
+/// Minimum number of fingerprints for which `informed_groups` groups the bits with the help of a sample.
 const SAMPLED: usize = 1 << 12;
 /// Number of fingerprints in the sample that `informed_groups` uses.
 const SAMPLE: usize = 256;
@@ -124,15 +127,15 @@ const SAMPLE: usize = 256;
 /// Number of bits of a bucket entry that store the position of a row, if a part has at most 65,536 rows. The upper 48
 /// bits store bits of the fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
-/// Number of bytes of rows that are prefetched at once, and their distance in bytes from the current rows.
+/// Number of bytes of rows that are prefetched at once, and how many bytes they are ahead of the current rows.
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
 const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
 /// Number of buckets that are compared between two prefetches of the next part.
 const AHEAD_TOGETHER: usize = 8;
 
-/// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. The faster the comparisons,
-/// the higher the cost.
+/// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. With faster comparisons,
+/// the same work is a larger number of comparisons.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -144,8 +147,8 @@ fn distributing(level: Level) -> u64 {
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// One entry per fingerprint, so that distributing it takes one write. The upper bits hold the bits of the fingerprint
-    /// that follow the bits that select the bucket; the lower bits hold its position in the rows.
+    /// One entry per fingerprint, which takes one write. The upper bits hold the bits of the fingerprint that follow
+    /// the bits that select the bucket; the lower bits hold its position in the rows.
     entries: Vec<u64>,
     /// Number of bits of the position in an entry.
     place_bits: u32,
@@ -163,12 +166,12 @@ struct BucketScratch {
 /// A function that receives the pairs found.
 pub(super) type PairSink<'t> = dyn FnMut(&[NearPair]) -> Result<()> + 't;
 
-/// Compares fingerprints in buckets, reusing its buffers.
+/// Finds the near pairs in buckets, and reuses its buffers for each bucket.
 #[derive(Debug)]
 pub(super) struct BucketJoin {
     within: u32,
     level: Level,
-    /// Whether the two sides are different inputs. Otherwise the right side is empty.
+    /// Whether pairs are formed across two inputs. If false, there is one input, and the right side is empty.
     across: bool,
     free: Vec<BucketScratch>,
     /// Positions and distances of pairs that are within the radius and reported by the current bucket.
@@ -177,10 +180,11 @@ pub(super) struct BucketJoin {
     pairs: Vec<NearPair>,
 }
 
-/// Specifies the bits that select a bucket.
+/// Selects the bits that determine the bucket of a fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Partitioner {
-    /// The `bits` bits after the first `start` bits, followed by the parity, if pairs are restricted by parity.
+    /// The `bits` bits after the first `start` bits. They are followed by the parity of the fingerprint if the table
+    /// reports only pairs of matching parities.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
     /// A hash of `bits` bits, computed from the bits in `mask`.
     Group { mask: u64, bits: u32 },
@@ -200,9 +204,9 @@ impl Partitioner {
         }
     }
 
-    /// Returns the rotation that moves the lane, which is compared first, to the lower half. The lane consists of the 32
-    /// bits after the bits that select the bucket; for a group, of the 32 adjacent bits that include the fewest bits of
-    /// `equal`, the mask of the bits in which all fingerprints agree.
+    /// Returns the rotation that moves the lane, the 32 bits that are compared first, to the lower half. The lane
+    /// consists of the 32 bits after the bits that select the bucket; for a group, of the 32 adjacent bits that include
+    /// the fewest bits of `equal`, the mask of the bits in which all fingerprints agree.
     fn turn(self, equal: u64) -> u32 {
         match self {
             Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
@@ -234,7 +238,7 @@ impl Kernel for BucketFill<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { buckets, side, by, turn } = self;
-        // Matches once, not for each fingerprint, as all fingerprints of a call use the same variant.
+        // Matches once per call and not for each fingerprint.
         match (side, by) {
             (Slice::Ascending { values, .. }, Partitioner::Bits { start, bits, .. }) => {
                 let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
@@ -254,7 +258,7 @@ impl Kernel for BucketFill<'_, '_> {
     }
 }
 
-/// Compares the fingerprints in each bucket of a distribution.
+/// Compares the fingerprints in each bucket after the sides were distributed.
 struct BucketComparison<'i, 's, 't> {
     inside: &'i mut BucketJoin,
     sides: [Slice<'s>; 2],
@@ -274,7 +278,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // If the entries contain all bits that may differ, rows are read only for their numbers.
+        // If the entries contain all bits in which fingerprints may differ, only the numbers are read from the rows.
         let entry_start = match by {
             Partitioner::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
@@ -285,7 +289,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
             _ => None,
         };
         found.clear();
-        // Verifies the pairs of many buckets in one loop, because a loop over the pairs of one bucket ends
+        // Verifies the pairs of many buckets in one loop. A loop over the pairs of a single bucket would end
         // unpredictably.
         let keep = |inside: &mut BucketJoin, found: &mut PairBuffer| {
             let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
@@ -422,7 +426,7 @@ impl Buckets {
         if entries.len() < rows.len() {
             entries.resize(rows.len(), 0);
         }
-        // Reborrows, so that the compiler need not reload the pointers after each write.
+        // The compiler need not reload reborrowed slices after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
@@ -445,13 +449,13 @@ impl Buckets {
         if lanes.len() < rows.len() {
             lanes.resize(rows.len(), 0);
         }
-        // An explicit loop: the equivalent iterator chain is compiled without vector instructions.
+        // This is an explicit loop because the compiler does not vectorise the equivalent iterator chain.
         for (lane, entry) in lanes.iter_mut().zip(entries) {
             *lane = (*entry >> 32) as u32;
         }
     }
 
-    /// Finds the ends of the buckets of sorted fingerprints, which need not be moved.
+    /// Finds the ends of the buckets of sorted fingerprints, which stay in place.
     #[inline(always)]
     fn cut(&mut self, values: &[u64], bits: u32, bucket: impl Fn(u64) -> usize, turn: u32) {
         self.place_bits = 32;
@@ -473,7 +477,7 @@ impl Buckets {
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
         {
             prefetch_ahead(values.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
-            // Stores the position instead of incrementing a count, because an increment would wait for the previous store.
+            // Stores the position. Incrementing a count instead would have to wait for the previous store.
             for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
                 ends[bucket(value) & last] = end as u32;
             }
@@ -539,7 +543,7 @@ impl BucketJoin {
                 > distributing(self.level) * u64::from(self.within + 1) * (left + right) as u64
     }
 
-    /// Finds the near pairs of any number of fingerprints, which agree in the bits that `place` requires.
+    /// Finds the near pairs of any number of fingerprints that agree in the bits that `place` requires.
     #[inline(never)]
     pub(super) fn large(
         &mut self,
@@ -630,7 +634,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Adds the pairs that are within the radius, and that no other bucket reports, to `pairs`.
+    /// Adds those pairs of `found` to `pairs` that are within the radius and that no other bucket reports.
     #[inline(always)]
     fn keep(
         &mut self,
@@ -674,8 +678,8 @@ fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Splits the set bits of `bits` into groups of about equal selectivity. Takes the bits in descending order of how evenly
-/// they divide the sample, and adds each to the group with the lowest selectivity so far.
+/// Splits the set bits of `bits` into groups of about equal selectivity. Adds one bit after the other to the group with
+/// the lowest selectivity so far, beginning with the bits that divide the sample most evenly.
 fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
     let mut evenness: Vec<(usize, u32)> = (0..64)
         .filter(|bit| bits >> bit & 1 == 1)

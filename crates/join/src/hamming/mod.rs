@@ -1,24 +1,24 @@
 //! Finds all pairs of fingerprints within a Hamming radius, with temporary tables that are built and compared one at a
 //! time.
 //!
-//! If two fingerprints differ in at most k bits, they agree in at least one of k + 1 blocks of bits (Manku, Jain and Das
-//! Sarma, WWW 2007, section 3, used for a join). For each block, all fingerprints are distributed to buckets by the first
-//! bits of the block: as many bits as are needed for buckets of about 8 to 16 fingerprints, if the block has that many.
-//! Then the fingerprints of each bucket are compared (module `inside`). A pair is reported only for the first block in
-//! whose used bits it agrees, so no duplicates need to be removed.
+//! If two fingerprints differ in at most k bits, they agree in at least one of k + 1 blocks of bits (Manku, Jain and
+//! Das Sarma, WWW 2007, section 3, where the blocks are used for searches). For each block, all fingerprints are
+//! distributed to buckets by the first bits of the block: as many bits as are needed for buckets of about 8 to 16
+//! fingerprints, if the block has that many. Then the fingerprints of each bucket are compared (module `inside`). A
+//! pair is reported only for the first block in whose used bits it agrees, so no duplicates need to be removed.
 //!
-//! Distribution takes two steps. The first step uses so few bits that it has no more output streams than the TLB has
-//! entries, but enough bits that a part fits in the second-level cache. The second step distributes each part just
-//! before it is compared. A table is thus written to memory once and read once. Threads share each table: each thread
-//! distributes its piece of the fingerprints into its own memory. Then threads process one part after the other,
-//! gathering its rows from all pieces. If the memory is too small for a table, it is built and compared one range of
-//! parts at a time; each range takes another pass over all fingerprints. Module `rows` defines the rows of a table.
+//! Distribution takes two steps. The first step writes *parts*. It uses few enough bits that there are no more parts
+//! than TLB entries, and enough bits that a part fits in the second-level cache. The second step distributes each part
+//! just before it is compared. A table is thus written to memory once and read once. Threads share each table: each
+//! thread distributes its piece of the fingerprints into its own memory. Then threads process one part after the other,
+//! gathering its rows from all pieces. If the memory is too small for a whole table, the table is built and compared
+//! one range of parts at a time. Each range takes another pass over all fingerprints. The rows are defined in `rows`.
 //!
-//! A pair that is reported for the last block differs in each of the k earlier blocks, so it differs in exactly k bits. In
-//! the buckets of the last block, only pairs with matching parities are compared, which are half of all pairs.
+//! A pair that is reported for the last block differs in each of the k earlier blocks, so it differs in exactly k bits.
+//! So in the buckets of the last block, only the half of the pairs with matching parities is compared.
 //!
-//! A search needs designs with more tables and more bits for more fingerprints. A join does not: dividing large buckets
-//! further in the cache (`inside`) has the same effect.
+//! A search needs designs with more tables and more bits as the number of fingerprints grows. A join does not, because
+//! it divides large buckets further in the cache (`inside`).
 
 pub mod batch;
 mod inside;
@@ -49,32 +49,32 @@ use twindex_kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 
 /// Base-2 logarithm of the target number of fingerprints in a part.
 const PART_BITS: u32 = 14;
-/// Maximum number of bits of the first distribution. There are at most as many output streams as the TLB has entries.
+/// Maximum number of bits of the first distribution. This gives at most as many output streams as the TLB has entries.
 const PARTS_BITS_MAX: u32 = 10;
 /// Target number of bits of the second distribution: as many buckets as the first-level cache has lines. The first
-/// distribution uses the remaining used bits of the block, or more to reach the target size of a part.
+/// distribution uses the other used bits of the block, or more bits if parts would otherwise exceed their target size.
 const BUCKETS_BITS: u32 = 9;
 /// Maximum number of bits of the second distribution.
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Base-2 logarithm of the minimum target number of fingerprints in a bucket: 8, so that buckets have about 8 to 16.
 /// Buckets have more if a block has too few bits.
 const BUCKET_BITS: u32 = 3;
-/// Minimum mean number of fingerprints in a bucket for which dividing it by parity pays.
+/// Minimum mean number of fingerprints in a bucket that is divided by parity; in smaller buckets, this does not pay.
 const HALVED: usize = 32;
 /// Maximum number of fingerprints that are compared without building tables first.
 const FEW: usize = 1 << 12;
-/// Number of rows between the current row and the row whose destination is prefetched.
+/// How many rows ahead of the current one the destinations of rows are prefetched.
 const AHEAD: usize = 8;
-/// Minimum number of fingerprints per thread.
+/// Minimum number of fingerprints for each thread that is started.
 const THREAD_LEAST: usize = 1 << 11;
-/// Number of ranges of parts per thread for sorting. With several, the threads finish at about the same time.
+/// Number of ranges of parts per thread for sorting. Several ranges let the threads finish at about the same time.
 const RANGES_A_THREAD: usize = 4;
 /// Extra prefix bits, beyond the minimum, used to recover a rank from its stored low bits.
 const FIRST_BITS: u32 = 3;
-/// Number of fingerprints distributed between two prefetches, and distance of a prefetch in cache lines.
+/// Number of fingerprints that are distributed between two prefetches, and of cache lines that a prefetch is ahead.
 const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
-/// Number of fingerprints counted between two prefetches.
+/// Number of fingerprints that are counted between two prefetches.
 const COUNTED: usize = 512;
 
 /// The resources of a join: scratch directory, memory and threads.
@@ -117,7 +117,7 @@ struct HammingJoin<'a> {
     tables: Vec<JoinTable>,
     /// The number of fingerprints in each part, by side, piece and table.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
-    /// For each side, the data that recovers ranks from their low bits, so that rows are short; `None` if rows are full.
+    /// For each side with short rows, the data that recovers ranks from their low bits; `None` for full rows.
     starts: Vec<Option<PrefixStarts<'a>>>,
 }
 
@@ -133,9 +133,9 @@ struct JoinWorker<S> {
     state: S,
 }
 
-/// Passes all pairs of fingerprints within `within` bits to `take`, in batches. `sides` holds either one input, for pairs
-/// inside it, or two, for pairs of a left and a right fingerprint. Each pair is passed once. Each thread has its own state,
-/// created by `begin`; the states are returned. The order of pairs and of states is unspecified.
+/// Passes all pairs of fingerprints within `within` bits to `take`, in batches. `sides` holds either one input, for
+/// pairs inside it, or two, for pairs of a left and a right fingerprint. Passes each pair once. Creates a state for
+/// each thread with `begin`, and returns the states. The order of pairs and of states is unspecified.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
@@ -173,7 +173,7 @@ pub(crate) fn join<S: Send>(
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
-    // Releasing the memory of a join takes a noticeable time, so each thread releases its own buffers.
+    // Releasing memory takes a noticeable time, so each thread releases its own buffers.
     on_threads(&mut workers, |worker| {
         (worker.parts, worker.gather_buffers) = Default::default();
         Ok(())
@@ -276,8 +276,8 @@ impl<'a> HammingJoin<'a> {
                 })
             })?;
             if let FingerprintValues::Sorted(values) = side {
-                // The fingerprints are already in the order of this table's parts, so a binary search finds the ends of the
-                // parts.
+                // The fingerprints are already in the order of this table's parts, so binary searches find the ends of
+                // the parts.
                 let (turn, part, counts) =
                     (join.tables[0].turn(), join.tables[0].part(), &mut counts[0].1[0]);
                 let mut start = 0;
@@ -306,8 +306,8 @@ impl<'a> HammingJoin<'a> {
         self.tables[1..].iter().map(|table| table.part_bits).min().unwrap_or(0)
     }
 
-    /// Returns the length of the prefixes that recover ranks on a side. It is chosen so that few fingerprints share a
-    /// prefix. `None` if the side does not ascend, or if no table needs ranks.
+    /// Returns the length of the prefixes that recover ranks on a side. The length is chosen so that few fingerprints
+    /// share a prefix. Returns `None` if the fingerprints of the side are not ascending, or if no table needs ranks.
     fn first_bits(&self, side: &FingerprintValues<'_>) -> Option<u32> {
         let is_of_use = side.ascends() && self.tables.len() > 1;
         is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
@@ -395,8 +395,8 @@ impl<'a> HammingJoin<'a> {
         Ok(())
     }
 
-    /// Claims and compares one part after the other until all are claimed. Rows come from `distributed`, or from ascending
-    /// fingerprints, whose parts begin at `starts`.
+    /// Claims a part and compares its fingerprints, until no part is left. Rows come from `distributed`, or from
+    /// ascending fingerprints, whose parts begin at `starts`.
     fn compare<S>(
         &self,
         table: usize,
@@ -479,7 +479,7 @@ impl<'a> HammingJoin<'a> {
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
-            // Reborrows, so that the compiler need not reload the pointers after each write.
+            // The compiler need not reload reborrowed slices after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;
@@ -491,7 +491,7 @@ impl<'a> HammingJoin<'a> {
                     }
                 }
             } else {
-                // First selects the fingerprints of the range without a branch, which would often be mispredicted.
+                // First selects the fingerprints of the range, without branches that would often be mispredicted.
                 let mut picked = [0_u16; TOGETHER];
                 for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
                     let mut count = 0;
@@ -511,8 +511,8 @@ impl<'a> HammingJoin<'a> {
     }
 }
 
-/// Writes a row to the end of its part. Returns an error if the part is full: the fingerprints changed since they were
-/// counted.
+/// Writes a row to the end of its part. Returns an error if the part is full, because the fingerprints have then
+/// changed since they were counted.
 #[inline(always)]
 fn put<R: TableRow>(end: &mut u32, rows: &mut [R], row: R) -> Result<()> {
     let place = *end as usize;

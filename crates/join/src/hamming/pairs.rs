@@ -1,7 +1,7 @@
 //! Finds all pairs of documents within a Hamming radius, in one index or across two.
 //!
-//! Distinct fingerprints are joined ([`hamming`]), and documents are looked up only for the pairs found. A million
-//! documents with the same fingerprint therefore take one row in each table.
+//! Distinct fingerprints are joined ([`hamming`]), and documents are looked up only for the pairs found. So a million
+//! documents with the same fingerprint take only one row in each table.
 
 use std::ops::Range;
 use std::slice;
@@ -22,9 +22,9 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::zeroed::Zeroed;
 
-/// Number of pairs between the current pair and the pair whose documents are prefetched.
+/// How many pairs ahead of the current one documents are prefetched.
 const AHEAD: usize = 16;
-/// Number of pairs between the current pair and the pair whose lists of documents are prefetched.
+/// How many pairs ahead of the current one lists of documents are prefetched.
 const LISTS_AHEAD: usize = 8;
 /// Number of fingerprints that a thread claims at a time.
 const STRETCH: u64 = 1 << 17;
@@ -49,8 +49,8 @@ pub struct NearFingerprints<'a> {
     pub right: Documents<'a>,
     /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides hold the same documents of a single fingerprint. Each document then forms a pair with every other
-    /// document.
+    /// Whether `left` and `right` are the same documents of a single fingerprint. Each of them then forms a pair with
+    /// every other.
     pub inside: bool,
 }
 
@@ -117,7 +117,8 @@ impl<'a> Fingerprints<'a> {
     pub(crate) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
         for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
             let stretches = segment.fingerprint_stretches(piece.of)?;
-            // Some codecs can be read only sequentially, not by range. Each piece then takes every n-th slice.
+            // Some codecs can only be read from the start, in one stretch. Each of n pieces then takes every n-th
+            // slice.
             let is_one = stretches.len() < piece.of;
             let Some(stretch) = stretches.get(if is_one { 0 } else { piece.number }) else { continue };
             let (mut start, mut slice) = ((first + stretch.rows.start) as u32, 0);
@@ -171,8 +172,9 @@ impl<'a> Fingerprints<'a> {
         self.postings[of].hint_list(rank);
     }
 
-    /// Returns the segment and ordinal of the document of fingerprint `number`, if it has only one document and its segment
-    /// has no deleted documents. If `None`, the caller must call [`documents`](Self::documents).
+    /// Returns the segment and ordinal of the document of fingerprint `number` if the fingerprint has only one document
+    /// and its segment has no deleted documents. If the result is `None`, the caller must call
+    /// [`documents`](Self::documents).
     #[inline]
     fn only(&self, number: u32) -> Option<(usize, u32)> {
         let (of, rank) = self.rank(number);
@@ -180,8 +182,8 @@ impl<'a> Fingerprints<'a> {
         Some((of, ordinal))
     }
 
-    /// Replaces `ordinals` by the ordinals of the live documents of fingerprint `number`. Returns the position of its
-    /// segment.
+    /// Replaces `ordinals` with the ordinals of the live documents of fingerprint `number`. Returns the position of
+    /// their segment.
     #[inline]
     pub(crate) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
         let (of, rank) = self.rank(number);
@@ -235,15 +237,15 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
     Ok(held)
 }
 
-/// Finds all pairs of distinct fingerprints within `within` bits of each other, and passes each pair once to `take`, with
-/// the live documents of both fingerprints. Also passes each fingerprint that several documents have, paired with itself.
-/// With two snapshots, passes only pairs of a left and a right fingerprint. Each thread has its own state, created by
-/// `begin`; the states are returned. The order of calls and of states is unspecified.
+/// Finds all pairs of distinct fingerprints within `within` bits of each other, and passes each pair once to `take`,
+/// with the live documents of both fingerprints. A fingerprint of several documents is also passed, as a pair with
+/// itself. With two snapshots, passes only pairs of a left and a right fingerprint. Creates a state for each thread
+/// with `begin`, and returns the states. The order of calls and of states is unspecified.
 ///
 /// The result is exact for all supported radii and does not depend on the table design of the index, as only the first
 /// table is read. Time: O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; dividing large
-/// buckets further reduces the second term. Memory: `resources.memory`. If nearly all fingerprints agree in one block,
-/// the table of this block takes up to 12 more bytes per fingerprint and thread.
+/// buckets further reduces the second term. Memory: `resources.memory`, plus up to 12 bytes per fingerprint and thread
+/// if nearly all fingerprints agree in one block.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, an index without fingerprints, or more than `u32::MAX` fingerprints;
@@ -275,7 +277,7 @@ pub fn near_fingerprints_within<S: Send>(
     let other = right.as_ref().unwrap_or(&left);
     let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[NearPair]| {
         for (at, pair) in pairs.iter().enumerate() {
-            // Prefetches the memory for later pairs.
+            // Prefetches the memory that later pairs will read.
             if let Some(ahead) = pairs.get(at + AHEAD) {
                 left.hint(ahead.a);
                 other.hint(ahead.b);
@@ -332,7 +334,7 @@ pub fn near_fingerprints_within<S: Send>(
     Ok(states)
 }
 
-/// The position of each live document of a snapshot when all documents are sorted by key.
+/// Maps the live documents of a snapshot to their positions in the order of keys.
 pub(crate) struct Order {
     /// For each segment, the position of each document. Empty for a single segment, where a document's ordinal is its
     /// position.
@@ -380,14 +382,15 @@ impl Order {
     }
 }
 
-/// Finds all pairs of live documents of `left` whose fingerprints are within `within` bits, and passes each pair once to
-/// `each`, with the distance. The document with the smaller key comes first, and pairs ascend by both keys. With `right`,
-/// passes each pair of a document of `left` and a document of `right` instead, in this order, including pairs of documents
-/// with the same key. Two documents with the same fingerprint are a pair at distance 0.
+/// Finds all pairs of live documents of `left` whose fingerprints are within `within` bits, and passes each pair once
+/// to `each`, with the distance. The document with the smaller key comes first, and pairs ascend by both keys. If
+/// `right` is given, passes each pair of a document of `left` and a document of `right` instead, with the document of
+/// `left` first. Both documents may have the same key. Two documents with the same fingerprint are a pair at distance
+/// 0.
 ///
-/// Time and memory as [`near_fingerprints_within`], and in addition the pairs are sorted. They take 16 bytes each, in half
-/// of `resources.memory`, then in unnamed files in `resources.dir`. An index with several segments takes 4 more bytes per
-/// document.
+/// Takes the time and memory of [`near_fingerprints_within`], and also sorts the pairs. A pair takes 16 bytes, in half
+/// of `resources.memory`, and beyond that in unnamed files in `resources.dir`. An index with several segments takes 4
+/// more bytes per document.
 ///
 /// # Errors
 /// Same as [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or the error of `each`.
@@ -432,9 +435,9 @@ pub fn pairs_within<'s, E: From<Error>>(
 /// documents are within the radius once to `each`: the smaller number first, with the smallest distance of their documents,
 /// in ascending order. Documents for which `number` returns `None` are skipped.
 ///
-/// Assign the same number to identical documents to suppress the pairs they would form. Memory: `resources.memory`, a
-/// quarter for the numbers and half for pairs; data beyond the budget is written to unnamed files in `resources.dir`.
-/// `number` and `each` are called on the calling thread.
+/// Documents with the same number form no pair; use this for identical documents. A quarter of `resources.memory` holds
+/// the numbers and half holds pairs; data beyond that is written to unnamed files in `resources.dir`. `number` and
+/// `each` are called on the calling thread.
 ///
 /// # Errors
 /// Same as [`near_fingerprints_within`], the error of `number`, or [`Error::Io`] from the scratch file.

@@ -14,14 +14,14 @@ const STRETCH: usize = 1 << 17;
 /// The positions in the input of two near fingerprints, or of a repeated fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct Positions<'a> {
-    /// The positions of the first fingerprint, ascending; in a join across two inputs, positions in the left one.
+    /// The positions of the first fingerprint, ascending. Across two inputs, they are positions in the left input.
     pub left: &'a [u32],
     /// The positions of the second fingerprint, ascending.
     pub right: &'a [u32],
     /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides hold the same positions of a single fingerprint. Each position then forms a pair with every other
-    /// position.
+    /// Whether `left` and `right` are the same positions of a single fingerprint. Each of them then forms a pair with
+    /// every other.
     pub inside: bool,
     /// Whether the two sides are from different inputs.
     pub across: bool,
@@ -46,8 +46,8 @@ impl Positions<'_> {
 /// Like [`near_fingerprints_within`](crate::near_fingerprints_within), for fingerprints outside an index. Positions are
 /// counted from 0 in each input. With `right`, each pair has a fingerprint of `left` and a fingerprint of `right`.
 ///
-/// Fingerprints are sorted first, so that equal ones are compared once. Memory in addition to the tables: 16 bytes per
-/// fingerprint, and 8 more if the fingerprints are held in memory.
+/// Sorts the fingerprints first, so that equal ones are compared once. In addition to the tables, this takes 16 bytes
+/// of memory per fingerprint, and 8 more if the fingerprints are held in memory.
 ///
 /// # Errors
 /// [`Error::Invalid`](twindex::Error::Invalid) for an unsupported radius or more than `u32::MAX` fingerprints, or the errors

@@ -1,11 +1,11 @@
 //! Defines the rows of a table of a join.
 //!
 //! A row holds a fingerprint and its number, in 12 bytes. If the fingerprints are in memory in ascending order, their
-//! numbers are their ranks, and 8 bytes suffice: all fingerprints of a part agree in the bits that select the part, so a
-//! row stores the low bits of the rank in their place. The other bits of the rank follow from the fingerprint:
-//! [`PrefixStarts`] gives the range of ranks of all fingerprints with the same prefix, and usually only one rank in it has
-//! these low bits. If the range is longer than the number of values of the low bits, the rank is found by binary search.
-//! Short rows save a third of a table's memory traffic, which is most of the cost of a join.
+//! numbers are their ranks, and 8 bytes suffice: all fingerprints of a part agree in the bits that select the part, so
+//! a row stores the low bits of the rank in place of these bits. The other bits of the rank follow from the
+//! fingerprint: [`PrefixStarts`] gives the range of ranks of all fingerprints with the same prefix, and usually only
+//! one rank of this range has these low bits. If the range has more ranks than the low bits have values, a binary
+//! search finds the rank. Short rows save a third of a table's memory traffic, which is most of the cost of a join.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -17,7 +17,7 @@ use twindex::sys::zeroed::Zeroed;
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
-    /// The fingerprint, rotated in the rows of a table.
+    /// The fingerprint. In the rows of a table, it is rotated.
     pub(super) value: u64,
     pub(super) number: u32,
 }
@@ -29,10 +29,10 @@ pub(super) struct ShortRow(u64);
 
 /// A row of a table.
 pub(super) trait TableRow: Copy + FromBytes + Immutable + IntoBytes + KnownLayout {
-    /// Creates the row of a rotated fingerprint. `leads` masks the bits that select its part.
+    /// Creates the row of a rotated fingerprint. `leads` is the mask of the bits that select the part.
     fn of(turned: u64, number: u32, leads: u64) -> Self;
 
-    /// Returns the rotated fingerprint. The bits that select its part may have other values.
+    /// Returns the rotated fingerprint. In a short row, the bits that select the part have other values.
     fn turned(self) -> u64;
 }
 
@@ -82,7 +82,7 @@ impl<'a> ShortRows<'a> {
         Self { rows, turn: table.turn(), part: part as u64, leads: table.leads(), starts }
     }
 
-    /// Returns the fingerprint, not rotated, and its number.
+    /// Returns the fingerprint in its original bit order, and its number.
     #[inline(always)]
     pub(super) fn row(&self, at: usize) -> Row {
         let ShortRow(turned) = self.rows[at];
@@ -96,12 +96,12 @@ impl<'a> ShortRows<'a> {
 pub(super) struct PrefixStarts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// For each prefix, the rank of the first fingerprint with this or a larger prefix, followed by the number of
+    /// For each prefix, the rank of the first fingerprint with this or a larger prefix; at the end, the number of
     /// fingerprints.
     ranks: Vec<u32>,
 }
 
-/// Records where the ranks of each prefix end.
+/// Records at which rank the fingerprints with each prefix end.
 pub(super) struct PrefixEnds {
     bits: u32,
     /// For each prefix, the rank after its last fingerprint; 0 if no fingerprint has the prefix.
@@ -118,20 +118,20 @@ impl PrefixEnds {
     pub(super) fn note(&mut self, first: u32, values: &[u64]) {
         let (down, last) = (u64::BITS - self.bits, self.ends.len() - 1);
         let ends = &mut self.ends[..];
-        // Stores the end instead of incrementing a count, because an increment would wait for the previous store.
+        // Stores the end. Incrementing a count instead would have to wait for the previous store.
         for (end, value) in (first + 1..).zip(values) {
             ends[value.unbounded_shr(down) as usize & last] = end;
         }
     }
 }
 
-/// Short rows are used only if at most one in this number of fingerprints needs a binary search for its rank, because too
-/// many fingerprints share its prefix. Otherwise full rows are faster.
+/// Short rows are used only if at most one in this number of fingerprints shares its prefix with so many others that
+/// its rank takes a binary search. If more do, full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {
-    /// Combines the records of all pieces of `values`. Returns `None` if `rank_bits` low bits of a rank do not determine
-    /// enough ranks. Also returns `None` if ranks of equal fingerprints would have to be found by a search.
+    /// Combines the records of all pieces of `values`. Returns `None` if the low `rank_bits` bits determine too few
+    /// ranks, or if ranks of equal fingerprints would have to be found by a search.
     pub(super) fn of(
         values: &'a [u64],
         mut pieces: impl Iterator<Item = PrefixEnds>,
@@ -148,7 +148,7 @@ impl<'a> PrefixStarts<'a> {
             if alike > 1 << rank_bits {
                 crowded += alike;
                 let mut pairs = values.get(start as usize..next as usize)?.windows(2);
-                // Equal fingerprints cannot be distinguished by a search.
+                // A search cannot distinguish the ranks of equal fingerprints.
                 if pairs.any(|pair| pair[0] == pair[1]) {
                     return None;
                 }
@@ -198,7 +198,7 @@ impl RowParts {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
         if self.words.len() < words {
-            // The old contents are not needed, so they are released before new memory is allocated.
+            // Releases the old memory first, because its contents are no longer needed.
             self.words = Zeroed::default();
             self.words = Zeroed::new(words)?;
         }
@@ -215,7 +215,7 @@ impl RowParts {
         self.part(part).as_bytes()
     }
 
-    /// Returns the rows of a part from all pieces. With several pieces, the rows are concatenated in `buffer`.
+    /// Returns the rows of a part from all pieces. The rows of several pieces are concatenated in `buffer`.
     pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, buffer: &'r mut Vec<u32>) -> &'r [u32] {
         if let [parts] = pieces {
             return parts.part(part);
@@ -245,7 +245,8 @@ mod tests {
         (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))
     }
 
-    /// Returns distinct ascending fingerprints: random ones, near ones, and `alike` ones with the same prefix.
+    /// Returns distinct ascending fingerprints: random ones, ones within a small distance of each other, and `alike`
+    /// ones with the same prefix.
     fn ascending(seed: u64, count: usize, alike: usize) -> Vec<u64> {
         let mut random = SplitMix(seed);
         let mut values: Vec<u64> = Vec::new();

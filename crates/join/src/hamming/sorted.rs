@@ -1,4 +1,4 @@
-//! Sorts fingerprints and merges equal ones: distributes them by their first bits, as for tables, and sorts each part.
+//! Sorts fingerprints and merges equal ones: distributes them to parts by their first bits, and sorts each part.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use twindex::sys::zeroed::Zeroed;
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
     pub(crate) values: Zeroed<u64>,
-    /// For each fingerprint, the start of its numbers in `numbers`, followed by the total number of numbers.
+    /// For each fingerprint, the start of its numbers in `numbers`; at the end, the length of `numbers`.
     pub(crate) starts: Zeroed<u32>,
-    /// The numbers of all fingerprints, ascending for each fingerprint.
+    /// For each fingerprint, the numbers of its occurrences, ascending.
     pub(crate) numbers: Zeroed<u32>,
 }
 
@@ -52,7 +52,7 @@ impl Distinct {
             starts: Zeroed::shared(count + 1, threads)?,
             numbers: Zeroed::shared(count, threads)?,
         };
-        // The start of each range of parts, and the number of distinct fingerprints in this range.
+        // For each range of parts, its start and its number of distinct fingerprints.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
@@ -87,7 +87,7 @@ impl Distinct {
         for (_, parts) in distributed {
             spare.put(parts);
         }
-        // Removes the gaps that duplicates left at the end of each range.
+        // Closes the gaps that removed duplicates left at the end of each range.
         distinct.sort_unstable();
         let end = distinct.iter().map(|(_, len)| len).sum();
         std::thread::scope(|scope| {
@@ -131,7 +131,7 @@ struct SortedRows<'t> {
     numbers: &'t mut [u32],
 }
 
-/// Working memory of a thread that sorts parts, aligned so that threads share no cache line.
+/// Working memory of a thread that sorts parts, aligned so that no two threads write to the same cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Sorting {

@@ -1,10 +1,10 @@
 //! Describes a table of a join: the bits by which it distributes fingerprints.
 
-/// The relation between the parities (numbers of one bits modulo 2) of the two fingerprints of a pair in the last table.
+/// How the parities (numbers of one bits modulo 2) of the two fingerprints of a pair in the last table are related.
 ///
-/// A pair that is reported by the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits, so
-/// it differs in exactly k bits. Its parities are therefore different if k is odd, and equal if k is even. Only half of the
-/// pairs in a bucket must be compared.
+/// A pair that is reported by the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits,
+/// so it differs in exactly k bits. Its parities are therefore different if k is odd, and equal if k is even. So only
+/// half of the pairs in a bucket are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parity {
     Different,
@@ -16,11 +16,11 @@ pub(super) enum Parity {
 pub(super) struct JoinTable {
     /// Number of bits of a fingerprint before the block.
     pub(super) start: u32,
-    /// Number of bits of the block that are used.
+    /// Number of bits of the block that select a bucket.
     pub(super) bits: u32,
-    /// Number of used bits for the first distribution.
+    /// Number of these bits that the first distribution uses.
     pub(super) part_bits: u32,
-    /// The relation between the parities of the pairs that this table reports; `None` if using it does not pay.
+    /// The relation between the parities of the pairs that this table reports; `None` if that does not pay.
     pub(super) parity: Option<Parity>,
 }
 

@@ -6,7 +6,7 @@ use twindex::error::Result;
 /// first fingerprint.
 pub type PieceReader<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
-/// One of `of` pieces of about equal length that together contain all fingerprints.
+/// One of `of` pieces into which the fingerprints are split. All pieces have about the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The number of this piece, counted from 0.
@@ -57,7 +57,7 @@ impl FingerprintValues<'_> {
         matches!(self, Self::Sorted(_))
     }
 
-    /// Passes the fingerprints of a piece to `each`, in slices with the number of the first fingerprint.
+    /// Passes the fingerprints of a piece to `each`, in slices, each with the number of its first fingerprint.
     pub(crate) fn for_each_slice_of(
         &self,
         piece: Piece,

@@ -1,10 +1,10 @@
 //! Computes lower bounds of the difference between two sets from sketches with a few bits per element.
 //!
-//! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW 2014)
-//! is a bit array to which the elements of a set are hashed. A bit is 1 if an odd number of elements hash to it. A common
-//! element of two sets flips the same bit in both sketches. The sketches therefore differ only in bits to which elements of
-//! the symmetric difference hash, which are at most as many as these elements. Here, sketches are not used for estimates:
-//! they only rule out pairs whose difference is certainly too large (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap
+//! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW
+//! 2014) is a bit array to which the elements of a set are hashed. A bit is 1 if an odd number of elements hash to it.
+//! A common element of two sets flips the same bit in both sketches. So the number of bits in which the sketches differ
+//! is at most the size of the symmetric difference of the sets. Here, sketches are not used for estimates: they only
+//! rule out pairs whose difference is certainly too large (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap
 //! filter: speeding up exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
 
 use std::ops::Range;
@@ -18,14 +18,14 @@ use twindex_kernel::vectorized;
 /// budget.
 pub(crate) const BYTES: usize = 32 << 20;
 
-/// The odd sketches of sets, numbered in the order in which they were added. They fit in a memory limit, or have one word
-/// each.
+/// The odd sketches of sets, numbered in the order in which they were added. They fit in a memory limit unless each has
+/// been reduced to one word.
 #[derive(Debug)]
 pub(crate) struct OddSketches {
     words: Column<u64>,
     /// The start of each sketch in `words`.
     starts: Column<u64>,
-    /// Maximum total number of words. It is exceeded only if there are more sets, which then take one word each.
+    /// Maximum total number of words. It is exceeded only by one-word sketches of more sets.
     max: usize,
     /// Number of times that all sketches were halved.
     halved: u32,
@@ -38,7 +38,7 @@ const ALL: u32 = u32::BITS;
 /// element, because their sketches deviate less from the expected difference.
 const SMALL: usize = 1024;
 
-/// Replaces the contents of `words` by the sketch of `set`.
+/// Replaces the contents of `words` with the sketch of `set`.
 pub(crate) fn make_sketch(set: &[u64], words: &mut Vec<u64>) {
     words.clear();
     words.resize(words_for(set.len()), 0);
@@ -54,8 +54,8 @@ pub(crate) fn words_for(size: usize) -> usize {
 }
 
 impl OddSketches {
-    /// Creates an empty collection for at most `memory` bytes, at least 32 MiB, or 8 bytes per set if that is more.
-    /// Sketches are in memory if `budget` allows it, otherwise in scratch files.
+    /// Creates an empty collection for at most `memory` bytes, but at least for 32 MiB or 8 bytes per set. Sketches are
+    /// in memory if `budget` allows it, otherwise in scratch files.
     pub(crate) fn new(memory: usize, budget: &MemoryBudget) -> Self {
         Self::within(memory.max(BYTES), budget)
     }
@@ -180,8 +180,8 @@ impl OddSketches {
 /// Flips the bit to which an element hashes: adds a missing element, or removes an existing one.
 #[inline(always)]
 fn toggle(words: &mut [u64], element: u64) {
-    // The low bits of the element select the word. The elements of a set ascend, so with the high bits, consecutive writes
-    // would go to the same word and wait for each other.
+    // The low bits of the element select the word. The elements of a set ascend, so if high bits selected the word,
+    // consecutive writes would go to the same word and wait for each other.
     let place = (element >> 6) as usize & (words.len() - 1);
     words[place] ^= 1 << (element & 63);
 }

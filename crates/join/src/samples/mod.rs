@@ -7,9 +7,9 @@
 //! 1. *Shingle merge*, [`merge_elements`]: sorts the pairs (element, document) of all sketches externally, which gives a
 //!    list of documents for each element. Drops elements that occur in only one document, which are most elements.
 //! 2. *Pair formation*, [`Merged::form_pairs`]: records the position of each document in the lists of its elements.
-//! 3. *Pair merge*, [`FormedPairs::for_each`]: for each document, counts how often each later document occurs after it in
-//!    these lists. This count is the number of common elements of the two sketches. The resemblance is estimated from it
-//!    and from the sizes of the sketches: [`Common`].
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: for each document, counts how often each later document follows it in
+//!    these lists. This count is the number of common elements of the two sketches. The resemblance is estimated from
+//!    it and from the sizes of the sketches: [`Common`].
 //!
 //! **Counting instead of sorting.** The paper writes a pair for each shared element and sorts all pairs. Here, an array
 //! with one counter per document counts the elements that each document shares with the current one. This gives the same
@@ -24,9 +24,9 @@
 //! changes the result of a comparison.
 //!
 //! **Differences from the paper.** The sketches of the paper hold all shingle hashes divisible by m. Here, bottom-t
-//! sketches can be joined as well. The common elements of two of them are not a sample of the union, because documents of
-//! different lengths keep different fractions of their hashes. The count is therefore only a bound. Pairs that pass it are
-//! compared among the first t elements of their union, as in [`samples`](twindex_sketch::samples).
+//! sketches can be joined as well. The common elements of two bottom-t sketches are not a sample of the union, because
+//! documents of different lengths keep different fractions of their hashes. The count is therefore only a bound. Pairs
+//! that pass it are compared among the first t elements of their union, as in [`samples`](twindex_sketch::samples).
 
 mod near;
 mod postings;
@@ -41,12 +41,13 @@ use crate::work::runs::Sorter;
 use twindex::error::{Error, Result};
 use twindex_sketch::{Containment, Resemblance, Sample};
 
-/// Number of candidate pairs per document above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A
-/// pair is counted once for each shared element. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
+/// Number of candidate pairs per document above which the cap is lowered, unless there are fewer than `CANDIDATES_MIN`
+/// pairs in total. A pair is counted once for each shared element. Counting takes one or two nanoseconds, and at most
+/// 12 bytes of a scratch file.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
 /// Total number of candidate pairs below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 100_000_000;
-/// Number of standard errors by which an estimate may be too low, for [`Common::may_reach`].
+/// An estimate that is too low by this number of standard errors still passes [`Common::may_reach`].
 const ERRORS: f64 = 3.0;
 /// Number of over-common elements that are reported: the elements with the most documents.
 const REMEMBERED: usize = 10;
@@ -102,8 +103,8 @@ impl Common {
         Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
     }
 
-    /// Returns whether the exact resemblance may be at least `threshold`: the estimate is at most three standard errors
-    /// below it.
+    /// Returns whether the exact resemblance may be at least `threshold`, that is, whether the estimate is at most
+    /// three standard errors below the threshold.
     #[must_use]
     pub fn may_reach(&self, threshold: f64) -> bool {
         let estimate = self.resemblance();
@@ -117,7 +118,7 @@ pub struct Merged {
     lists: PostingLists,
     work: BucketWork,
     documents: u32,
-    /// The elements with the most documents: number of documents, element, first document.
+    /// For each of the elements with the most documents: the number of documents, the element, and the first document.
     most_common: Vec<(u64, u64, u32)>,
     /// Number of elements that at least two documents share.
     pub shared: u64,
@@ -127,8 +128,8 @@ pub struct Merged {
 
 /// *Shingle merge*: collects the documents of each element of `sketches`, which holds one sketch per document.
 ///
-/// Memory: `memory` bytes, at least 1 MiB, half for sorting and half for the resulting lists; data beyond it is written to
-/// unnamed files in `dir`. In addition, the documents of one element at a time, 4 bytes each.
+/// Memory: `memory` bytes, at least 1 MiB, half for sorting and half for the resulting lists. Data beyond that is
+/// written to unnamed files in `dir`. In addition, each document of the current element takes 4 bytes.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file.
@@ -220,7 +221,8 @@ pub struct FormedPairs {
     pub capped: u64,
     /// The cap: `max_bucket`, or less if there would be too many pairs.
     pub cap: u64,
-    /// The over-common elements with the most documents, at most 10: number of documents, element, first document.
+    /// For each of the over-common elements with the most documents, at most 10: the number of documents, the element,
+    /// and the first document.
     pub most_common: Vec<(u64, u64, u32)>,
 }
 
@@ -240,8 +242,8 @@ impl FormedPairs {
     }
 
     /// Passes each pair whose common elements `is_wanted` accepts to `each`, in ascending order. `is_wanted` must be
-    /// monotonic: if it accepts a result, it must accept any result with a larger `both` or a smaller `either`. The
-    /// sketches of a pair are read only if the counts do not decide and `is_wanted` accepts their upper bound. Returns the
+    /// monotonic: if it accepts a result, it must accept any result with a larger `both` or a smaller `either`. Reads
+    /// the sketches of a pair only if the counts do not suffice and `is_wanted` accepts their upper bound. Returns the
     /// number of candidate pairs.
     ///
     /// # Errors
@@ -343,7 +345,7 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Statistics of a merge, and whether it used a scratch file.
+    /// The statistics of a merge, and whether it used a scratch file.
     struct MergeTrace {
         shared: u64,
         largest: u64,

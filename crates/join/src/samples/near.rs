@@ -1,4 +1,4 @@
-//! Bounds for the result of comparing two sketches.
+//! Computes bounds of the result of comparing two sketches.
 
 use super::{Common, SampledBy};
 use twindex::params::MODULAR_MAX;
@@ -9,8 +9,8 @@ impl SampledBy {
         matches!(self, Self::Bottom(_)) || size < MODULAR_MAX as u64
     }
 
-    /// Returns an upper bound for the result of comparing two sketches that share `both` of the `either` elements in their
-    /// union.
+    /// Returns an upper bound of the result of comparing two sketches that share `both` of the `either` elements of
+    /// their union.
     pub(super) fn at_most(self, both: u32, either: u32) -> Common {
         match self {
             Self::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
@@ -19,10 +19,11 @@ impl SampledBy {
         }
     }
 
-    /// Returns the minimum count of shared elements at which `is_wanted` may accept a pair with a sketch of `size` elements;
-    /// `size` + 1 if it accepts no such pair. A pair may share up to `uncounted` elements more than its count.
+    /// Returns the minimum count of shared elements at which `is_wanted` may accept a pair with a sketch of `size`
+    /// elements; `size` + 1 if `is_wanted` accepts no such pair. A pair may share up to `uncounted` elements more than
+    /// its count.
     pub(super) fn least_shared(self, size: u32, uncounted: u32, is_wanted: &impl Fn(&Common) -> bool) -> u32 {
-        // The best possible partner has no elements other than the shared ones.
+        // In the best case, the other sketch has no elements other than the shared ones.
         let may_be = |count: u32| is_wanted(&self.at_most(count.saturating_add(uncounted).min(size), size));
         super::first_of(1..size.saturating_add(1), may_be)
     }

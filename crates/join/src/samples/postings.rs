@@ -1,4 +1,4 @@
-//! Stores the documents of each element, and counts the pairs of documents that share elements, in memory or in parts.
+//! Stores the documents of each element, and counts the shared elements of pairs of documents, in memory or in parts.
 
 use std::path::{Path, PathBuf};
 use std::{io, mem};
@@ -65,12 +65,12 @@ pub(super) const ALONE: u32 = 1 << 31;
 /// Lists of documents in memory, and the positions of each document in these lists.
 #[derive(Debug)]
 pub(super) struct Postings {
-    /// The documents of each element, ascending; each list ends with [`END`].
+    /// A list for each element: its documents, ascending, and then [`END`].
     lists: Vec<u32>,
     /// For each document, the start of its entries in `places`, followed by the total number of entries.
     starts: Vec<u32>,
-    /// For each document and each of its lists, the position after the document in `lists`, with [`ALONE`] if the list is
-    /// capped.
+    /// For each document and each of its lists, the position after the document in `lists`, with the bit [`ALONE`] if
+    /// the list is capped.
     places: Vec<u32>,
 }
 
@@ -78,8 +78,8 @@ impl Postings {
     /// Indexes `lists`, which has at most [`ALONE`] entries.
     fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
         let documents = capping.uncounted.len();
-        // Counting sort: the start of document d is computed at index d + 2 while counting, and at d + 1 while filling
-        // `places`.
+        // A counting sort. The start of document d is at index d + 2 while counting, and at d + 1 while `places` is
+        // filled.
         let mut starts = vec![0; documents + 2];
         for list in lists.split(|&document| document == END) {
             let Some((_, before_others)) = list.split_last() else { continue };
@@ -105,7 +105,7 @@ impl Postings {
             for (place, &document) in (at + 1..).zip(list.split_last().map_or(&[][..], |(_, others)| others))
             {
                 let next = &mut starts[document as usize + 1];
-                // The first document of a capped element is paired with all others.
+                // The first document of a capped element is paired with all its other documents.
                 places[*next as usize] = if is_capped && place > at + 1 { place | ALONE } else { place };
                 *next += 1;
             }
@@ -122,8 +122,8 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // One counter per document, and the documents whose counter is not 0. Each document is written to the list, and the
-        // length grows only if the document is new, because a branch would be unpredictable.
+        // One counter per document, and the documents whose counter is not 0. To avoid an unpredictable branch, each
+        // document is written to the list, but the length grows only if the document is new.
         let (mut counts, mut collisions) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);
         for a in 0..documents {
@@ -159,7 +159,8 @@ impl Postings {
     }
 }
 
-/// Lists of documents, concatenated, each ending with [`END`]. Held in memory up to a budget, then in a scratch file.
+/// Lists of documents, concatenated, each ending with [`END`]. They are held in memory up to a budget, then in a
+/// scratch file.
 #[derive(Debug)]
 pub(super) struct PostingLists {
     dir: PathBuf,
@@ -268,7 +269,7 @@ impl PostingLists {
 /// Reads the entries of a scratch file sequentially.
 struct CountWindow<'s> {
     spill: &'s Spill,
-    /// The offset in the file of the next read.
+    /// The offset in the file at which the next read begins.
     at: u64,
     waiting: Vec<u8>,
     next: usize,
@@ -301,8 +302,8 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Forms all pairs by brute force. Returns the counts, the number of capped elements, and their number for each
-    /// document.
+    /// Forms all pairs by brute force. Returns the counts, the number of capped elements, and for each document the
+    /// number of its capped elements.
     fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (PairCounts, u64, Vec<u32>) {
         let (mut counts, mut capped, mut uncounted) = (PairCounts::new(), 0, vec![0; documents as usize]);
         for list in lists {

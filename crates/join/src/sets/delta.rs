@@ -1,4 +1,4 @@
-//! Sets as differences from reference sets.
+//! Represents a set by its differences from a reference set.
 
 use twindex_sketch::intersection_from;
 
@@ -12,14 +12,14 @@ pub(crate) struct SetDelta<'a> {
 }
 
 impl<'a> SetDelta<'a> {
-    /// Splits the words of a set that is encoded against a reference with this number of elements.
+    /// Splits the words of a delta-encoded set whose reference has `elements` elements.
     pub(crate) fn of(elements: usize, words: &'a [u64]) -> Self {
         let bits = elements.div_ceil(u64::BITS as usize);
         let (bits, new) = words.split_at(bits.min(words.len()));
         Self { bits, new }
     }
 
-    /// Returns whether these words are valid for a reference with this number of elements: the number of bits fits, padding
+    /// Returns whether this delta is valid for a reference of `elements` elements: the number of bits fits, padding
     /// bits are zero, and new elements ascend.
     pub(crate) fn fit(self, elements: usize) -> bool {
         let word = u64::BITS as usize;

@@ -1,7 +1,7 @@
 //! Sorts hashes by their leading bits and removes duplicates.
 
-/// Maximum mean number of moves per hash in the insertion sort. If more are needed, the hashes are sorted by
-/// comparisons instead. Repeated hashes, such as the shingles of a table, need few moves.
+/// Maximum mean number of moves per hash in the insertion sort; with more, the hashes are sorted by comparisons
+/// instead. Repeated hashes, such as the shingles of a table, need few moves.
 const MOVES: usize = 8;
 
 /// Sorts hashes, reusing its buffers.
@@ -18,13 +18,13 @@ pub struct SortScratch {
 }
 
 impl SortScratch {
-    /// Appends the hashes to `distinct` in ascending order, without duplicates. Hashes are usually uniform, so that a
-    /// bucket sort by their leading bits leaves little work; other hashes are sorted by comparisons.
+    /// Appends the hashes to `distinct` in ascending order, without duplicates. A bucket sort by leading bits leaves
+    /// little work for uniform hashes. Other hashes are sorted by comparisons.
     ///
     /// Takes linear time for uniform hashes.
     pub fn append_distinct(&mut self, hashes: &[u64], distinct: &mut Vec<u64>) {
         self.sort(hashes);
-        // Branch-free: each hash is written, and the count advances only if the next hash is different.
+        // Has no branch: writes each hash, and advances the count only if the next hash is different.
         let start = distinct.len();
         distinct.resize(start + self.sorted.len(), 0);
         let out = &mut distinct[start..];
@@ -36,7 +36,7 @@ impl SortScratch {
         distinct.truncate(start + count);
     }
 
-    /// Sorts `hashes` into `sorted`, replacing its contents.
+    /// Replaces the contents of `sorted` with the sorted `hashes`.
     fn sort(&mut self, hashes: &[u64]) {
         let Self { places, sorted } = self;
         if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
@@ -65,7 +65,7 @@ impl SortScratch {
             sorted[*place as usize] = hash;
             *place += 1;
         }
-        // An insertion sort: after the bucket sort, uniform hashes are at most a few positions from their final position.
+        // An insertion sort: after the bucket sort, uniform hashes are at most a few positions from where they belong.
         let mut moves = MOVES * sorted.len();
         for end in 1..sorted.len() {
             let hash = sorted[end];

@@ -1,4 +1,4 @@
-//! Groups documents with equal contents. Only one member of a group must be compared with others, and the result holds for
+//! Groups documents with equal contents. The result of comparing one member of a group with other documents holds for
 //! all members.
 
 use crate::work::numbers::HashNumbers;
@@ -59,7 +59,7 @@ impl EqualGroups {
         is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
     ) -> std::result::Result<u32, E> {
         let hash = self.seeded.of(hash);
-        // Equal hashes almost always mean equal contents; `is_same` verifies that the contents are equal.
+        // Contents with equal hashes are almost always equal; `is_same` verifies it.
         if let Some(group) = self.numbers.find(hash, is_same)? {
             return Ok(group);
         }
@@ -69,8 +69,8 @@ impl EqualGroups {
     }
 }
 
-/// Returns the members of a group that are paired with members of other groups: all members, or only the first one if there
-/// are more than `max_members`.
+/// Returns the members of a group that are paired with members of other groups: all members, or only the first one if
+/// the group has more than `max_members` members.
 #[must_use]
 pub fn representatives(members: &[u32], max_members: usize) -> &[u32] {
     if members.len() > max_members { &members[..1] } else { members }

@@ -9,8 +9,9 @@
 //! |x ∩ y| = |L| - |Gx| - |Gy| + |Gx ∩ Gy| + |Nx ∩ Ny|
 //! ```
 //!
-//! An element of L is in both sets unless one of them lacks it; an element outside L must be new in both. The result is
-//! exact, not an estimate. At resemblances of 0.9, the differences are a tenth of the size of the sets.
+//! An element of L is in both sets unless one of them lacks it. An element outside L is in both sets only if it is new
+//! in both. The result is exact, not an estimate. At resemblances of 0.9, the differences are a tenth of the size of
+//! the sets.
 //!
 //! [`Families::plan`] chooses the references for each batch of pairs in sequence; the other steps can run on any number of
 //! threads. The results do not depend on the choice of references.
@@ -58,12 +59,12 @@ pub struct Families<'a> {
     kept: Column<DifferenceRange>,
     /// The differences of all sets; for each set, first the elements of the reference that it lacks, then its new elements.
     elements: Vec<u64>,
-    /// Maximum number of elements to store. If it is exceeded, `plan` removes all differences.
+    /// Number of stored elements above which the next call of `plan` removes all differences.
     max: usize,
 }
 
-/// Maximum number of elements of the sets in a piece. `differences` may allocate up to two thirds of this number of
-/// elements, because vectors double their capacity when they grow.
+/// Maximum number of elements in all sets of a piece. Vectors double their capacity when they grow, so `differences`
+/// may allocate memory for two thirds of this number of elements.
 const PIECE_ELEMENTS: u64 = 3 << 20;
 /// The reference number of a set without a reference.
 const NO_REFERENCE: u32 = u32::MAX;
@@ -142,8 +143,8 @@ impl<'a> Families<'a> {
         wanted
     }
 
-    /// Splits the result of [`plan`](Self::plan) into pieces. If the caller computes and adds the differences of one piece
-    /// before the next, the differences not yet added take at most 16 MiB, or the memory of one difference if it is larger.
+    /// Splits the result of [`plan`](Self::plan) into pieces. A caller that adds the differences of one piece before it
+    /// computes those of the next holds at most 16 MiB of differences, or a single larger one.
     #[must_use]
     pub fn pieces<'p>(&self, wanted: &'p [(u32, u32)]) -> Vec<&'p [(u32, u32)]> {
         let mut pieces = Vec::new();
@@ -204,7 +205,7 @@ impl<'a> Families<'a> {
         threshold: f64,
         mut each: impl FnMut(u32, u32, Resemblance),
     ) -> Result<()> {
-        // One reader per side: consecutive pairs usually have the same first set, which is then read once.
+        // Each side has its own reader. Consecutive pairs usually have the same first set, which is then read once.
         let (mut left, mut right) = (SetReader::new(self.sets), SetReader::new(self.sets));
         let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
@@ -232,7 +233,7 @@ impl<'a> Families<'a> {
     fn by_differences(&self, reference: u32, a: u32, b: u32, min: usize) -> Option<usize> {
         let (lacking_a, new_a) = self.parts(a);
         let (lacking_b, new_b) = self.parts(b);
-        // All counts are added before any is subtracted, to avoid underflow.
+        // Adds before it subtracts, so that no intermediate result is negative.
         let whole = self.sets.size(reference) as usize;
         let either = lacking_a.len() + lacking_b.len();
         let both_new = new_a.len().min(new_b.len());
@@ -256,14 +257,14 @@ impl<'a> Families<'a> {
 const STRIDE: usize = 8;
 
 /// Returns the elements of `reference` that are not in `set`, and the elements of `set` that are not in `reference`.
-/// Returns `None` if their number exceeds a third of the sizes of both sets together, which means a resemblance below 0.5.
+/// Returns `None` if these are more than a third of the sum of both sizes. The resemblance is then below 0.5.
 fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let max = (reference.len() + set.len()) / 3;
     let (mut lacking, mut new) = (Vec::new(), Vec::new());
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (reference[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>())
     {
-        // Skips equal elements in whole strides, as sets of a family share long runs of elements.
+        // Skips equal elements in whole strides, because sets of a family share long runs of elements.
         if x == y {
             i += STRIDE;
             j += STRIDE;
@@ -275,8 +276,8 @@ fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
         let (mut lacking_count, mut new_count) = (0, 0);
         for _ in 0..STRIDE {
             let (x, y) = (x[at & (STRIDE - 1)], y[to & (STRIDE - 1)]);
-            // Branch-free, because the result of the comparison is unpredictable: each element is written, and the count
-            // advances only if the element is a difference.
+            // Has no branch, because the result of the comparison is unpredictable: writes each element, and advances
+            // the count only if the element is a difference.
             some_lacking[lacking_count & (STRIDE - 1)] = x;
             some_new[new_count & (STRIDE - 1)] = y;
             lacking_count += usize::from(x < y);

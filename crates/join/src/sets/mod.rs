@@ -1,4 +1,4 @@
-//! Sets of shingle hashes: how they are stored, delta-encoded and grouped.
+//! Stores sets of shingle hashes, encodes them as deltas, and groups equal sets.
 
 pub(crate) mod delta;
 pub mod distinct;

@@ -1,11 +1,11 @@
 //! Packs sets of 64-bit hashes for scratch files, in about 58 bits for each element of a set of 300.
 //!
-//! The elements of a set ascend, so their high bytes, which do not descend, are stored in unary (Elias, *Efficient storage
+//! The elements of a set ascend, so their high bytes do not descend and are stored in unary (Elias, *Efficient storage
 //! and retrieval by content and address of static files*, Journal of the ACM 21(2), 1974): bit `high + i` is set for
-//! element `i`. The lower 56 bits follow: of each eight elements, seven take a word each, and the bytes of the eighth are
-//! the high bytes of these words.
+//! element `i`. The lower 56 bits follow. Eight elements take seven words: the first seven elements take one word each,
+//! and the seven bytes of the eighth element are the high bytes of these words.
 
-/// Number of bits of an element that are stored as they are.
+/// Number of low bits of an element, which are stored unchanged.
 const LOW: u32 = 56;
 const LOW_MASK: u64 = (1 << LOW) - 1;
 /// Number of elements in a group. A group takes one word less than this number.
@@ -45,7 +45,7 @@ pub(crate) fn unpack(words: &[u64], size: usize, set: &mut Vec<u64>) -> bool {
     set.reserve(size);
     let (groups, rest) = low.as_chunks::<{ TOGETHER - 1 }>();
     let (groups, rest) = match groups.len().checked_sub(size / TOGETHER) {
-        // If seven elements remain, their words look like another group.
+        // The words of seven remaining elements look like a whole group of eight.
         Some(1) if rest.is_empty() => {
             (&groups[..groups.len() - 1], groups.last().map_or(&[][..], |last| last))
         }

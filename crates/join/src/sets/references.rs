@@ -1,16 +1,16 @@
 //! Encodes sets as deltas against reference sets.
 //!
-//! Near-duplicates form families. A set of a family is stored as one bit for each element of the family's *reference set*,
-//! and the elements that the reference does not have. This reduces versions of a text to a hundredth of their plain size.
-//! Encoding looks up each element in the reference, so the set need not be sorted. Two sets with the same reference are
-//! compared by their bits and their new elements:
+//! Near-duplicates form families. A set of a family is stored as one bit for each element of the family's *reference
+//! set*, and the elements that the reference does not have. This stores versions of a text in a hundredth of the space
+//! of their elements. Encoding looks up each element in the reference, so the set need not be sorted. Two sets with the
+//! same reference are compared by their bits and their new elements:
 //!
 //! ```text
 //! |x ∩ y| = |bits x ∩ bits y| + |new x ∩ new y|
 //! ```
 //!
-//! Similar references are found by *anchors*: hashes that similar sets most likely share, such as minima. If a reference is
-//! not similar, this is detected after a few elements.
+//! Similar references are found by *anchors*: hashes that similar sets most likely share, such as minima. A comparison
+//! with a dissimilar reference stops after a few elements.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -30,8 +30,8 @@ const ELEMENTS_MIN: usize = 16;
 const ELEMENTS_MAX: usize = 1 << 16;
 /// Maximum number of elements per bucket of a reference set's directory.
 const BUCKET_MAX: u16 = 64;
-/// If a set has at least this number of anchors, two of them must refer to the same reference set. Two sets of resemblance
-/// 0.5 most likely share two of eight anchors.
+/// For a set with at least this number of anchors, a reference set is tried only if two of the anchors refer to it. Two
+/// sets of resemblance 0.5 most likely share two of eight anchors.
 const ANCHORS_SEVERAL: usize = 8;
 /// Number of elements after which a reference is checked for similarity.
 const STEP: usize = 64;
@@ -60,20 +60,20 @@ pub(crate) struct ReferenceSet {
     directory: Box<[u16]>,
 }
 
-/// Describes an encoded set: its reference, its size, and the number of references that were tried.
+/// Describes an encoded set: its reference, its size, and how many references were tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].
     pub(crate) reference: u32,
     pub(crate) size: usize,
-    /// Number of references that existed when no similar one was found. References that were added later may be similar.
-    /// For an encoded set, the number of its reference.
+    /// For a set without a reference, the number of references that existed when no similar one was found; references
+    /// added later may be similar. For a delta-encoded set, the number of its reference.
     pub(crate) references: u32,
 }
 
 impl DeltaHeader {
-    /// Returns the header as numbers, from which [`from_numbers`](Self::from_numbers) restores it. With these numbers
-    /// and its words, the set can be added to another collection to which the same sets were added in the same order.
+    /// Returns the header as numbers, from which [`from_numbers`](Self::from_numbers) restores it. These numbers and
+    /// the words of the set suffice to add it to another collection that has the same earlier sets in the same order.
     #[must_use]
     pub fn numbers(self) -> [u64; 3] {
         [self.reference.into(), self.size as u64, self.references.into()]
@@ -91,7 +91,7 @@ impl DeltaHeader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedSet {
     pub(crate) header: DeltaHeader,
-    /// The set, if it has no reference. It is `None` if its elements are passed as words.
+    /// The set if it has no reference. `None` for a delta-encoded set, and if the elements are passed as words.
     pub(crate) plain: Option<Box<PlainSet>>,
 }
 
@@ -101,7 +101,7 @@ impl From<DeltaHeader> for EncodedSet {
     }
 }
 
-/// A set without a reference, and what the collection stores about it.
+/// A set without a reference, with its odd sketch and its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlainSet {
     /// The elements, ascending.
@@ -122,7 +122,7 @@ pub struct DeltaScratch {
 /// Buffers for comparing a set with a reference.
 #[derive(Debug, Default)]
 struct DeltaBuffers {
-    /// For each element of the reference, 1 if the set has it, otherwise 0. Followed by one unused entry.
+    /// For each element of the reference, 1 if the set has it, otherwise 0. The last entry is unused.
     marks: Vec<u8>,
     bits: Vec<u64>,
     new: Vec<u64>,
@@ -200,9 +200,9 @@ impl ReferenceSets {
         self.bytes.0.load(Relaxed) + self.anchors_seen.bytes()
     }
 
-    /// Replaces `guesses` by references that may be similar to a set with these anchors, in the order in which they were
-    /// added. Preferring old references keeps families together. If there are at least [`ANCHORS_SEVERAL`] anchors, two must
-    /// refer to the same reference.
+    /// Replaces `guesses` with references that may be similar to a set with these anchors, oldest first. Preferring old
+    /// references keeps families together. If there are at least [`ANCHORS_SEVERAL`] anchors, two must refer to the
+    /// same reference.
     fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.anchors_seen.reference(anchor)));
@@ -235,8 +235,8 @@ impl ReferenceSets {
     }
 }
 
-/// Returns the directory of a set, if the set can become a reference: it is neither too small nor too large, and its
-/// elements are uniform.
+/// Returns the directory of a set, if the set can become a reference. Such a set is neither too small nor too large,
+/// and its elements are uniform.
 pub(crate) fn directory(elements: &[u64]) -> Option<Box<[u16]>> {
     if !(ELEMENTS_MIN..ELEMENTS_MAX).contains(&elements.len()) {
         return None;
@@ -257,9 +257,9 @@ pub(crate) fn directory(elements: &[u64]) -> Option<Box<[u16]>> {
 }
 
 impl ReferenceSet {
-    /// Encodes the set of `hashes`, in any order and possibly repeated, against this reference. Returns false if the number
-    /// of elements in only one of the two sets exceeds a third of the sizes of both sets together, which means a
-    /// resemblance below 0.5.
+    /// Encodes the set of `hashes`, in any order and possibly repeated, against this reference. Returns false if more
+    /// elements are in only one of the two sets than a third of the sum of both sizes. The resemblance is then below
+    /// 0.5.
     fn compare(&self, hashes: &[u64], sorting: &mut SortScratch, buffers: &mut DeltaBuffers) -> bool {
         let elements = self.elements.len();
         // With fewer than half as many hashes as the reference has elements, the resemblance is below 0.5.
@@ -305,15 +305,15 @@ struct DeltaKernel<'a> {
 impl Kernel for DeltaKernel<'_> {
     type Output = Option<usize>;
 
-    /// Marks the elements of the reference that are found, and writes the other hashes to the front of `new`. Returns the
-    /// number of other hashes, or `None` if there are too many.
+    /// Marks the elements of the reference that are found, and writes the other hashes to the front of `new`. Returns
+    /// how many other hashes there are, or `None` if there are too many.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
         let Self { reference, hashes, max, buffers } = self;
         let mut count = 0;
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
             count += look_up(simd, reference, hashes, &mut buffers.marks, &mut buffers.new[count..]);
-            // The first chunk fails if more than three in four hashes are new.
+            // Gives up early if more than three in four hashes of the first chunk are new.
             if count > max || number == 0 && 4 * count > 3 * STEP {
                 return None;
             }
@@ -322,14 +322,15 @@ impl Kernel for DeltaKernel<'_> {
     }
 }
 
-/// Packs `marks`, each 0 or 1, into the bits of `bits`, replacing its contents.
+/// Replaces the contents of `bits` with the packed `marks`, each of which is 0 or 1.
 fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     bits.clear();
     bits.extend(marks.chunks(u64::BITS as usize).map(|marks| {
         let (eights, rest) = marks.as_chunks();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        // Multiplication moves the first mark to the lowest bit of the highest byte, the second to the next bit, and so on.
+        // The multiplication moves the first mark to the lowest bit of the highest byte, the second mark to the next
+        // bit, etc.
         let byte = |eight: [u8; 8]| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         let places = (0..u64::BITS).step_by(8);
         eights
@@ -372,7 +373,7 @@ impl AnchorTable {
 
     fn insert(&self, anchor: u64, reference: u32) {
         if self.reference(anchor).is_some() {
-            return; // the oldest reference is kept
+            return; // keeps the oldest reference
         }
         // Continues with the next table when the current one is half full.
         let used = self.used.0.load(Relaxed);
@@ -382,8 +383,8 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         let slot = &table[hash as usize & (table.len() - 1)];
         let is_filled = slot.load(Relaxed) != 0;
-        // Plain stores, because an atomic exchange would wait for the cache line. If two threads insert at once, an
-        // anchor may be lost, and similar sets are then stored without a delta.
+        // Uses plain stores, because an atomic exchange would wait for the cache line. If two threads insert at once,
+        // one anchor may be lost. Similar sets may then be stored without a delta.
         slot.store(hash << 32 | u64::from(reference + 1), Release);
         if !is_filled {
             self.used.0.store(self.used.0.load(Relaxed) + 1, Relaxed);

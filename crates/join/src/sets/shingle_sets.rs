@@ -42,8 +42,8 @@ pub struct ShingleSets {
     last: Option<StoredSet>,
     /// Describes the set that is being added, if it is expected to be in the scratch file already.
     expected: Option<StoredSet>,
-    /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file, large ones
-    /// packed unless they are delta-encoded.
+    /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file. Large sets
+    /// there are packed unless they are delta-encoded.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
@@ -61,8 +61,8 @@ pub struct ShingleSets {
 
 impl ShingleSets {
     /// Creates an empty collection that holds up to `budget` bytes in memory; the rest is written to unnamed files in
-    /// `dir`. An eighth of the budget is for the sizes and positions of sets, another eighth for the sketches that [rule
-    /// out pairs](Self::may_resemble).
+    /// `dir`. An eighth of the budget holds the sizes and positions of sets, another eighth the sketches that [rule out
+    /// pairs](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
         Self::within(&MemoryBudget::new(dir, budget / 4), budget)
@@ -91,8 +91,8 @@ impl ShingleSets {
         }
     }
 
-    /// Uses the file at `path` as the scratch file of an empty collection. The file is not removed, so another process
-    /// can [read](crate::StoredSets) the sets from it. An existing file is overwritten from its start.
+    /// Uses the file at `path` as the scratch file of an empty collection. The file is kept, so that another process
+    /// can [read](crate::StoredSets) the sets. An existing file is overwritten from its start.
     #[must_use]
     pub fn with_file(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
@@ -114,8 +114,8 @@ impl ShingleSets {
         Some(LastSet::InMemory(self.header(number), words))
     }
 
-    /// Returns the header for adding a set to another collection with the same earlier sets. This header makes the
-    /// other collection try no further references.
+    /// Returns the header with which a set can be added to another collection with the same earlier sets. With this
+    /// header, the other collection tries no further references.
     fn header(&self, number: u32) -> DeltaHeader {
         let size = self.sizes[number as usize] as usize;
         match self.reference_of[number as usize] {
@@ -127,8 +127,8 @@ impl ShingleSets {
         }
     }
 
-    /// Writes all bytes to the scratch file. Returns a handle of the file, with which it can be synced; `None` if there is no
-    /// scratch file.
+    /// Writes all buffered bytes to the scratch file. Returns a handle with which the caller can sync the file, or
+    /// `None` if there is no scratch file.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -149,10 +149,10 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds the set of these hashes and returns its number. The hashes may be in any order and repeated. If the set shares
-    /// most of its elements with an earlier reference set, it is stored with one bit per element of the reference.
-    /// `anchors` are minima or other hashes that similar sets tend to share; sets with equal anchors most likely resemble
-    /// each other. They are used only to find a reference, and do not change the set that is stored.
+    /// Adds the set of these hashes and returns its number. The hashes may be in any order and repeated. If the set
+    /// shares most of its elements with an earlier reference set, it is stored with one bit per element of the
+    /// reference. `anchors` are minima or other hashes that similar sets tend to share; sets with equal anchors most
+    /// likely resemble each other. The anchors only help to find a reference; they do not change the stored set.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -222,8 +222,7 @@ impl ShingleSets {
             Some(plain) => self.odd.push_made(&plain.odd_sketch, header.size)?,
             None => self.odd.push(elements)?,
         }
-        // A reference must be in memory: from the scratch file it would be read again for each set that is compared with
-        // it.
+        // Only a set in memory can be a reference. From the scratch file, it would be read again for every comparison.
         let is_in_memory = self.fits(2 * size_of_val(elements));
         let (elements, directory) = match plain {
             Some(plain) => (plain.elements, plain.directory.filter(|_| is_in_memory)),
@@ -241,8 +240,8 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds a set whose `words` were read from the scratch file of the collection, and returns its number. If the file still
-    /// has the set at its position, it is not written again.
+    /// Adds a set whose `words` were read from the scratch file of the collection, and returns its number. Writes the
+    /// set again only if the file no longer has it at its position.
     ///
     /// # Errors
     /// Same as [`push_encoded`](Self::push_encoded).
@@ -253,7 +252,7 @@ impl ShingleSets {
         pushed
     }
 
-    /// Returns whether the last set was appended to the scratch file. False if the file already contained the set.
+    /// Returns whether the last set was appended to the scratch file, and not already in the file.
     #[cfg(test)]
     pub(crate) fn is_appending(&mut self) -> bool {
         self.spill.as_mut().is_some_and(|spill| !spill.pass_over(0))
@@ -300,7 +299,7 @@ impl ShingleSets {
         self.spill.is_none() && held + bytes <= self.budget
     }
 
-    /// Appends the elements of a new set, in memory, or to the scratch file, packed if that makes them smaller.
+    /// Appends the elements of a new set in memory or to the scratch file. Packs them in the file if that saves space.
     fn append_set(&mut self, set: &[u64]) -> Result<()> {
         let header = Self::plain_header(set.len(), self.references.len());
         if packed_words(set.len()).is_none() || self.fits(size_of_val(set)) {
@@ -308,7 +307,7 @@ impl ShingleSets {
         }
         let mut words = std::mem::take(&mut self.packed);
         pack(set, &mut words);
-        // A packed set is never in memory, even if it would fit.
+        // A packed set goes to the scratch file even if it would fit in memory.
         self.begin_spill()?;
         let appended = self.append(header, &words);
         self.packed = words;
@@ -403,8 +402,8 @@ impl ShingleSets {
     /// Returns the number of elements of a set.
     ///
     /// # Panics
-    /// If `number` is not a number that [`push`](Self::push) returned. The same holds for all methods that take the number
-    /// of a set.
+    /// If `number` is not a number that [`push`](Self::push) returned. All methods that take the number of a set panic
+    /// in this case.
     #[must_use]
     pub fn size(&self, number: u32) -> u64 {
         self.sizes[number as usize].into()
@@ -482,7 +481,7 @@ impl ShingleSets {
         Ok(())
     }
 
-    /// Returns the words of a set that is in memory; empty if it is in the scratch file.
+    /// Returns the words of a set that is in memory; the slice is empty if the set is in the scratch file.
     fn held_words(&self, number: u32) -> &[u64] {
         let range = self.range(number);
         self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
@@ -493,8 +492,8 @@ impl ShingleSets {
         self.range(number).end <= self.held.len() as u64
     }
 
-    /// Returns the reference against which a set is encoded, or the set itself if it is a reference. `None` for sets
-    /// without delta encoding.
+    /// Returns the reference against which a set is encoded, or the set itself if it is a reference. Returns `None` for
+    /// sets without delta encoding.
     fn reference(&self, number: u32) -> Option<&ReferenceSet> {
         self.references.get(self.reference_of[number as usize])
     }
@@ -590,8 +589,8 @@ impl ShingleSets {
         reference != NO_REFERENCE && reference == self.reference_of[b as usize]
     }
 
-    /// Returns the size of the intersection of two sets with the [same reference](Self::are_of_one_family), or `None` if it
-    /// is below `min`. Words from the scratch file are read into `read`.
+    /// Returns the size of the intersection of two sets with the [same reference](Self::are_of_one_family), or `None`
+    /// if the size is below `min`. Uses `read` for words from the scratch file.
     pub(crate) fn shared(
         &self,
         (a, b): (u32, u32),
@@ -621,15 +620,15 @@ const TOGETHER: u64 = 1 << 17;
 /// Maximum number of elements that are prefetched: the hardware prefetches the rest of a larger set.
 const PREFETCHED: usize = 512;
 
-/// Reads sets one after the other. Keeps the last set, so that reading it again is free. Consecutive sets in the scratch
-/// file can be read [together](Self::ahead).
+/// Reads sets one after the other. Keeps the last set in memory, so that reading it again takes no time. Consecutive
+/// sets in the scratch file can be read [together](Self::ahead).
 #[derive(Debug)]
 pub struct SetReader<'a> {
     sets: &'a ShingleSets,
     /// The set whose elements are in `read`; `None` if there is none.
     last: Option<u32>,
     read: Vec<u64>,
-    /// Words of consecutive sets that were read together. `first` is the position of the first word.
+    /// Words of consecutive sets, read in one read. `first` is the position of the first word.
     together: Vec<u64>,
     first: u64,
 }
@@ -695,8 +694,8 @@ impl<'a> SetReader<'a> {
         self.set(number)
     }
 
-    /// Reads the words of `sets` from the scratch file in one read of at most 1 MiB, or of the first set if it is larger.
-    /// Useful if most of these sets are requested next.
+    /// Reads the words of `sets` from the scratch file in one read of at most 1 MiB; a larger first set is read as a
+    /// whole. Useful if most of these sets are requested next.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -707,7 +706,7 @@ impl<'a> SetReader<'a> {
         }
         let (one, last) = (self.sets.range(sets.start), self.sets.range(sets.end - 1));
         let start = one.start.max(self.sets.held.len() as u64);
-        // If the first set exceeds the limit, the whole set is read.
+        // A first set that exceeds the limit is read as a whole.
         let end = last.end.min((start + TOGETHER).max(one.end));
         if start < end {
             self.first = start;
@@ -716,7 +715,7 @@ impl<'a> SetReader<'a> {
         Ok(())
     }
 
-    /// Returns the range of a set's words in `together`, or `None` if not all of them are there.
+    /// Returns the range of a set's words in `together`, or `None` if `together` lacks some of these words.
     fn words_together(&self, number: u32) -> Option<Range<usize>> {
         let words = self.sets.range(number);
         let start = usize::try_from(words.start.checked_sub(self.first)?).ok()?;
@@ -804,8 +803,8 @@ mod tests {
     fn delta_encoded_sets_equal_plainly_stored_sets() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(3);
-        // Builds families of texts: each version changes a few positions of the previous sequence of hashes. Some hashes
-        // are repeated.
+        // Builds families of texts: each version changes a few hashes of the previous version. Some hashes are
+        // repeated.
         let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
         for number in 0..300_u64 {
             let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
@@ -901,7 +900,7 @@ mod tests {
                 if number % 90 == 0 {
                     anywhere.ahead(number..number + 45).unwrap();
                 }
-                // Also requests other sets, which may or may not be among the sets that were read together.
+                // Also requests sets that may be outside the sets of the last read.
                 for other in [number, 899 - number, number] {
                     let mut read = Vec::new();
                     let expected = sets.set(other, &mut read).unwrap();
@@ -940,7 +939,7 @@ mod tests {
         assert!(header.reference == 0 && words.len() == 2 && header.size == 90);
         let mut others = ShingleSets::new(dir.path(), 1 << 20);
         let mut moved = words.clone();
-        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit after the last element
+        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // sets a bit after the last element
         for wrong in [&words[..1], &[words[0], 0], &[words[0], words[1], 7], &moved, &[]] {
             let error = sets.push_encoded(header, wrong, &[1]).unwrap_err();
             assert!(error.to_string().contains("not the words of the set"), "{error}");

@@ -1,4 +1,4 @@
-//! Sets in a scratch file that has a name: another process can add the same sets again without computing them.
+//! Reads sets from a named scratch file, so that another process can add the same sets without computing them again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use twindex::sys::vfs::ReadFile;
 use twindex::sys::{RealVfs, Vfs};
 
 /// Describes the last set of a [`ShingleSets`](crate::ShingleSets), so that
-/// [`push_encoded`](crate::ShingleSets::push_encoded) or [`push_stored`](crate::ShingleSets::push_stored) can add it to another
-/// collection to which the same sets were added.
+/// [`push_encoded`](crate::ShingleSets::push_encoded) or [`push_stored`](crate::ShingleSets::push_stored) can add it to
+/// another collection with the same earlier sets.
 #[derive(Clone, Copy, Debug)]
 pub enum LastSet<'s> {
     /// The set is in memory: its header and its words.
@@ -37,8 +37,8 @@ pub struct StoredSet {
 }
 
 impl StoredSet {
-    /// Returns the description of a set that has these words at offset `start` of the file; `None` if there are 2^32 words
-    /// or more.
+    /// Returns the description of a set that has these words at offset `start` of the file; `None` if the set has 2^32
+    /// words or more.
     pub(crate) fn new(header: DeltaHeader, start: u64, words: &[u64]) -> Option<Self> {
         let DeltaHeader { reference, size, references } = header;
         let (size, count) = (size.try_into().ok()?, words.len().try_into().ok()?);
@@ -103,8 +103,8 @@ impl StoredSets {
         Ok(Self { path: path.to_owned(), file, bytes })
     }
 
-    /// Appends the words of a set to `words`, as [`push_stored`](crate::ShingleSets::push_stored) takes them. Returns false if
-    /// the file does not have this set.
+    /// Appends the words of a set to `words`, in the form that [`push_stored`](crate::ShingleSets::push_stored)
+    /// expects. Returns false if the file does not contain this set.
     ///
     /// # Errors
     /// [`Error::Io`] from the file.
@@ -184,7 +184,7 @@ mod tests {
             let mut sets = ShingleSets::new(dir.path(), budget).with_file(&path);
             let (mut scratch, mut noted, mut stored) = (DeltaScratch::default(), Vec::new(), 0);
             let references = sets.references();
-            // As several threads do, encodes some sets before the sets that precede them are added.
+            // Encodes some sets before earlier sets are added, as several threads do.
             for some in texts.chunks(9) {
                 let encoded = some.iter().map(|(text, anchors)| {
                     let mut words = Vec::new();
@@ -207,7 +207,7 @@ mod tests {
             sets.flush().unwrap();
             let bytes = std::fs::read(&path).unwrap_or_default();
 
-            // What follows the first 300 sets in the file is overwritten.
+            // Overwrites everything in the file after the first 300 sets.
             let mut changed = bytes.clone();
             let ends = noted[..300].iter().map(|noted| match noted {
                 Noted::Held(..) => 0,

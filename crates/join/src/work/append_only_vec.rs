@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-/// Aligns a frequently written value to its own cache lines, so that readers of adjacent fields are not slowed down.
+/// Aligns a frequently written value to its own cache lines, so that writes do not slow down readers of other fields.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);
@@ -12,7 +12,7 @@ pub(crate) struct CachePadded<T>(pub(crate) T);
 /// A vector to which items can be appended while other threads read it. Items never move.
 #[derive(Debug)]
 pub(crate) struct AppendOnlyVec<T> {
-    /// The items, in parts; each part is twice as long as the previous one.
+    /// The parts that hold the items. Each part is twice as long as the previous one.
     parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
     len: CachePadded<AtomicU32>,
 }

@@ -5,7 +5,7 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Marks a document without a number: one that was deleted, or that the caller excluded.
+/// Marks a document without a number, because it was deleted or excluded by the caller.
 pub(crate) const NO_NUMBER: u32 = u32::MAX;
 
 /// The number of each document, in one column for all segments.

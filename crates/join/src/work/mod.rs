@@ -1,4 +1,4 @@
-//! Utilities of all joins: threads, progress, external sorting and tables of numbers.
+//! Tools that all joins use: threads, progress, external sorting and tables of numbers.
 
 pub(crate) mod append_only_vec;
 pub(crate) mod document_numbers;

@@ -1,8 +1,8 @@
 //! A hash table from hashes to the numbers of items, with slots of 8 bytes in a column.
 //!
-//! A slot stores a number and 32 bits of its hash. Eight more bits of the hash determine the part of the table that
-//! contains the slot, so the table can grow without the full hashes. With ten million numbers, one lookup in 10^5 finds an
-//! accidental match.
+//! A slot stores the number of an item and 32 bits of the item's hash. Eight more bits of the hash determine the part
+//! of the table that contains the slot, so the table can grow without the full hashes. In a table of ten million
+//! numbers, one lookup in 10^5 finds the number of an item with another hash.
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
@@ -13,7 +13,7 @@ const PARTS: usize = 1 << PART_BITS;
 /// Base-2 logarithm of the initial number of slots in a part.
 const BITS: u32 = 4;
 
-/// A hash table of numbers. The caller verifies that the items of two numbers are equal.
+/// A hash table of numbers. The caller verifies that two items are equal.
 ///
 /// ```
 /// use twindex_join::HashNumbers;
@@ -83,8 +83,8 @@ impl HashNumbers {
         }
     }
 
-    /// Returns the first number with this hash for which `is_same` returns true, or `None`. `is_same` may also be called
-    /// for numbers whose hash matches only by accident.
+    /// Returns the first number with this hash for which `is_same` returns true, or `None`. `is_same` may also be
+    /// called for a number with another hash.
     ///
     /// # Errors
     /// The error of `is_same`.
@@ -96,7 +96,7 @@ impl HashNumbers {
     ) -> std::result::Result<Option<u32>, E> {
         let ProbeStart { part, tag, mut at } = self.start(hash);
         let slots = &self.slots[part << self.bits..][..1 << self.bits];
-        // Terminates, because at least a quarter of the slots are free.
+        // The loop ends, because at least a quarter of the slots are free.
         while slots[at] != 0 {
             let number = slots[at] as u32 - 1;
             if (slots[at] >> u32::BITS) as u32 == tag && is_same(number)? {
@@ -134,7 +134,8 @@ impl HashNumbers {
         let mut grown = Column::filled(&self.budget, PARTS << bits, 0_u64)?;
         let mask = (1 << self.bits) - 1;
         for (old, new) in self.slots.chunks_exact(1 << self.bits).zip(grown.chunks_exact_mut(1 << bits)) {
-            // Starts after a free slot, so that slots with equal tags keep their order even if a run wraps around the end.
+            // Starts at a free slot, so that slots with equal tags keep their order even if a run of used slots wraps
+            // around the end.
             let first = old.iter().position(|&slot| slot == 0).unwrap_or(0);
             for at in first..first + old.len() {
                 let slot = old[at & mask];

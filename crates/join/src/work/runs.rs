@@ -1,5 +1,4 @@
-//! Sorts data that may exceed the memory: re-exports the external sorter of `twindex`, and finishes several sorters in
-//! parallel.
+//! Re-exports the external sorter of `twindex`, and finishes several sorters in parallel.
 
 use crate::work::threads::on_each;
 use twindex::error::Result;
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
     use twindex::error::Error;
 
-    /// Maps numbers one to one to numbers in a pseudo-random order.
+    /// A bijection that maps consecutive numbers to a pseudo-random order.
     fn mix(i: u64) -> u64 {
         (i ^ 0x5555).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
@@ -75,7 +74,7 @@ mod tests {
             };
             sorted.for_each(take).unwrap();
             assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
-            // 70,000 is even, so all entries of a number have the same parity.
+            // 70,000 is even, so all entries with the same number have the same parity.
             let mut wanted: Vec<NumberCount> = (0..70_000)
                 .map(|i| NumberCount {
                     number: mix(i),
@@ -95,7 +94,7 @@ mod tests {
                 let mut sorters: Vec<Sorter<u128>> = Vec::new();
                 for number in 0..several {
                     let mut sorter = Sorter::new(dir.path(), 0);
-                    // Later sorters get more records than the first, and overlap with the previous one.
+                    // Each sorter gets more records than the previous one, and shares some with it.
                     for i in (number * count / 2..(number + 2) * count / 2 * (number + 1)).rev() {
                         sorter.push(mix(i).into()).unwrap();
                     }

@@ -1,4 +1,4 @@
-//! An in-memory index from elements to lists of numbers.
+//! An in-memory index that maps elements to lists of numbers.
 
 use twindex_kernel::prefetch;
 
@@ -36,9 +36,9 @@ impl Postings<'_> {
     }
 }
 
-/// The bit of a slot that is set if the slot holds the index of a list instead of a number.
+/// This bit of a slot is 1 if the slot holds the index of a list instead of a number.
 const CHAIN: u32 = 1 << 31;
-/// Exclusive upper bound of the numbers that can be added.
+/// Numbers must be below this bound.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
 /// Base-2 logarithm of the initial number of slots.
 const BITS: u32 = 10;
@@ -59,7 +59,7 @@ impl Slots {
         size_of_val(&*self.table) + self.chain_bytes
     }
 
-    /// Returns the maximum number of bytes used while `elements` elements are added, including growth of the table.
+    /// Returns the maximum number of bytes that the index uses while `elements` elements are added. The table may grow.
     pub(crate) fn bytes_with(&self, elements: usize) -> usize {
         let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.table) } else { 0 };
         self.bytes() + grown + 16 * elements
@@ -127,7 +127,7 @@ impl Slots {
                     self.used += 1;
                 }
                 other if other & CHAIN == 0 => {
-                    // Two elements of a set may have the same tag; the number is then stored once.
+                    // If two elements of a set have the same tag, the number is stored only once.
                     if other - 1 != number {
                         let chain = vec![other - 1, number];
                         self.chain_bytes += size_of::<Vec<u32>>() + size_of::<u32>() * chain.capacity();

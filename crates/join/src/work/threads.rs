@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use twindex::error::Result;
 
-/// Splits items into consecutive pieces. A piece ends when it has `items_most` items, or a total weight of at least
+/// Splits items into consecutive pieces. A piece ends when it has `items_most` items or when its total weight reaches
 /// `weight_most`.
 pub(crate) fn cut(
     items: Range<usize>,
@@ -26,7 +26,7 @@ pub(crate) fn cut(
 }
 
 /// Processes each of `pieces` on as many threads as there are `states`. Each thread uses one of the states. Pieces are
-/// started in order, and the results are in the order of the pieces.
+/// started in order, and results are returned in the same order.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed. Later pieces may not have been started.
@@ -67,8 +67,8 @@ pub(crate) fn on_threads<S: Send, P: Sync, R: Send>(
 }
 
 /// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound
-/// the number of waiting results, piece n starts only after the result of piece n - `ahead` * threads was taken. If
-/// `take` returns a break, the work ends.
+/// the number of waiting results, piece n starts only after the result of piece n - `ahead` * threads was taken. Ends
+/// early if `take` returns a break.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed or for which `take` failed.
@@ -143,7 +143,7 @@ impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> OrderedTurn<R, T> {
     }
 }
 
-/// Ends the work if a thread panics, so that no other thread waits for it.
+/// Ends the work if a thread panics, so that no other thread waits for a result forever.
 struct EndsOnPanic<'t, R, T> {
     turn: &'t parking_lot::Mutex<OrderedTurn<R, T>>,
     moved: &'t parking_lot::Condvar,
@@ -209,7 +209,7 @@ mod tests {
                     3,
                     |(), &piece| {
                         assert!(piece < taken.load(Ordering::Relaxed) + 3 * threads, "{piece} of {threads}");
-                        // Without the limit, the other threads would get far ahead in the meantime.
+                        // Without the limit, the other threads would get far ahead while this one sleeps.
                         if piece % 250 == 0 {
                             std::thread::sleep(std::time::Duration::from_millis(10));
                         }

@@ -21,7 +21,7 @@ use twindex::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct SharedProgress {
     stop: AtomicBool,
-    /// The name of the current stage, and its number of parts.
+    /// The name of the current stage, and the number of parts it consists of.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
 }
@@ -49,7 +49,7 @@ impl SharedProgress {
         Ok(())
     }
 
-    /// Begins a stage of `parts` parts. No part of it is done yet.
+    /// Begins a stage of `parts` parts, none of which is done.
     pub fn begin(&self, stage: &'static str, parts: u64) {
         let mut now = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 //! signature[j] = the low 32 bits of min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `LINEAR = 0x452821e638d01377` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
+//! `LINEAR` is `0x452821e638d01377`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. For sets of up to
 //! 2^29 elements the low 32 bits are nearly random: the low b bits of two different minima differ with probability 1 - 2^-b.
@@ -46,7 +46,7 @@ pub(crate) struct Linear {
     a: [Arc<[u32]>; 2],
     /// The low and the high halves of the coefficients 2^31 a mod p.
     raised: [Arc<[u32]>; 2],
-    /// The coefficients b + 1; [`lower`](Self::lower) explains the 1.
+    /// The coefficients b, each increased by 1; [`lower`](Self::lower) explains why.
     next_b: Arc<[u64]>,
 }
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn single_hashes_are_transformed_as_defined() {
-        // A minimum of many hashes could hide values that are too large; each hash alone cannot.
+        // In a minimum of many hashes, a value that is too large would not be noticed, so each hash is tested alone.
         let linear = Linear::new(40);
         let mut signature = Vec::new();
         for hash in edges() {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn results_next_to_the_modulus_are_reduced() {
-        // Chooses b and x so that a x + b is 0, 1, p - 1 or a neighbour of these, which random values would never reach.
+        // Chooses b and x so that a x + b is 0, 1, p - 1 or a neighbour of these, which random tests would miss.
         let linear = Linear::new(84);
         for j in 0..84_u64 {
             let (a, b) = coefficients(j);

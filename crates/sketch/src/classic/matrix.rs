@@ -12,18 +12,18 @@
 //! signature[j] = min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
+//! `MATRIX` is `0xc0ac29b7c97c50dd`, and `mix` is the function of [`shingle`](crate::shingle). Sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** A signature has all 32 bits of each minimum. The least of n values has about log2(n)
 //! leading zeros; its low b bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie
 //! for the minimum with a probability of about n / 2^32. A random matrix transforms any two elements independently.
 //! Three elements are not independent if one is the sum of the others.
 //!
-//! **Evaluation.** For each group of 4 bits of x, a table has the 16 sums of the columns of these bits. A shingle takes 16
-//! look-ups and additions for each minimum. 32 components share a block of tables of 32 KiB, which fits in the first-level
-//! cache, and all shingles are looked up in one block before the next block is used. Tables for groups of 8 bits would need
-//! half the look-ups, but would be in the second-level cache and take 8 times the memory: 32 MiB for 4,096 minima instead of
-//! 4 MiB.
+//! **Evaluation.** Each group of 4 bits of x has a table with the 16 possible sums of the columns of these bits. A
+//! shingle takes 16 look-ups and additions for each minimum. 32 components share a block of tables of 32 KiB, which
+//! fits in the first-level cache, and all shingles are looked up in one block before the next block is used. Tables for
+//! groups of 8 bits would need half the look-ups, but would be in the second-level cache and take 8 times the memory:
+//! 32 MiB for 4,096 minima instead of 4 MiB.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ struct Row([u32; LANES]);
 /// For each value of a group of [`BITS`] hash bits, the xor of the matrix columns whose bits are 1.
 type Table = [Row; 1 << BITS];
 
-/// The tables of a block of components, beginning with the table for the lowest [`BITS`] bits. The entries of the first
-/// table include the vector.
+/// The tables of a block of components, beginning with the table for the lowest [`BITS`] bits. The vector is already
+/// added to the entries of the first table.
 type Tables = [Table; PLACES];
 
 /// The tables of all components.

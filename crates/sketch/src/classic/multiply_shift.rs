@@ -10,8 +10,8 @@
 //! signature[j] = min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::shingle); sums of 64 bits
-//! wrap.
+//! The constant `MULTIPLY_SHIFT` is `0xbe5466cf34e90c6c`, and `mix` is the function of [`shingle`](crate::shingle).
+//! Sums of 64 bits wrap.
 //!
 //! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result
 //! grows with x, so every component has its minimum at the same element. Then t minima carry no more information than
@@ -34,7 +34,7 @@ const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;
 /// Number of components computed together. At 20 bytes each, they fit in the first-level cache.
 const BLOCK: usize = 512;
 
-/// The coefficients of t transformations; each a is split into two halves of 32 bits.
+/// The coefficients of t transformations; each coefficient a is split into two halves of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MultiplyShift {
     a_low: Arc<[u32]>,

@@ -106,7 +106,7 @@ fn common(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Computes fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone; threads can share it.
+/// The fingerprint function of one irreducible polynomial of degree 64. Cloning it is cheap, and threads can share it.
 ///
 /// ```
 /// use twindex_sketch::Rabin;
@@ -134,7 +134,8 @@ struct Tables {
 }
 
 impl Rabin {
-    /// The fingerprint of the byte 1. If a string [extends](Self::extend) it, leading zeros change the fingerprint.
+    /// The fingerprint of the byte 1. If a string [extends](Self::extend) it, the result depends on the string's
+    /// leading zeros.
     pub const ONE: u64 = 1;
 
     /// Creates the fingerprint function of a seed, with the polynomial that the [module](self) defines. Takes about 0.1 ms.
@@ -209,8 +210,8 @@ impl Rabin {
         self.extend_by_tables(fingerprint, string)
     }
 
-    /// The reference implementation of [`extend`](Self::extend), without special instructions; processes eight bytes at
-    /// a time. It is public for comparisons and returns the same result.
+    /// Returns the same result as [`extend`](Self::extend), without special instructions. Processes eight bytes at a
+    /// time. Public, so that the speed of both can be compared.
     #[must_use]
     #[inline]
     pub fn extend_by_tables(&self, mut fingerprint: u64, string: &[u8]) -> u64 {
@@ -446,7 +447,7 @@ mod tests {
 
     #[test]
     fn is_irreducible_matches_a_sieve_up_to_degree_11() {
-        // Marks all products of two polynomials of degree at least 1, up to degree 11: these are all reducible polynomials.
+        // Marks all products of two polynomials of degree at least 1, up to degree 11. All others are irreducible.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {
             for b in 2..=a {
@@ -472,8 +473,8 @@ mod tests {
     #[test]
     fn known_polynomials_of_degree_64_are_classified_correctly() {
         let terms = |exponents: &[u32]| exponents.iter().fold(0_u128, |sum, &i| sum ^ 1 << i);
-        // A pentanomial from tables of irreducible polynomials, which is the generator of the CRC-64 of ISO 3309; and the
-        // primitive polynomial of a known linear-feedback shift register.
+        // Two irreducible polynomials: a pentanomial from published tables, which is the generator of the CRC-64 of ISO
+        // 3309; and the primitive polynomial of a known linear-feedback shift register.
         for known in [&[64, 4, 3, 1, 0][..], &[64, 63, 61, 60, 0]] {
             assert!(is_irreducible(terms(known)), "{known:?}");
         }
@@ -501,7 +502,7 @@ mod tests {
 
     #[test]
     fn polynomials_of_degree_127_are_classified_correctly() {
-        assert!(is_irreducible(1 << 127 | 0b11)); // x^127 + x + 1, of Zierler's list
+        assert!(is_irreducible(1 << 127 | 0b11)); // x^127 + x + 1, from Zierler's list of irreducible trinomials
         assert!(!is_irreducible(u128::MAX)); // (x^128 + 1) / (x + 1) = (x + 1)^127
     }
 
@@ -582,7 +583,7 @@ mod tests {
             let length = b.len() as u64;
             prop_assert_eq!(f(&[&a, &b]), rabin.concat(of_a, f(&[&b]), length));
             prop_assert_eq!(f(&[&b]), rabin.concat(of_a, f(&[&a, &b]), length));
-            // A fingerprint with a 1 in front can be extended in the same way.
+            // The fingerprint of a string with a byte 1 in front can be extended in the same way.
             let led = rabin.extend(Rabin::ONE, &a);
             prop_assert_eq!(rabin.extend(led, &b), f(&[&[1], &a, &b]));
         }

@@ -80,7 +80,7 @@ impl RabinKarp {
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut state = mix(seed ^ BASES);
-        // The loop terminates: `mix` is a bijection, so all but a few numbers of the sequence are valid.
+        // The loop terminates: `mix` is a bijection, so all but a few numbers of the sequence are valid bases.
         loop {
             state = state.wrapping_add(COUNT);
             let base = mix(state) & Self::MERSENNE_61;
@@ -185,7 +185,8 @@ impl RabinKarp {
     }
 }
 
-/// Returns a number below 2^124 modulo q = 2^61 - 1. Adds its groups of 61 bits, because 2^61 is 1 modulo q.
+/// Returns the remainder of a number below 2^124 modulo q = 2^61 - 1. Adds its groups of 61 bits, as 2^61 is 1 modulo
+/// q.
 #[inline(always)]
 pub(super) fn residue_61(number: u128) -> u64 {
     const Q: u64 = RabinKarp::MERSENNE_61;
@@ -346,8 +347,8 @@ mod tests {
         for prime in PRIMES {
             assert!(is_prime(prime), "{prime}");
         }
-        // Carmichael numbers; the least strong pseudoprimes to the first 1, 2, 3, 4, 5, 6, 7 and 9 primes (Jaeschke 1993;
-        // Jiang and Deng 2014); squares and products of large primes.
+        // Composite numbers that are hard to recognise: Carmichael numbers; the least strong pseudoprimes to the first
+        // 1, 2, 3, 4, 5, 6, 7 and 9 primes (Jaeschke 1993; Jiang and Deng 2014); squares and products of large primes.
         for composite in [
             561,
             41_041,

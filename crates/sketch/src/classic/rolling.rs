@@ -1,10 +1,10 @@
 //! Computes shingle hashes from hashes of prefixes, with Rabin's fingerprints or the hash of Rabin and Karp.
 //!
-//! A shingle is the string of bytes from the start of its first unit to the end of its last, including the bytes between
-//! units, such as one space between two words. Its hash is `mix(f(1.string))`, where f is the [fingerprint](super::rabin) or
-//! the [rolling hash](super::rabin_karp) of the seed. The leading 1 makes leading zeros significant. `mix` is the bijection
-//! of [`shingle`](crate::shingle) and adds no collisions. It is needed because minima and simhash votes require uniformly
-//! distributed bits, which fingerprints do not have.
+//! A shingle is the string of bytes from the start of its first unit to the end of its last, including the bytes
+//! between units, such as one space between two words. Its hash is `mix(f(1.string))`, where f is the
+//! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) with the seed of the parameters. The leading 1
+//! makes leading zeros significant. `mix` is the bijection of [`shingle`](crate::shingle) and adds no collisions. It is
+//! needed because minima and simhash votes require uniformly distributed bits, which fingerprints do not have.
 //!
 //! No byte is read more than twice. Let F(i) be the hash of the first i bytes of all units. Then the hash of the bytes from
 //! a to b is F(b) - F(a) x^(8 (b - a)), and with a leading 1 it is F(b) - (F(a) - 1) x^(8 (b - a)). This takes one
@@ -33,7 +33,7 @@ pub(crate) fn by_rabin(
     by_rabin_with(available(), rabin, units, widths, prefixes, shingles);
 }
 
-/// Like [`by_rabin`], with carry-less multiplications if `products`, otherwise with tables only.
+/// Like [`by_rabin`], with carry-less multiplications if `products` is true, otherwise with tables only.
 fn by_rabin_with(
     products: bool,
     rabin: &Rabin,
@@ -117,7 +117,7 @@ pub(crate) fn by_rabin_karp(
     const Q: u64 = RabinKarp::MERSENNE_61;
     prefixes_of(units, prefixes, |prefix, bytes| hash.extend(prefix, bytes));
     shingles_of(units, widths, prefixes, shingles, |before, whole, length| {
-        // 1 - F(a) modulo q as a positive number of at most q + 1, so that the sum is below 2^123.
+        // `Q + 1 - before` is 1 - F(a) modulo q as a positive number of at most q + 1. So the sum is below 2^123.
         residue_61(hash.hash.product(Q + 1 - before, hash.power(length)) + u128::from(whole))
     });
 }
@@ -130,8 +130,8 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     let (mut whole, mut at) = (0, 0);
     for unit in units.ranges() {
         let Range { start, end } = unit;
-        // Starts from the hash at the end of the previous unit, not at the start of this one. So a word and the space
-        // before it take one step if they have at most eight bytes in total.
+        // Extends the hash at the end of the previous unit, not the hash at the start of this one. So a word and the
+        // space before it take one step if they have at most eight bytes in total.
         let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
         whole = extend(whole, &bytes[at..end]);
         at = end;
@@ -217,7 +217,7 @@ mod tests {
             "a rose is a rose is a rose",
             "\u{dc}n\u{ef}c\u{f6}d\u{e9} \u{142}\u{f3}d\u{17a} \u{6771}\u{4eac} and some more words",
             &lengths(&growing),
-            // Units of several hundred bytes, and shingles of about 255, 256 and more than 65,535 bytes.
+            // Tests units of several hundred bytes, and shingles of about 255, 256 and more than 65,535 bytes.
             &lengths(&[300, 1, 700, 2, 127, 127, 128, 1, 1, 255, 256, 257, 900, 3, 800, 254, 1]),
             &lengths(&[1999; 40]),
         ] {
@@ -238,7 +238,7 @@ mod tests {
             width in 0_usize..19,
             seed in 0_u64..3,
         ) {
-            // Units of 0 to 11 bytes, including NULs, with one byte or no byte between them.
+            // Tests units of 0 to 11 bytes, including NULs, with one byte or no byte between them.
             let units = Units::of(units.iter().map(Vec::as_slice), separator);
             check(&units, all_widths()[width], seed);
         }

@@ -6,8 +6,8 @@
 //!
 //! The kind of [`Tokens`] defines the units:
 //!
-//! - **Words** are the tokens of [`tokens`]. If no other parameter is set, [`tokens`] does all the work. It also defines
-//!   *word character*.
+//! - **Words** are the tokens of [`tokens`]. If no other parameter is set, [`tokens`] alone splits the text. It also
+//!   defines *word character*.
 //! - **Unicode words** are the segments between word boundaries of UAX #29 (rules WB1 to WB999, no tailoring) that contain a
 //!   word character other than a mark. A segment includes the apostrophe in `don't`, the point in `3.14` and soft hyphens.
 //!   Each character is lower-cased as by [`tokens`]. Each Han, Hiragana, Thai, Lao, Khmer and Myanmar letter, with the marks
@@ -52,11 +52,11 @@
 //! for each language in which it gives the same stems for some hundred test words. For other languages, [`Cutter::new`]
 //! fails.
 //!
-//! **Long gaps.** Rule SB8 looks ahead without limit from each character after a full stop. This takes quadratic time if a
-//! line has thousands of spaces after a full stop. So only the first [`GAP_MAX`] characters of a gap between two words of a
-//! line are used to find the ends of sentences. Words are the tokens of [`tokens`]. The gaps before the first word of a line
-//! and after its last word are limited, too. A line ends with LF, CR, U+0085, U+2028 or U+2029, where a sentence ends as
-//! well.
+//! **Long gaps.** Rule SB8 looks ahead without limit from each character after a full stop. This takes quadratic time
+//! if a line has thousands of spaces after a full stop. So the search for the ends of sentences reads only the first
+//! [`GAP_MAX`] characters of a gap between two words of a line. Words are the tokens of [`tokens`]. The same limit
+//! applies to the gap before the first word of a line and to the gap after its last word. A line ends with LF, CR,
+//! U+0085, U+2028 or U+2029, where a sentence ends as well.
 
 #[cfg(feature = "languages")]
 mod breaks;
@@ -120,8 +120,8 @@ impl Cutter {
     ///
     /// # Errors
     /// [`Error::Invalid`] names the field that this build does not support: the build has tables of another version of
-    /// Unicode, has a stemmer that gives other stems, or lacks the feature `languages`. Also returned for meaningless
-    /// combinations, such as stop words with characters.
+    /// Unicode, has a stemmer that gives other stems, or lacks the feature `languages`. The error is also returned for
+    /// meaningless combinations, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
         let tokens = shingling.tokens;
@@ -214,8 +214,8 @@ impl Cutter {
 
     /// Replaces `units` with the units of a text. [`Tokens::Features`] are not computed from text and give no units.
     ///
-    /// Takes linear time for any text. Once `units` has grown to the longest document, memory is allocated only by the
-    /// stemmers, for words that are not in the cache of stems, and by NFKC, to sort runs of more than a few marks.
+    /// Takes linear time for any text. Once `units` has grown to the longest document, only two steps allocate memory:
+    /// the stemmers, for words that are not in the cache of stems, and NFKC, to sort runs of more than a few marks.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
             Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
@@ -276,8 +276,8 @@ impl Cutter {
                 });
                 sentence_of.finish();
             }),
-            // `Features` are not computed from text. `new` refuses the other kinds if they need the feature
-            // `languages`.
+            // `Features` are not computed from text. The other kinds need the feature `languages`; `new` refuses them
+            // in a build that lacks it.
             _ => {}
         }
     }
@@ -306,7 +306,7 @@ impl Cutter {
     }
 }
 
-/// Returns an error for a version of Unicode other than this build's. Another version would give other units.
+/// Returns an error if `wanted` is not the version of Unicode of this build, whose tables would give other units.
 fn check_version(
     field: &str,
     name: &str,
@@ -328,7 +328,7 @@ fn text_of(token: &[u8]) -> &str {
 }
 
 /// Returns the text without soft hyphens and zero-width characters: `text` itself if it has none, otherwise the copy in
-/// `visible`. If `pieces` is given, records in it which parts of `text` the parts of the copy came from.
+/// `visible`. If `pieces` is given, records for each part of the copy from which part of `text` it came.
 fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
     if let Some(pieces) = &mut pieces {
@@ -370,7 +370,7 @@ fn is_white_space(c: char) -> bool {
     )
 }
 
-/// Appends all characters of the text. A run of white space becomes one space, or is removed at the ends of the text.
+/// Appends all characters of the text. A run of white space becomes one space; at the ends of the text it is removed.
 fn raw(text: &str, units: &mut Units) {
     let mut between = false;
     for c in text.chars() {

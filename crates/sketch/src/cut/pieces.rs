@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// Maps the parts of a rewritten text, called pieces, to the original text.
 ///
-/// A piece is either the same in both texts or was rewritten as a whole. Any part of a rewritten piece maps to the whole
-/// original piece. Takes 24 bytes of memory for each piece; a text that was not rewritten has no pieces.
+/// A piece is either the same in both texts or was rewritten as a whole. Every position in a rewritten piece maps to
+/// the whole original piece. Takes 24 bytes of memory for each piece; a text that was not rewritten has no pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces(Vec<Piece>);
 

@@ -1,4 +1,4 @@
-//! Units with their byte ranges in the text.
+//! Splits text into units and reports the byte range of each unit in the text.
 
 use std::ops::Range;
 
@@ -23,11 +23,12 @@ pub struct PlacedUnits {
     normal: normal::CutScratch,
     #[cfg(feature = "languages")]
     unmarked: normal::CutScratch,
-    /// The pieces of the text without invisible characters, of its normal form, and of the text without marks.
+    /// The pieces that the three steps record: removing invisible characters, the normal form, and removing marks.
     pieces: [Pieces; 3],
 }
 
-/// A step that rewrote a text: the length of the text before the step, and its pieces. `None` if the step changed nothing.
+/// A step that rewrote a text: the length in bytes of the text before the step, and the pieces of the new text. `None`
+/// if the step changed nothing.
 type Step<'p> = Option<(usize, &'p Pieces)>;
 
 impl Cutter {
@@ -46,11 +47,11 @@ impl Cutter {
 
     /// Calls `each` for each unit of [`cut`](Self::cut), in order, with the byte range of `text` that the unit came from.
     ///
-    /// Ranges begin and end at character boundaries and are ascending. They do not overlap, with one exception: if the
-    /// normal form makes several units from one character (`½`), or from a conjoining Hangul jamo and the text before
-    /// it, these units have the same range. A removed mark belongs to the range of the character before it. Takes
-    /// linear time, plus, for each unit, time logarithmic in the number of characters that the normal form changes.
-    /// There are no units for kinds of tokens that [`check_placed`](Self::check_placed) refuses.
+    /// Ranges begin and end at character boundaries and are ascending. They do not overlap, with one exception: several
+    /// units have the same range if the normal form makes them from one character (`½`), or from a conjoining Hangul
+    /// jamo and the text before it. A removed mark belongs to the range of the character before it. Takes linear time,
+    /// plus, for each unit, time logarithmic in the number of characters that the normal form changes. There are no
+    /// units for kinds of tokens that [`check_placed`](Self::check_placed) refuses.
     ///
     /// ```
     /// use twindex_sketch::cut::PlacedUnits;
@@ -247,7 +248,7 @@ mod tests {
                 prop_assert!(pair[0].end <= pair[1].start || pair[0] == pair[1] || nfkc, "{places:?}");
             }
             for (place, unit) in places.iter().zip(&found) {
-                // Splitting only this range gives the unit, possibly with other units of the same character.
+                // Splitting only the text of this range gives the unit, and possibly other units of the same character.
                 let mut alone = Units::default();
                 cutter.cut(&text[place.clone()], &mut alone);
                 let is_there = alone.iter().any(|other| other == unit.as_slice());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::token::{GROWN, GROWS, Kind, classify};
 use super::{Pieces, breaks};
 
-/// Maximum number of characters of a gap between two words that are read to find the end of a sentence.
+/// Maximum number of characters of a gap between two words that the search for the end of a sentence reads.
 pub const GAP_MAX: usize = 32;
 
 /// Calls `each` for every segment of the text that contains a word character, with its byte range in the text and its
@@ -36,20 +36,20 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
     kind
 }
 
-/// Calls `each` with every sentence of the text, with long gaps shortened. Sentences without a word are included. `line` is
+/// Calls `each` with every sentence of the text, with long gaps shortened. Includes sentences without a word. `line` is
 /// scratch memory.
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
-    // A sentence ends at the end of a line (SB4), and the next line is processed like the start of a text.
+    // A sentence ends at the end of a line (SB4), so each line can be split like a text of its own.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
         breaks::sentences(shorten_gaps(whole, line, None)).for_each(&mut each);
     }
 }
 
-/// Calls `each` with the byte range of each sentence of the text. The ranges cover the whole text. Sentences without a word
-/// are included.
+/// Calls `each` with the byte range of each sentence of the text. The ranges cover the whole text. Includes sentences
+/// without a word.
 ///
-/// Sentences end by the rules of UAX #29, and therefore at every end of a line. Only the first characters of a long gap
-/// between words are used to find the end of a sentence, so that the time is linear.
+/// Sentences end by the rules of UAX #29, and therefore at every end of a line. The search for the end of a sentence
+/// reads only the first [`GAP_MAX`] characters of a gap between words, so that it takes linear time.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -77,10 +77,10 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
 }
 
 /// Shortens each gap (a run of characters outside words) to [`GAP_MAX`] characters. Returns `line` if no gap is longer,
-/// otherwise the copy in `short`. If `pieces` is given, records which parts of `line` the parts of the copy came from.
+/// otherwise the copy in `short`. If `pieces` is given, records from which part of `line` each part of the copy came.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
-    // The number of characters since the last word. A mark after a word belongs to the word.
+    // The number of characters since the last word. A mark directly after a word is part of the word.
     let mut gap = 0;
     let mut started = false;
     let mut copied = 0;
@@ -136,7 +136,7 @@ mod tests {
             format!("{}a.{}b{}", gap(GAP_MAX), gap(GAP_MAX - 1), gap(GAP_MAX))
         );
         assert_eq!(shortened(&gap(50)), gap(GAP_MAX));
-        // Any number of marks after a word belong to the word. Marks after another character belong to the gap.
+        // All marks directly after a word are part of the word. Marks after another character are part of the gap.
         let marks = "\u{301}".repeat(100);
         assert_eq!(shortened(&format!("e{marks}b")), format!("e{marks}b"));
         assert_eq!(shortened(&format!("e.{marks}b")), format!("e.{}b", "\u{301}".repeat(GAP_MAX - 1)));

@@ -7,7 +7,7 @@ pub(super) use with_languages::{probe, probe_of};
 #[cfg(not(feature = "languages"))]
 pub(super) use without::{Stemmer, Stems};
 
-/// Advice that a build without the feature `languages` adds to its error messages.
+/// The end of error messages in a build without the feature `languages`.
 pub(super) const WITHOUT_LANGUAGES: &str =
     "for which this build of twindex was not made: build it with the feature `languages`";
 
@@ -30,8 +30,8 @@ mod with_languages {
         /// Returns the stemmer of a language, or `None` for [`Stemming::None`].
         ///
         /// # Errors
-        /// [`Error::Invalid`] if the stemmer gives stems that differ from those in existing indexes. Each language is tested
-        /// once per process, in less than a millisecond.
+        /// [`Error::Invalid`] if the stemmer computes other stems than the version with which existing indexes were
+        /// built. Each language is tested once per process, in less than a millisecond.
         pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
             static PROBED: [OnceLock<Result<()>>; Stemming::ALL.len()] =
                 [const { OnceLock::new() }; Stemming::ALL.len()];
@@ -70,7 +70,7 @@ mod with_languages {
         })
     }
 
-    /// Returns the test words of a language and the digest of their stems.
+    /// Returns the language, its test words and the digest of their stems.
     pub(in crate::cut) fn probe_of(stemming: Stemming) -> (Stemming, &'static str, u64) {
         let name = stemming.to_string();
         let of_language = |line: &'static str| line.strip_prefix(&name)?.strip_prefix('\t')?.split_once('\t');
@@ -100,8 +100,8 @@ mod with_languages {
 
     const SLOTS: usize = 1 << 12;
 
-    /// A cache of the stems of recent words. A stemmer takes a microsecond and allocates memory, and most words of a text
-    /// are repeated. The hash of a word selects its slot, and a word overwrites the previous word of its slot.
+    /// A cache of the stems of recent words. A stemmer takes a microsecond and allocates memory, and most words of a
+    /// text are repeated. The hash of a word selects its slot; a new word overwrites the word in the slot.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Stems {
         of: Option<Stemmer>,
@@ -143,7 +143,7 @@ mod without {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// An uninhabited type, because this build has no stemmers.
+    /// A type without values: this build has no stemmers.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Stemmer {}
 

@@ -10,7 +10,7 @@ fn with(change: impl FnOnce(&mut Shingling)) -> Shingling {
     shingling
 }
 
-/// Returns a shingling with this kind of tokens, for the tables of this build.
+/// Returns a shingling of single units with this kind of tokens, in the Unicode version of this build.
 fn of(tokens: Tokens) -> Shingling {
     Shingling::words(1, 0).with_tokens(tokens).unwrap()
 }
@@ -142,11 +142,11 @@ fn invisible_characters_are_removed_first() {
     assert_eq!(cut(&visible(Tokens::Raw), text).concat(), "cooperate xyz!");
     assert_eq!(cut(&visible(Tokens::WordsSymbols), text), ["cooperate", "xyz", "!"]);
     assert_ne!(plain(text), ["cooperate", "xyz"]);
-    // Characters next to the ranges of invisible characters are kept, and so are characters that are invisible but not in
+    // Keeps the characters next to the ranges of invisible characters, and characters that are invisible but outside
     // the ranges.
     let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
     assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
-    // After an invisible character is removed, a mark composes with the letter before it.
+    // A mark composes with the letter before it after the invisible character between them is removed.
     #[cfg(feature = "languages")]
     {
         let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
@@ -253,7 +253,7 @@ mod with_languages {
         assert_eq!(unmarked("مُحَمَّد أحمد شَلوُم"), ["محمد", "احمد", "شلوم"]);
         assert_eq!(unmarked("שָׁלוֹם"), ["שלום"]);
         assert_eq!(unmarked("が か\u{3099} 한국어"), ["か", "か", "한국어"]);
-        // Characters without a decomposition are kept, and so are spacing marks.
+        // Characters without a decomposition, and spacing marks, are kept.
         assert_eq!(unmarked("øłđ ßæ"), ["øłđ", "ßæ"]);
         assert_eq!(unmarked("\u{915}\u{93e}\u{941}"), ["\u{915}\u{93e}"]);
         assert_eq!(unmarked("❤\u{fe0f} \u{301}"), [""; 0]);
@@ -270,7 +270,7 @@ mod with_languages {
             ["東", "京", "タワー", "2", "号", "ที่", "นี่", "한국어"]
         );
         assert_eq!(cut(&unicode, "İSTANBUL"), ["i\u{307}stanbul"]);
-        // A circled letter can be part of a word, but a segment of circled letters only is not a word.
+        // A circled letter can be part of a word, but circled letters alone are not a word.
         assert_eq!(cut(&unicode, "Ⓐ aⒶ"), ["aⒶ"]);
     }
 
@@ -287,7 +287,7 @@ mod with_languages {
         some.stop_words = StopWords::new(["in", "yes"]).unwrap();
         some.stemming = crate::params::Stemming::English;
         assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
-        // The boundaries between sentences are part of the bytes of a shingle.
+        // The bytes of a shingle include the line feed between two sentences.
         let mut units = Units::default();
         let cutter = Cutter::new(&sentences).unwrap();
         cutter.cut("One two. Three.", &mut units);
@@ -367,8 +367,8 @@ mod with_languages {
     fn stems_do_not_depend_on_earlier_words() {
         use rust_stemmers::{Algorithm, Stemmer};
 
-        // There are more words than the cache has slots, and many have the same length. Each occurs twice, and the two
-        // languages alternate.
+        // The text has more words than the cache has slots. Many words have the same length, each word occurs twice,
+        // and the two languages alternate.
         let endings = ["ing", "ungen", "edly", "heit", "s"];
         let words: Vec<String> =
             (0..20_000).map(|n| format!("w{}o{}", n % 9_000, endings[n % endings.len()])).collect();
@@ -419,7 +419,7 @@ mod with_languages {
         }
     }
 
-    /// Returns a shingling whose options are selected by one or two bits each.
+    /// Returns a shingling. One or two bits of `bits` select each of its options.
     fn choices(bits: usize) -> Shingling {
         let tokens = [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences, Tokens::Characters][bits & 3];
         let mut shingling = of(tokens);
@@ -490,7 +490,7 @@ proptest! {
         let found = cut(&of(Tokens::WordsSymbols), &text);
         let words: Vec<String> =
             found.iter().filter(|unit| !plain(unit).is_empty()).cloned().collect();
-        // A mark after a symbol belongs to the symbol, and the plain words contain neither.
+        // Plain words exclude symbols, and marks that belong to a symbol.
         prop_assert_eq!(words, plain(&text));
         let lower = |text: &str| -> String {
             let lower = |c: char| if c == GROWS { GROWN.to_owned() } else { classify(c).1.to_string() };

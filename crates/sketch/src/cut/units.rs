@@ -78,7 +78,7 @@ impl Units {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }
 
-    /// Creates units from arbitrary bytes.
+    /// Creates units from arbitrary bytes, which need not be UTF-8.
     #[cfg(test)]
     pub(crate) fn of<'a>(units: impl IntoIterator<Item = &'a [u8]>, separator: Option<u8>) -> Self {
         let mut all = Self { separator, ..Self::default() };
@@ -127,7 +127,7 @@ impl Units {
     }
 }
 
-/// Appends the words of one sentence as one unit.
+/// Appends the words of one sentence to [`Units`] as one unit.
 #[cfg(feature = "languages")]
 pub(super) struct Sentence<'a> {
     units: &'a mut Units,

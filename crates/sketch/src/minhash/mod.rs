@@ -1,9 +1,9 @@
 //! Computes a signature of t minima from the shingles of a document. The fraction of equal minima in two signatures
 //! estimates the resemblance of the documents.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and Mitzenmacher, *Min-wise
-//! independent permutations*, 1998: under a random order, the least elements of two sets are the same with a probability
-//! equal to the resemblance of the sets. Each of the t minima uses its own order.
+//! The method is that of Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze
+//! and Mitzenmacher, *Min-wise independent permutations*, 1998. Under a random order, the least elements of two sets
+//! are the same with a probability equal to the resemblance of the sets. Each of the t minima uses its own order.
 //!
 //! A [`Family`] selects the orders. Its definition fixes every bit of the minima. A signature has 1 to 4,096 minima.
 //! `tests/it/sketch_accuracy.rs` compares the families with theory, for sets of 5 to 1,000 shingles: they have no bias, and
@@ -98,8 +98,8 @@ impl MinHasher {
         Self { level: Level::chosen(), orders }
     }
 
-    /// Returns the same hasher using the instructions of `level`, for tests and measurements. The level does not change the
-    /// minima.
+    /// Returns the same hasher restricted to the instructions of `level`, for tests and measurements. The minima stay
+    /// the same.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
@@ -126,8 +126,8 @@ impl MinHasher {
             return;
         }
         let level = match &self.orders {
-            // For 512-bit vectors the compiler generates gather instructions, which are seven times slower than the loads it
-            // generates for 256-bit vectors.
+            // For 512-bit vectors, the compiler generates gather instructions. They are seven times slower than the
+            // loads that it generates for 256-bit vectors.
             Orders::Matrix(_) => self.level.min(Level::Avx2),
             _ => self.level,
         };

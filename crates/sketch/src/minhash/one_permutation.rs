@@ -35,7 +35,7 @@ use crate::hash::mix;
 /// The top bit, which is 1 in the values of filled bins and 0 in the values of occupied bins.
 const FILLED: u32 = 1 << 31;
 
-/// Marks an empty bin. No occupied bin has this value.
+/// Marks an empty bin. The value of an occupied bin is always less.
 const EMPTY: u32 = u32::MAX;
 
 /// The seed of the keys of [`fill`]: the third 64-bit word of the fractional part of pi.
@@ -101,10 +101,9 @@ struct EmptyBins {
 }
 
 impl EmptyBins {
-    /// Fills the collected bins, at most `N`, and removes them from the collection.
-    ///
-    /// The outer loop runs over the hashes and the inner loop over the bins, without branches and in whole vectors, because
-    /// short documents have few hashes and many empty bins.
+    /// Fills up to `N` of the collected bins and removes them from the collection. The outer loop runs over the hashes
+    /// and the inner loop over the bins, without branches and in whole vectors, because short documents have few hashes
+    /// and many empty bins.
     #[inline(always)]
     fn fill<const N: usize>(&mut self, hashes: &[u64], signature: &mut [u32]) {
         let Some(keys) = self.keys.first_chunk::<N>() else { return };
@@ -121,8 +120,8 @@ impl EmptyBins {
     }
 }
 
-/// Returns the value of a hash in an empty bin, without the top bit. The value is signed but never negative, because some
-/// vector instruction sets can compare only signed numbers.
+/// Returns the value of a hash in an empty bin, without the top bit. The type is signed, because some vector
+/// instruction sets can compare only signed numbers. The value is never negative.
 #[inline(always)]
 fn fill(hash: u64, key: u32) -> i32 {
     let mut y = (hash as u32 ^ key).wrapping_mul(FILL[0]);
@@ -147,8 +146,8 @@ mod tests {
         signature
     }
 
-    /// Computes the signature by the definition at the top of the module: each component is the minimum of all hashes
-    /// under one order.
+    /// Computes the signature by the definition at the top of the module: each component is the least hash under its
+    /// own order.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let keys: Vec<u32> = (0..minima as u64).map(|j| mix(KEYS + j) as u32).collect();
         let rank = |x: u64, j: usize| {

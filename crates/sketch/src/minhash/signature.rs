@@ -17,7 +17,7 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
     let (mut waiting, mut filled) = (0_u64, 0);
     packed.reserve((signature.len() * bits as usize).div_ceil(8));
     if bits == 8 {
-        // A fast path for the default number of bits, which the compiler can vectorize.
+        // A fast path for the default number of bits. The compiler can vectorize this loop.
         packed.extend(signature.iter().map(|&minimum| minimum as u8));
         return;
     }

@@ -20,7 +20,7 @@ use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
-/// Computes the [`Sketch`]es of texts, all with the same parameters. Cheap to clone; threads can share it.
+/// Computes the [`Sketch`]es of texts, all with the same parameters. It is cheap to clone, and threads can share it.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -43,7 +43,7 @@ pub struct Sketcher {
     digest: u128,
     level: Level,
     shingler: Shingler,
-    /// The hash function for the names of features.
+    /// The hash function for the names of features that callers supply.
     names: Fast,
     weights: Option<SimhashWeights>,
     /// The weights of shingles in minima, samples and sets.
@@ -57,7 +57,7 @@ pub struct Sketcher {
     /// The list of spans to remove; `None` if the parameters name no list.
     leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
-    /// Whether sets are computed for texts with tokens. Always false if the parameters keep no sets.
+    /// Whether sets are computed for texts with tokens. Always false if the parameters exclude sets.
     makes_sets: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Returns the amount of the last text that was removed; 0 if the parameters name no list of spans.
+    /// Returns how much of the last text was removed; 0 if the parameters name no list of spans.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -109,16 +109,16 @@ impl Scratch {
         &self.shingles
     }
 
-    /// Returns the elements of the last document, in any order. They are its shingle hashes, possibly repeated; with
-    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences); with a unit, the [whole units](crate::whole)
-    /// of its weights.
+    /// Returns the elements of the last document, in any order. They depend on the weights: the shingle hashes,
+    /// possibly repeated; with [`MinhashWeights::Frequencies`], the [occurrences](crate::occurrences) of shingles; with
+    /// a unit, the [whole units](crate::whole).
     #[must_use]
     pub fn elements(&self) -> &[u64] {
         if self.has_elements { &self.elements } else { &self.shingles }
     }
 }
 
-/// Returns an error if the parameters name a list of spans. Used by constructors that take no list.
+/// Checks that the parameters name no list of spans, for constructors without such a list.
 fn check_no_list(params: &SketchParams) -> Result<()> {
     match params.shingling.boilerplate {
         None => Ok(()),
@@ -129,7 +129,7 @@ fn check_no_list(params: &SketchParams) -> Result<()> {
     }
 }
 
-/// Returns an error if `list` is not the list that the parameters name.
+/// Checks that `list` is the list of spans that the parameters name.
 fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
     match params.shingling.boilerplate {
         Some(named) if named == list.digest() => Ok(()),
@@ -146,8 +146,8 @@ impl Sketcher {
     /// Creates a sketcher for these parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this build of the crate cannot split text as the parameters require. Also if the parameters
-    /// weight shingles by an IDF table (use [`with_idf`](Self::with_idf)) or remove the spans of a list (use
+    /// [`Error::Invalid`] if this build of the crate cannot split text as the parameters require. Also returned if the
+    /// parameters weight shingles by an IDF table (use [`with_idf`](Self::with_idf)) or remove the spans of a list (use
     /// [`with_boilerplate`](Self::with_boilerplate)).
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
@@ -169,8 +169,8 @@ impl Sketcher {
     /// Creates a sketcher for parameters that weight shingles by `table`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if `table` is not the table that the parameters name, or if its documents were split differently.
-    /// Otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] if `table` is not the table that the parameters name, or if its documents were split by other
+    /// rules. Other errors are those of [`new`](Self::new).
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
@@ -182,7 +182,7 @@ impl Sketcher {
     /// remaining text.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if `list` is not the list that the parameters name. Otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] if the parameters do not name this list. Other errors are those of [`new`](Self::new).
     pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -196,7 +196,7 @@ impl Sketcher {
     }
 
     /// Creates a sketcher for parameters that weight shingles by a table and remove the spans of a list from texts. The
-    /// table weights the shingles of the remaining text, even if it was counted on full texts.
+    /// table weights the shingles of the remaining text. The counts of the table may come from full texts.
     ///
     /// # Errors
     /// Same as [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
@@ -237,8 +237,8 @@ impl Sketcher {
         })
     }
 
-    /// Returns the same sketcher, except that it computes [sets](Sketch::set) only for texts without tokens. Use it if
-    /// the caller already has the shingle hashes of the other texts.
+    /// Returns the same sketcher, except that it computes [sets](Sketch::set) only for texts without tokens. It suits
+    /// callers that already have the shingle hashes of all other texts.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
@@ -246,17 +246,17 @@ impl Sketcher {
     }
 
     /// Returns the same sketcher with a maximum of `elements` [units](crate::params::MinhashParams::unit) per document;
-    /// documents with more are refused. Values above [`ELEMENTS_MAX`] are reduced to it. Each unit takes 8 bytes of
-    /// memory, so callers with little memory can set a lower maximum.
+    /// documents with more units are refused. A maximum above [`ELEMENTS_MAX`] is reduced to [`ELEMENTS_MAX`]. Each
+    /// unit takes 8 bytes of memory, so callers with little memory can set a lower maximum.
     #[must_use]
     pub fn with_elements_max(mut self, elements: u64) -> Self {
         self.elements_max = elements.min(ELEMENTS_MAX);
         self
     }
 
-    /// Returns the same sketcher using the instructions of `level`, for tests and measurements. The level does not change
-    /// the sketches. Weighted votes and the shingle hashes `rabin` and `rabin-karp` still use the level of the process,
-    /// [`Level::chosen`].
+    /// Returns the same sketcher restricted to the instructions of `level`, for tests and measurements. The sketches
+    /// stay the same. Weighted votes and the shingle hashes `rabin` and `rabin-karp` still use the level of the
+    /// process, [`Level::chosen`].
     #[must_use]
     pub fn at(mut self, level: Level) -> Self {
         self.level = level;
@@ -273,7 +273,7 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
-    /// texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
+    /// texts. With weights in [units](crate::params::MinhashParams::unit), also returned if the text has more than
     /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units, or more than the maximum set by
     /// [`with_elements_max`](Self::with_elements_max).
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
@@ -294,7 +294,8 @@ impl Sketcher {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8. Otherwise as [`sketch`](Self::sketch).
+    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8. Other errors are those of
+    /// [`sketch`](Self::sketch).
     pub fn sketch_bytes(&self, text: &[u8]) -> Result<Sketch> {
         match std::str::from_utf8(text) {
             Ok(text) => self.sketch(text),
@@ -332,16 +333,16 @@ impl Sketcher {
         scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
-            // Without shingles, the set is a hash of the text, including removed spans. Only exact copies have the same
-            // set.
+            // The set of a text without shingles is a hash of the whole text, including removed spans. So only exact
+            // copies have the same set.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have. This is
-    /// useful if decoding was lossy, because documents of different bytes can then have the same text. Does nothing if
-    /// the parameters keep no sets.
+    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have. Lossy
+    /// decoding can give documents of different bytes the same text; this method still distinguishes them. Does nothing
+    /// if the parameters keep no sets.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
@@ -381,7 +382,8 @@ impl Sketcher {
         self.names.single(name)
     }
 
-    /// Like [`feature`](Self::feature), for an element that is identified by a number: hashes its eight little-endian bytes.
+    /// Like [`feature`](Self::feature), for an element that is identified by a number. Hashes its eight little-endian
+    /// bytes.
     #[must_use]
     pub fn feature_number(&self, number: u64) -> u64 {
         self.names.single(&number.to_le_bytes())
@@ -435,11 +437,12 @@ impl Sketcher {
     ///   total weight is above 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or if they give
-    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are weighted
-    /// with a unit, also for a positive weight below half a unit. If they are weighted without a unit, also for a weight out
-    /// of range, for a family other than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets
-    /// or samples, which contain whole elements only.
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or if they
+    /// give each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are
+    /// weighted with a unit, also returned for a positive weight below half a unit. If they are weighted without a
+    /// unit, also returned for a weight out of range, for a family other than
+    /// [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets or samples, which contain
+    /// whole elements only.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -542,8 +545,8 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Returns an error if the minima are weighted without a unit and either the family is not `darts` or the
-    /// parameters keep sets or samples. Weights without a unit can be fractions.
+    /// Checks that weights without a unit, which can be fractions, are used with the family `darts` only, and without
+    /// sets and samples.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct || self.unit.is_some() {
             return Ok(());
@@ -568,20 +571,20 @@ impl Sketcher {
         self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
     }
 
-    /// Returns the table that weights fingerprints, or `None` if fingerprints do not use the table.
+    /// Returns the table that weights fingerprints, or `None` if fingerprints are not weighted by a table.
     fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
         self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
     }
 
-    /// Multiplies a weight in units of 2^-16 by the shingle's inverse document frequency if the minima are weighted by
-    /// an IDF table. Clamps the result to the range of weights.
+    /// Returns a weight of the minima in units of 2^-16: `units`, multiplied by the shingle's inverse document
+    /// frequency if an IDF table weights the minima. Clamps the product to the range of weights.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
         // Cannot overflow: weights of the table are below 2^14, and `units` is below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
-    /// Returns the inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 256
-    /// (1.0).
+    /// Returns the inverse document frequency of a shingle in units of 2^-8, or 256 (1.0) if no IDF table weights the
+    /// minima.
     fn idf_of_minima(&self, shingle: u64) -> u16 {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         self.idf.as_deref().filter(|_| by_table).map_or(1 << 8, |idf| idf.weight(shingle))
@@ -597,7 +600,7 @@ impl Sketcher {
         )))
     }
 
-    /// Computes the sketch from the shingles in `scratch`, for documents whose weights the caller does not supply.
+    /// Computes the sketch from the shingles in `scratch`. The caller supplies no weights.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();
@@ -705,7 +708,7 @@ impl Sketcher {
     }
 }
 
-/// Converts a number of units to a weight for [`darts`](crate::darts), as if the unit were 1, because only ratios of
+/// Converts a number of units to a weight for [`darts`](crate::darts), as if the unit were 1. Only the ratios of
 /// weights matter. Numbers of 2^24 or more give the greatest weight; [`whole::append`] refuses documents of more than
 /// 2^24 units.
 fn whole_weight(count: u128) -> u64 {

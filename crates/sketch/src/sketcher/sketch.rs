@@ -6,8 +6,8 @@ use crate::Fingerprint;
 use crate::error::{Error, Result};
 use crate::params::SketchParams;
 
-/// The sketch of one document: its fingerprint, signature, features and sampled hashes, as far as the parameters include
-/// them.
+/// The sketch of one document: its fingerprint, signature, features and sampled hashes, or those of them that the
+/// parameters include.
 ///
 /// A document without tokens has an empty sketch: no fingerprint, no minima and no features. Two such documents are near
 /// each other only if their bytes are equal and the parameters keep [sets](Self::set).
@@ -24,7 +24,8 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Returns true if the sketch has neither a fingerprint nor minima nor features, as for a document without tokens.
+    /// Returns true if the sketch has no fingerprint, no minima and no features. So it is for a document without
+    /// tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprint.is_none() && self.signature.is_empty() && self.features.is_empty()
@@ -37,44 +38,45 @@ impl Sketch {
         self.signature.truncate(minima);
     }
 
-    /// Returns the simhash fingerprint; `None` if the parameters keep none or if the sketch is empty.
+    /// Returns the simhash fingerprint; `None` if the parameters exclude fingerprints or if the sketch is empty.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.fingerprint
     }
 
-    /// Returns all t minima with all their bits; they are [packed](crate::pack) only when they are stored. Empty if the
-    /// parameters keep no signature or if the sketch is empty.
+    /// Returns all t minima with all their bits; they are [packed](crate::pack) only when they are stored. The slice is
+    /// empty if the parameters exclude minima or if the sketch is empty.
     #[must_use]
     pub fn signature(&self) -> &[u32] {
         &self.signature
     }
 
-    /// Returns the features, one for each band. Empty if the parameters keep no bands or if the sketch is empty.
+    /// Returns the features, one for each band; none if the parameters exclude bands or if the sketch is empty.
     #[must_use]
     pub fn features(&self) -> &[u64] {
         &self.features
     }
 
-    /// Returns the `bottom` least hashes of the document, ascending, as computed by [`samples`](crate::samples); all hashes
-    /// if the document has fewer. Empty if the parameters keep none or if the sketch is empty.
-    /// [`Sample::bottom`](crate::Sample::bottom) compares them.
+    /// Returns the `bottom` least hashes of the document, ascending, as computed by [`samples`](crate::samples); all
+    /// hashes if the document has fewer. The slice is empty if `bottom` is 0 or if the sketch is empty.
+    /// [`Sample::bottom`](crate::Sample::bottom) compares such hashes.
     #[must_use]
     pub fn bottom(&self) -> &[u64] {
         &self.bottom
     }
 
     /// Returns the hashes of the document that are divisible by `modulus`, ascending, as computed by
-    /// [`samples`](crate::samples). Empty if the parameters keep none or if the sketch is empty.
-    /// [`Sample::modular`](crate::Sample::modular) compares them.
+    /// [`samples`](crate::samples). The slice is empty if `modulus` is 0 or if the sketch is empty.
+    /// [`Sample::modular`](crate::Sample::modular) compares such hashes.
     #[must_use]
     pub fn modular(&self) -> &[u64] {
         &self.modular
     }
 
-    /// Returns the distinct shingle hashes of the document, ascending, if the parameters keep [sets](SketchParams::sets).
-    /// [`Nearness`](crate::Nearness) compares them exactly. The set of a text without tokens is the hash of its bytes, so
-    /// that the text equals only its copies. The set of a document given as no features is empty.
+    /// Returns the distinct shingle hashes of the document, ascending, if the parameters keep
+    /// [sets](SketchParams::sets). [`Nearness`](crate::Nearness) compares them exactly. The set of a text without
+    /// tokens is the hash of its bytes, so only exact copies have the same set. A document without features has an
+    /// empty set.
     #[must_use]
     pub fn set(&self) -> &[u64] {
         &self.set
@@ -106,13 +108,13 @@ impl Sketch {
     /// sketch has minima if `params` keep minima.
     ///
     /// # Errors
-    /// Same as [`check_comparable`](Self::check_comparable).
+    /// The errors of [`check_comparable`](Self::check_comparable).
     pub fn check_same_bands(&self, params: &SketchParams) -> Result<()> {
         let mine = self.made_with()?;
         params.check_same_bands(mine)?;
         let bits = |params: &SketchParams| params.minhash.map_or(0, |minhash| minhash.signature_bits);
         if bits(params) > 0 && bits(mine) == 0 {
-            return params.check_same(mine); // this error names `signature-bits`
+            return params.check_same(mine); // returns the error that names `signature-bits`
         }
         Ok(())
     }

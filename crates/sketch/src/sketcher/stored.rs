@@ -4,13 +4,13 @@ use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
 use crate::{Fingerprint, pack};
 
-/// Number of lists in an encoded sketch. The lengths of all lists precede the lists.
+/// Number of lists in an encoded sketch. The lengths of all five come before the first list.
 const LISTS: usize = 5;
 
 impl Sketch {
-    /// Appends the encoded sketch, which [`Sketcher::restore`] decodes. The first `whole` minima keep all 32 bits, and the
-    /// others only the bits that the parameters keep. [Packing](crate::pack) the original minima and packing the decoded
-    /// minima gives the same bytes.
+    /// Appends the encoded sketch, which [`Sketcher::restore`] decodes. The first `whole` minima are stored with all 32
+    /// bits, and the others with the number of bits in the parameters. The decoded minima and the original minima are
+    /// [packed](crate::pack) to the same bytes.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SketchParams};
@@ -47,8 +47,9 @@ impl Sketch {
 }
 
 impl Sketcher {
-    /// Decodes the encoded sketch at the beginning of `bytes` into `sketch`, and returns the bytes after it. The sketch must
-    /// have been encoded by [`Sketch::store`] with the same `whole` and with the parameters of this sketcher.
+    /// Decodes the encoded sketch at the beginning of `bytes` into `sketch`, and returns the bytes after the encoded
+    /// sketch. [`Sketch::store`] must have encoded the sketch with the same `whole` and with the parameters of this
+    /// sketcher.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `bytes` does not begin with a sketch of these parameters.
@@ -68,7 +69,7 @@ impl Sketcher {
         let [minima, features, bottom, modular, set] = lengths;
         let params = self.params();
         let of_minhash = params.minhash.map_or([0; 2], |minhash| [minhash.minima(), minhash.bands.into()]);
-        // `Sketch::shorten` leaves `whole` minima and no features.
+        // After `Sketch::shorten`, a sketch has `whole` minima and no features.
         let fits = ([0, of_minhash[0]].contains(&minima) || minima == whole && features == 0)
             && (features == 0 || features == of_minhash[1])
             && bottom <= params.bottom.into();
@@ -96,7 +97,7 @@ impl Sketcher {
     }
 }
 
-/// Returns the number of bits that the parameters of a sketch keep of each minimum.
+/// Returns the number of bits of each minimum that the parameters of the sketch store.
 fn bits_of(sketch: &Sketch) -> u8 {
     let minhash = sketch.params.as_ref().and_then(|params| params.minhash);
     minhash.map_or(0, |minhash| minhash.signature_bits)

@@ -1,4 +1,4 @@
-//! Tests of the sketcher.
+//! Tests sketches of texts, sets and vectors, and the checks of parameters.
 
 use super::*;
 use crate::hash::mix;
@@ -88,7 +88,7 @@ fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
 }
 
 fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
-    // The sketch of another document must be overwritten.
+    // `sketch_features` must overwrite the sketch of another document.
     let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
     sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
     sketch
@@ -204,8 +204,8 @@ const TEXTS: [&str; 2] = ["a rose is a rose is a rose", "a rose is no tulip and 
 
 #[test]
 fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
-    // In both texts, `a` and `rose` occur three times. `is` occurs twice in one text and once in the other. `no` and `tulip`
-    // occur twice, and `and` once, in one text only.
+    // In both texts, `a` and `rose` occur three times. `is` occurs twice in one text and once in the other. Only one
+    // text has `no` and `tulip`, twice each, and `and`, once.
     let exact = f64::from(3 + 3 + 1) / f64::from(3 + 3 + 2 + 2 + 2 + 1);
     for &family in Family::ALL {
         let mut params = weighted_params(family, MinhashWeights::Frequencies);
@@ -216,7 +216,7 @@ fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
         let error = estimate.standard_error();
         assert!((estimate.value() - exact).abs() < 4.0 * error, "{family}: {estimate:?}");
         assert_eq!(crate::jaccard(a.set(), b.set()), (7, 13), "{family}");
-        // The weights of minima do not change the fingerprint, in which each distinct shingle has one vote.
+        // The weights of minima leave the fingerprint unchanged, in which each distinct shingle has one vote.
         let plain = SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Distinct);
         let plain = Sketcher::new(plain).unwrap().sketch(TEXTS[1]).unwrap();
         assert_eq!(b.fingerprint(), plain.fingerprint());
@@ -289,7 +289,7 @@ fn weights_out_of_range_are_refused() {
     }
 }
 
-/// Computes the elements, in whole units, of shingles with weights in units of 2^-16. A simple reference implementation.
+/// Computes the elements, in whole units, of shingles with weights in units of 2^-16. Serves as a simple reference.
 #[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut elements, mut darts) = (Vec::new(), Vec::new());

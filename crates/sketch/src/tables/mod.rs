@@ -1,13 +1,14 @@
-//! Tables of character properties and stemmer tests. `tests/second/tables.py` makes the files and defines their format.
+//! Tables of character properties, and of words that test the stemmers. `tests/second/tables.py` creates the files and
+//! defines their format.
 //!
 //! The arrays are decoded at compile time, so a truncated file or an array of unexpected size is a compile error.
 
-/// Unicode 14.0.0: the tokenizer's character classes and lower case.
+/// Tables of Unicode 14.0.0 for the tokenizer: character classes and lower case.
 pub(crate) const TOKEN: &[u8] = include_bytes!("token.bin");
-/// Unicode 17.0.0: `Word_Break` and `Sentence_Break`.
+/// Tables of Unicode 17.0.0: the properties `Word_Break` and `Sentence_Break`.
 #[cfg(feature = "languages")]
 pub(crate) const BREAKS: &[u8] = include_bytes!("breaks.bin");
-/// Unicode 18.0.0: NFKC, and the flags of marks.
+/// Tables of Unicode 18.0.0: NFKC, and the flags of marks.
 #[cfg(feature = "languages")]
 pub(crate) const NORMAL: &[u8] = include_bytes!("normal.bin");
 /// A line for each language with a stemmer: its name, a digest, and test words whose stems reveal a changed stemmer.
@@ -15,7 +16,8 @@ pub(crate) const NORMAL: &[u8] = include_bytes!("normal.bin");
 #[cfg(feature = "languages")]
 pub(crate) const STEMS: &str = include_str!("stems.tsv");
 
-/// Returns the offset, the number of elements, and the element width in bytes of the array with this index in a file.
+/// Returns three numbers for the array with index `array` in a file: its offset, its number of elements, and the width
+/// of an element in bytes.
 const fn place(file: &[u8], array: usize) -> (usize, usize, usize) {
     let (mut at, mut passed) = (0, 0);
     loop {

@@ -27,7 +27,7 @@ use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
 use crate::stage::{ResultKind, StageFile, check_out};
 
-/// Number of rows held in memory at a time if keys are checked for repetitions.
+/// Number of rows that are held in memory at a time if repeated keys are detected.
 const ROWS_TOGETHER: usize = 1024;
 /// The column names of a table of sketches, separated by tabs.
 const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
@@ -174,7 +174,7 @@ impl BuildArgs {
             progress.finish();
             let written = sink.finish()?;
             let file = written.path.unwrap_or_default();
-            // The result is written before this record, so a record never names a missing file.
+            // Writes this record after the result, so a record never names a missing file.
             let mut sink = StageFile::named(&record, true)?;
             let name = file.file_name().unwrap_or_default();
             let line = format!("{}\t{}\t{}\n", name.display(), written.bytes, path.display());
@@ -220,8 +220,8 @@ impl SketchReport {
     }
 }
 
-/// Returns the file of sketches that a record names; `None` if it is missing or its length differs from the recorded
-/// one.
+/// Returns the file of sketches that a record names; `None` if the file is missing or does not have the recorded
+/// length.
 fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     let mut line = String::new();
     BufReader::new(io::Read::take(std::fs::File::open(record).ok()?, 1 << 20)).read_line(&mut line).ok()?;
@@ -283,7 +283,7 @@ impl<'s> State<'s> {
     }
 }
 
-/// Returns whether a weighted shingle may become several elements of a set, so that sketches may be large.
+/// Returns whether a weighted shingle may become several elements of a set. Sketches may then be large.
 fn has_units(sketcher: &Sketcher) -> bool {
     sketcher.params().minhash.is_some_and(|minhash| minhash.unit.is_some())
 }
@@ -300,7 +300,7 @@ fn write_sketches(
     let (mut out, mut empty) = (Vec::new(), 0);
     let mut encoder = Encoder::new(params, &mut out);
     if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
-        // Repeated keys are resolved in input order, so documents are encoded in small groups by this thread.
+        // Repeated keys are resolved in input order. So this thread encodes the documents, in small groups.
         let (mut parts, mut rows, mut held) = (SketchRow::default(), Encoded::new(params), 0);
         let together = if has_units(sketcher) { 1 } else { ROWS_TOGETHER };
         for_each_sketched(documents, sketcher, wanted, progress, |one| {

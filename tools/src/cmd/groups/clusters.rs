@@ -28,7 +28,7 @@ use crate::stage::ResultKind;
 const HEAD: &str = "key\tcluster\tkept\tscore";
 const CLUSTERS: ResultKind =
     ResultKind { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
-/// The text of the score column for the kept document (`ITSELF`), and for an unknown score (`NONE`).
+/// What the score column contains for the kept document (`ITSELF`), and for an unknown score (`NONE`).
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
 /// Maximum number of bytes of a score.
@@ -51,7 +51,7 @@ struct ClustersReport {
     largest: u64,
     /// Number of documents that form no pair with the kept document of their cluster; `None` without scores.
     chained: Option<u64>,
-    /// Number of clusters with at least one chained document; `None` without scores.
+    /// Number of clusters with a document that `chained` counts; `None` without scores.
     chained_clusters: Option<u64>,
     /// Number of components that were split. Absent without --max-cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ impl GroupsArgs {
             ("verify", self.verify.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            // These options need an index. Opening a single input that is not a file as an index returns the error.
+            // These options need an index. If the single input is not a file, opening it as an index returns the error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
                 Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
             }
@@ -217,8 +217,8 @@ impl GroupsArgs {
                 });
             }
         }
-        // Sorted by rank, then by position in the input. If a key is repeated, the last document is used, as in an
-        // index.
+        // Entries are sorted by rank, then by position in the input. Of a repeated key, the last document is used, as
+        // in an index.
         let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
@@ -241,8 +241,8 @@ impl GroupsArgs {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
-        // Sorted by root, then by length (longest first, if `--keep longest`), position in the input, and rank. The
-        // first entry of each root is the document to keep.
+        // Entries are sorted by root, length (longest first, with `--keep longest`), position in the input, and rank.
+        // The first entry of each root is the document to keep.
         let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
             let longest = if *self.keep() == Keep::Longest { u32::MAX - length } else { 0 };
@@ -277,8 +277,8 @@ impl GroupsArgs {
         Err(Usage::new(format!("--keep longest: {why}; use --keep first or smallest-key")).into())
     }
 
-    /// Passes the key of each document of `--texts`, and the number of its tokens, to `each`, in the order of the inputs.
-    /// The number is 0 without a cutter.
+    /// Passes the key of each document of `--texts`, and the number of its tokens, to `each`, in the order of the
+    /// inputs. The number is 0 if there is no cutter.
     fn for_each_document(
         &self,
         tokens: Option<&Cutter>,
@@ -340,7 +340,7 @@ impl GroupsArgs {
         members.for_each(|one| -> anyhow::Result<()> {
             let (root, rank) = ((one >> 96) as u32, (one >> 64) as u32);
             if last.replace(rank) == Some(rank) {
-                return Ok(()); // only the first entry of a rank can have a score
+                return Ok(()); // only the first entry of a rank may have a score
             }
             if cluster.replace(root) != Some(root) {
                 (chained, chained_clusters) =
@@ -419,15 +419,15 @@ impl GroupsArgs {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// Returns the document to keep of each cluster: the rank of the key with the smallest hash, indexed by the rank of the
-/// cluster's root.
+/// Returns the document to keep of each cluster: the one whose key has the smallest hash. Ranks are indexed by the rank
+/// of the cluster's root.
 fn kept_by_hash(
     stars: &Stars,
     roots: &RankNumbers,
     keys: KeyText,
     destination: NumberSpill<'_>,
 ) -> anyhow::Result<RankNumbers> {
-    // Sorted by root, then by hash and rank. The first entry of each root is the document to keep.
+    // Entries are sorted by root, then by hash and rank. The first entry of each root is the document to keep.
     let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
     let mut key = Vec::new();
     for rank in 0..stars.keys() {
@@ -454,7 +454,7 @@ fn member(root: u32, rank: u32, score: u64) -> u128 {
     u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
 }
 
-/// Returns the bytes of a score, without the trailing zero bytes.
+/// Returns the text of a score: its bytes without the trailing zeros.
 fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(SCORE_BYTES);
     &bytes[..end]

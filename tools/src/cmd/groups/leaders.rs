@@ -99,7 +99,7 @@ impl GroupsArgs {
             let listed = groups.for_each(min_size, |key, leader, size| {
                 table.add(key, leader, size.into()).map_err(|error| {
                     failed = Some(error);
-                    // A write failed, for example because the reader closed the pipe. This error ends the listing.
+                    // Ends the listing, because a write failed, for example because the reader closed the pipe.
                     twindex::Error::Invalid("standard output is closed".into())
                 })
             });
@@ -124,8 +124,8 @@ impl GroupsArgs {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// Returns the leader and the members of a document's group; `None` if the key is not in the index. Runs queries for the
-/// members, or lists all groups if there would be too many queries.
+/// Returns the leader and the members of a document's group; `None` if the key is not in the index. Finds the members
+/// by queries, or, if there would be too many queries, in the list of all groups.
 fn group(
     snapshot: &Snapshot,
     key: &KeyBuf,

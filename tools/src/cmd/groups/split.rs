@@ -21,7 +21,7 @@ impl RankSet {
     }
 }
 
-/// The clusters after large components were split.
+/// The clusters that remain after large components were split.
 pub(super) struct SplitClusters {
     /// For each document, the first document of its cluster.
     pub(super) roots: RankNumbers,
@@ -31,8 +31,8 @@ pub(super) struct SplitClusters {
 
 /// Splits components of more than `max` documents. Processes their documents in the order of keys: a document that is
 /// in no cluster yet begins a cluster, and adds the free documents that it is paired with, up to `max` documents. So
-/// every document of a new cluster is paired with its first document. `for_each_pair` passes the ranks of all pairs, in
-/// any order. Returns `None` if no component is too large.
+/// every document of a new cluster is paired with its first document. `for_each_pair` must pass the ranks of all pairs,
+/// in any order. Returns `None` if no component is too large.
 ///
 /// Memory: two bits for each rank, and the memory of `destination`; scratch files beyond that.
 pub(super) fn split(
@@ -54,7 +54,7 @@ pub(super) fn split(
     if components == 0 {
         return Ok(None);
     }
-    // Adds the members of large components. A member is never a root, so its bit selects no other component.
+    // Adds the members of large components. A member is never a root, so its bit adds no other component.
     stars.for_each_rank(|root, rank| {
         if large.has(root) {
             large.add(rank);
@@ -77,8 +77,8 @@ pub(super) fn split(
         )?;
         let mut taken = RankSet::new(stars.keys());
         let (mut first, mut size) = (None, 0);
-        // Pairs are sorted by their first document. So before a document begins a cluster, all earlier documents could
-        // add it to their clusters.
+        // Pairs are sorted by their first document. So a document begins a cluster only after all earlier documents
+        // could add it to theirs.
         pairs.for_each(|pair| {
             let (a, b) = ((pair >> 32) as u32, pair as u32);
             if first.replace(a) != Some(a) {

@@ -1,4 +1,4 @@
-//! The options of `pairs`, its report, and the lines that it writes.
+//! Defines the options of `pairs`, its report, and the lines that it writes.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -257,7 +257,7 @@ impl PairsArgs {
         Ok(PairLines::File(Box::new(PairWriter::begin(out, PAIRS, &PairFields::of(params, pairs), columns)?)))
     }
 
-    /// Returns an error if two indexes differ in a parameter that the method of computing resemblance depends on.
+    /// Returns an error if two indexes differ in a parameter that affects how resemblance is computed.
     pub(super) fn check_comparable(
         &self,
         verify: VerifyChoice,
@@ -325,7 +325,7 @@ impl PairsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the maximum number of documents with a common band or shingle for which all pairs are compared.
+    /// Returns the maximum number of documents that may share a band or shingle if all their pairs are to be compared.
     pub(super) fn max_bucket(&self) -> u32 {
         self.max_bucket.unwrap_or(MAX_BUCKET)
     }

@@ -1,4 +1,5 @@
-//! Finds near pairs of fingerprints that are fields of input records, in a scratch index with the keys of the records.
+//! Finds near pairs of fingerprints that are fields of input records. Builds a scratch index with the keys of the
+//! records.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ fn index_of(args: &PairsArgs, path: &Path, params: &Params, made: &Path) -> anyh
     let mut writer = index.writer_with(WriterOptions::default().memory(args.work.memory / 2))?;
     let progress = Progress::bytes(documents.total_bytes(), "reading", args.output.quiet || args.prints());
     let budget = MemoryBudget::new(&std::env::temp_dir(), args.work.memory / 4);
-    // A key in two rows would make a pair ambiguous, so it is an error.
+    // A pair would be ambiguous if two rows had the same key, so that is an error.
     let wanted = SketchOptions {
         repeated_keys: RepeatedKeys::Error,
         budget: Some(budget),

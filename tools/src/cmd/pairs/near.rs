@@ -37,7 +37,7 @@ pub(super) fn find(
         in_order(make, write, |push| {
             pairs_within(left, right, within, resources, |a, b, distance| push((a, b, distance)))
         })?;
-        // Keys were read from mapped files after the join, so read errors are checked again.
+        // Checks again for read errors, because keys were read from mapped files after the join.
         left.check_maps()?;
         right.map_or(Ok(()), Snapshot::check_maps)?;
         return Ok((totals, Some(out.finish()?)));

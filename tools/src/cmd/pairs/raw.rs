@@ -45,8 +45,7 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
     resources.memory /= 2;
     let across = other.is_some();
     let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
-    // Returns the keys of a pair: across two files, the key from the first file first; otherwise the smaller key
-    // first.
+    // Returns the keys of a pair: across two files, the key of the first file comes first, otherwise the smaller key.
     let keys = |a: u32, b: u32| {
         if across {
             return (key(a), u64::from(b));

@@ -1,4 +1,4 @@
-//! The statistics of a search by samples.
+//! Reports statistics of a search by samples.
 
 use serde::Serialize;
 use twindex_join::SampledBy;
@@ -22,7 +22,8 @@ pub(super) struct SampleReport {
     /// The most common capped shingles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) common_shingles: Vec<CommonShingle>,
-    /// CPU seconds of each stage. `pair_merge` includes writing the pairs, `verify` is the counting of --verify exact.
+    /// CPU seconds of each stage. `pair_merge` includes writing the pairs. `verify` is the time of the exact counts of
+    /// --verify exact.
     pub(super) stages: Stages,
     #[serde(skip)]
     pub(super) by: SampledBy,

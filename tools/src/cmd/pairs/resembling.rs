@@ -1,5 +1,5 @@
-//! Finds pairs of documents by resemblance. Uses the sets in the index, or verifies candidate pairs that share a band
-//! by signatures, sets or texts.
+//! Finds pairs of documents by resemblance. Joins the sets in the index, or finds candidate pairs that share a band,
+//! and verifies them by signatures, sets or texts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ pub(super) struct ResemblingPairs {
     pub(super) capped_buckets: u64,
 }
 
-/// The encoding of the 64-bit score of a pair.
+/// How the 64-bit score of a pair is encoded.
 #[derive(Clone, Copy)]
 enum ResemblingScores {
     /// Sizes of intersection and union.
@@ -123,15 +123,15 @@ impl<'a> LiveIndex<'a> {
         self.segments[segment as usize].signature(ordinal)
     }
 
-    /// Returns a function that numbers documents in key order from `start` on. It must be called for the documents of
-    /// each segment in turn, by ordinal.
+    /// Returns a function that numbers documents in key order from `start` on. The caller must pass the documents of
+    /// each segment in turn, in the order of ordinals.
     fn numbers(&self, start: u32) -> impl FnMut(Place<'_>) -> twindex::Result<Option<u32>> {
         let mut places = self.places.iter();
         move |_| Ok(places.next().map(|place| start + place))
     }
 }
 
-/// One or two indexes. The documents of the second are numbered after those of the first.
+/// One or two indexes. The numbers of documents in the second index follow those in the first.
 pub(super) struct LiveIndexes<'a> {
     left: LiveIndex<'a>,
     right: Option<LiveIndex<'a>>,
@@ -245,7 +245,7 @@ pub(super) fn find(
         );
     }
     let found = sides.candidates(agreement, max_bucket, (scratch, memory / 4))?;
-    // Candidates arrive in order. The sorter is used only to store the pairs, in memory or on disk.
+    // Candidates arrive in order. The sorter only stores the pairs, in memory or on disk.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
     let mut push = |a: u32, b: u32, score: u64| {
         pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
@@ -394,7 +394,7 @@ impl<'a> PairCounter<'a> {
             .zip(of.par_chunks(CHUNK))
             .map(|(pairs, of)| {
                 let (mut found, mut next) = (Vec::new(), pairs.iter().zip(of));
-                // Near pairs of sets are passed in the order of `of`, so one scan maps them to documents.
+                // Near pairs of sets arrive in the order of `of`, so a single scan maps them back to documents.
                 families.for_each_resembling(of, threshold, |left, right, resemblance| {
                     if let Some((&(a, b), _)) = next.find(|&(_, &sets)| sets == (left, right)) {
                         found.push((a, b, resemblance));
@@ -455,7 +455,7 @@ pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) 
     }
 }
 
-/// Writes the pairs that `find` passes on, which must be in ascending order, to `out`, or only counts them.
+/// Writes the pairs that `find` passes on to `out`, or only counts them if there is no `out`. The pairs must ascend.
 pub(super) fn write(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,

@@ -17,7 +17,7 @@ use crate::report::{Stages, Stopwatch};
 
 /// Number of candidate pairs that are counted together.
 const BATCH: usize = 1 << 14;
-/// Returns the kind of samples that an index with these parameters stores: bottom samples if it stores both.
+/// Returns the kind of samples that an index with these parameters stores: bottom samples if it stores both kinds.
 fn sampled_by(path: &Path, params: &Params) -> anyhow::Result<SampledBy> {
     match (params.bottom, params.modulus) {
         (0, 0) => bail!(
@@ -85,7 +85,8 @@ impl SampleSearch<'_> {
     ) -> anyhow::Result<u64> {
         let is_near = |common: &Common| common.resemblance().at_least(self.threshold);
         self.candidates(is_near, |a, b, common| {
-            // If samples contain all shingles, the resemblance is exact; it is reported as an estimate with error 0.
+            // If samples contain all shingles, the estimate is exact. It is still reported as an estimate, with an
+            // error of 0.
             let known = common.resemblance();
             push((
                 a,

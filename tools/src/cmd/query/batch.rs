@@ -24,8 +24,8 @@ use crate::stage::StageFile;
 const PIECE: usize = 8 << 20;
 /// Number of bytes of memory that a query needs while it is answered.
 const QUERY_BYTES: usize = 64;
-/// If hits must be sorted by key, probes answer queries together only up to this number of documents per query, because
-/// answering together may read all keys.
+/// Probes answer queries together only if the index has at most this number of documents per query or hits need not be
+/// sorted by key. Sorting by key may read all keys.
 const KEYS_A_QUERY: u64 = 8;
 /// Minimum number of queries in a batch, unless there are fewer queries.
 const LEAST: usize = 1 << 12;
@@ -85,13 +85,13 @@ impl QueryArgs {
             StrategyArg::Probes => BatchStrategy::Probes,
             StrategyArg::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
         };
-        // Sorting hits from several segments by key requires reading the key of each hit.
+        // To sort the hits of several segments by key, the key of each hit must be read.
         let orders = (self.prints() || self.limit.is_some()) && snapshot.segments().nth(1).is_some();
         let is_worth_it = !orders || queries.saturating_mul(KEYS_A_QUERY) >= snapshot.documents();
         Ok(Some(way).filter(|&way| way != BatchStrategy::Probes || is_worth_it))
     }
 
-    /// Returns the number of queries to answer together, from the memory budget.
+    /// Returns how many queries are answered together within the memory budget.
     fn together(&self) -> usize {
         (self.work.memory / QUERY_BYTES).max(LEAST)
     }
@@ -179,7 +179,7 @@ impl QueryArgs {
         JoinResources { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    /// Adds the line of a hit, unless the hit belongs to another shard.
+    /// Appends the line of a hit, unless the hit belongs to another shard.
     fn add_hit(
         &self,
         query: u64,
@@ -224,7 +224,7 @@ impl QueryArgs {
             let ordered = self.prints() || self.limit.is_some();
             let begin =
                 || Sorter::<(u64, u64, u8)>::new(scratch.path(), resources.memory / resources.threads);
-            // Puts query and distance first, so that the hits of a query are sorted by distance, then by key.
+            // Puts query and distance first, so that sorting gives the hits of each query by distance, then by key.
             let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
             let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
             let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);
@@ -244,7 +244,7 @@ impl QueryArgs {
                 totals.by = totals.by.or(Some(way));
                 let values = RawValues::Held(&piece);
                 if ordered {
-                    // Threads reuse the sorters of earlier pieces, so all hits are in one set of sorters.
+                    // Threads reuse the sorters of earlier pieces, so that one set of sorters holds all hits.
                     let begun = Mutex::new(std::mem::take(&mut sorters));
                     let next = || begun.lock().ok().and_then(|mut begun| begun.pop()).unwrap_or_else(begin);
                     let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {

@@ -1,5 +1,5 @@
-//! `query --near containment:J`: finds documents that contain a text, and documents that the text contains. Counts
-//! shingles in all sets of the index.
+//! `query --near containment:J`: finds documents that contain a text, and documents that the text contains. Counts the
+//! shared shingles with every set of the index.
 
 use std::io::Write;
 use std::process::ExitCode;

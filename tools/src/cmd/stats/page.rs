@@ -73,7 +73,7 @@ impl PageArgs {
             let resources = Resources { dir: scratch.path(), memory: work.memory, threads };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
         }
-        // If keys are URLs, also counts duplicates by host.
+        // Also counts duplicates by host if keys are URLs.
         let has_signatures = index.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if has_signatures && has_url(&snapshot)? {
             let table = scratch.path().join("clusters.tsv");

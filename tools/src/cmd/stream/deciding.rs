@@ -10,7 +10,7 @@ use twindex_corpus::stream::{self, Admission, AdmitOptions, Admitter, NearDocume
 
 use crate::attached_args::AttachedArgs;
 
-/// The decision about a document, as printed in its line.
+/// What the line of a document reports: the decision, and the documents that explain it.
 pub(super) struct Outcome {
     pub(super) fate: StreamDecision,
     /// The nearest other document; `None` if no document is near.
@@ -19,7 +19,7 @@ pub(super) struct Outcome {
     pub(super) contained: Vec<(KeyBuf, f64)>,
 }
 
-/// The decision about a document.
+/// Whether a document is new, a duplicate, already known, or expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamDecision {
     New,
@@ -113,7 +113,7 @@ impl<'a> StreamDecider<'a> {
         self.attached.document(one)
     }
 
-    /// Compares a document with the index and adds it. Returns `None` if [`Writer::admit`] must be used instead.
+    /// Compares a document with the index and adds it. Returns `None` if the caller must use [`Writer::admit`] instead.
     pub(super) fn admit(&mut self, writer: &mut Writer, one: &Sketched) -> anyhow::Result<Option<Outcome>> {
         let document = self.document(one);
         let Some(own) = &mut self.own else { return Ok(None) };

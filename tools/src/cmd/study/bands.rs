@@ -1,8 +1,8 @@
 //! `twindex study --method`: compares the near pairs that one method finds, band by band, with exact resemblance.
 //!
-//! The tables follow Wu, *Near deduplication* (the study of WET files): pairs that share a block of their fingerprints,
-//! or a band of their minima, by score. In addition to that study, this verb computes the precision and recall of each
-//! score. For recall, it finds all pairs above the threshold by exact counts of shingles.
+//! The tables follow Wu, *Near deduplication* (the study of WET files): they count, by score, the pairs that share a
+//! block of their fingerprints, or a band of their minima. In addition to that study, this verb computes the precision
+//! and recall of each score. For recall, it finds all pairs above the threshold by exact counts of shingles.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ impl StudyArgs {
         Ok(out)
     }
 
-    /// Counts the found pairs and the near pairs among them, by score, and all near pairs in the collection.
+    /// Counts, by score, the found pairs and the near pairs among them. Also counts all near pairs in the collection.
     fn judge(
         &self,
         method: StudyMethod,

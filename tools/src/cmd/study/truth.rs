@@ -43,7 +43,7 @@ impl StudyArgs {
             return Err(Usage::new("--near goes with known pairs whose resemblance is known").into());
         }
         if let Some(path) = args.svg.as_ref().filter(|path| path.exists()) {
-            // This is checked first, because the following work may take long.
+            // Checks this first, because the following work may take long.
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(exists).with_context(|| cannot_draw(path));
         }

@@ -164,8 +164,8 @@ impl StudyArgs {
     }
 }
 
-/// Returns the default resemblance if the index has bands. Otherwise returns `None`, so that the index's radius is
-/// used.
+/// Returns the default resemblance if the index has bands. Otherwise returns `None`, which selects the radius of the
+/// index.
 fn by_resemblance(index: &Path) -> anyhow::Result<Option<Near>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
     Ok(has_bands.then(Near::default))

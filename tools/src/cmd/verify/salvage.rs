@@ -33,7 +33,7 @@ struct FileReport {
     problems: Vec<String>,
 }
 
-/// Writes what can be read of `index` to a new index `out`. Exit code 0 if nothing was lost.
+/// Copies the readable documents of `index` to a new index `out`. Returns exit code 0 if nothing was lost.
 pub(super) fn run(index: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let salvaged = salvage(&vfs, index, out)?;

@@ -1,7 +1,7 @@
 //! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and parses the URL
 //! and the page of a record.
-//! A record consists of a header line, `URL IP-address Archive-date Content-type Archive-length`, content whose length
-//! is the last field of the header, and a line end. The first record, `filedesc://...`, describes the file. As with
+//! A record consists of a header line, `URL IP-address Archive-date Content-type Archive-length`, the content, whose
+//! length is the last header field, and a line end. The first record, `filedesc://...`, describes the file. As with
 //! WARC, a length is accepted only if the next record begins, or the file ends, right after the content. Otherwise the
 //! record is bad, and reading continues at the next line that can be a record header.
 //!
@@ -26,10 +26,10 @@ const ENDS_MAX: usize = 16;
 const DATE_DIGITS: usize = 14;
 /// The names of the header fields.
 pub(crate) const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "Archive-length"];
-/// The start of the first record's URL.
+/// The start of the URL of a file's first record.
 pub(crate) const FIRST: &[u8] = b"filedesc:";
 
-/// The version block, which is written at the start of each file.
+/// The version block that twindex writes at the start of each ARC file.
 pub(crate) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
 1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
 
@@ -59,7 +59,7 @@ impl<'h> ArcHeader<'h> {
         });
         let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(length).ok().filter(|_| is_number && is_date && has_scheme)?;
-        // A header with a length of more than 64 bits is valid; the record is refused as too long.
+        // A length of more than 64 bits does not make the header invalid. The record is then refused as too long.
         let length = length.parse().unwrap_or(u64::MAX);
         Some(Self { values, length, bytes: end + 1 })
     }
@@ -105,13 +105,13 @@ impl ArchiveFormat for ArcFile {
         let end = head + length;
         let whole = stream.window.hold(end)?;
         let bound = hold_a_line_after(&mut stream.window, end)?;
-        // Uses no bytes after this bound, since error messages must not depend on read sizes.
+        // Ignores the bytes after this line: their number depends on read sizes, and messages must be deterministic.
         let bytes = &stream.window.bytes()[..bound];
         if whole {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // A record is complete even if the stream ends within the header of the next record.
+            // The record is complete even if the stream ends within the header of the next record.
             if next.is_empty() || ArcHeader::of(next).is_some() || can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -137,7 +137,7 @@ impl ArchiveFormat for ArcFile {
 }
 
 /// Reads until the window contains a complete line after the record that ends at `end`, or a line that is too long for
-/// a header. Returns the end of that line.
+/// a header. Returns the end of this line, at most of the longest header.
 fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> {
     loop {
         let after = window.bytes().get(end..).unwrap_or_default();
@@ -152,7 +152,7 @@ fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> 
     }
 }
 
-/// Returns whether these bytes, at the end of the stream, can be the start of a header.
+/// Returns whether these last bytes of a stream can be the start of a header.
 fn can_begin(bytes: &[u8]) -> bool {
     let scheme = bytes.split(|&byte| byte == b':').next().unwrap_or_default();
     let is_scheme = scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
@@ -191,7 +191,7 @@ pub(crate) fn understand<'r>(
         return Ok(RecordContent::NoDocument);
     }
     if let Some(name) = fields.reserved.first() {
-        // A header has exactly five fields, so no field can be added.
+        // A header has exactly five fields, so no field can be added for an annotation.
         return Err(format!("{}; and records of ARC files cannot hold another", name_conflict(name)));
     }
     let is_answer = begins("http") && content.starts_with(b"HTTP/");
@@ -214,7 +214,7 @@ pub(crate) fn understand<'r>(
     Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// Returns the values of a record in addition to key and text, from its header fields.
+/// Returns the requested values of a record, except key and text, from its header fields.
 pub(crate) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = ArcHeader::of(record);
     let is_time = |name: &str| name.eq_ignore_ascii_case("Archive-date");
@@ -263,7 +263,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), ..Default::default() }
     }
 
-    /// Returns each record as `key=text` or its error, and where the stream was truncated.
+    /// Returns each record as `key=text`, or its error, and the message about the truncation of the stream.
     fn read(bytes: &[u8], max: usize) -> (Vec<Result<String, String>>, Option<String>) {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
@@ -356,7 +356,7 @@ mod tests {
         let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
         assert_eq!(said, good(&["none", "http://a/=x"]));
         assert!(cut.unwrap().starts_with("t, after 2 records: the file ends after "));
-        // Truncated in the header of the last record.
+        // The stream is truncated in the header of the last record.
         for kept in [1, 5, 30] {
             let end = archive.len() - answer("http://b/", "y").len() + kept;
             let (said, cut) = read(&archive.as_bytes()[..end], 1000);

@@ -1,5 +1,5 @@
-//! HTTP responses in web archives: extracts the page, and decodes its content to text. If the header has no content
-//! type, the type is detected from the first bytes.
+//! HTTP responses in web archives: extracts the page from a response, and decodes the page to text. If the header names
+//! no content type, the type is detected from the first bytes.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -13,15 +13,15 @@ use crate::input::text::lossy;
 
 /// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Number of bytes at the start of a response in which the space after the version is searched.
+/// Number of bytes at the start of a response that are searched for the space after the HTTP version.
 const VERSION_BYTES_MAX: usize = 12;
 /// Buffer size of the brotli decoder in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
-/// Base-2 logarithm of the maximum window size of zstd content in bytes (8 MiB). RFC 9659 does not allow larger windows
-/// in HTTP, and each thread has a window in memory.
+/// Base-2 logarithm of the maximum window size of zstd content in bytes (8 MiB). RFC 9659 allows no larger windows in
+/// HTTP. Each thread holds a window in memory.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// The content of a response, with its content type.
+/// The decoded content of a response, with its content type.
 #[derive(Debug)]
 pub(crate) struct HttpPage<'r> {
     pub(crate) of_type: Cow<'r, [u8]>,
@@ -42,13 +42,13 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
     of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// Returns the page in a response; `None` if the response is an error or a redirection.
+/// Returns the page in a response; `None` if the status is an error or a redirection, or the type is not text.
 ///
 /// # Errors
 ///
-/// The record is not a response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
+/// The record is no HTTP response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
 pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
-    // Archivers write a status line for HTTP/2 and HTTP/3, which have none. The parser accepts only HTTP/1.
+    // HTTP/2 and HTTP/3 have no status line, but archivers write one. The parser accepts only HTTP/1.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)])
     {
@@ -84,8 +84,8 @@ pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
     }
     let mut content = Cow::Borrowed(&response[bytes..]);
     let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
-    // Many archives contain decoded content after headers that still name an encoding. An encoding that cannot apply is
-    // skipped. Encodings are decoded in the reverse order of the list.
+    // Many archivers store decoded content and leave the name of the encoding in the header. So an encoding is skipped
+    // if the content does not have its format. Encodings are decoded in the reverse order of the list.
     for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
         let coding = coding.trim_ascii().to_ascii_lowercase();
         content = match coding.as_slice() {
@@ -107,8 +107,8 @@ pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            // These formats have no magic number. If decompression fails and the content is UTF-8, the archiver has
-            // already decompressed it.
+            // These formats have no magic number. If decompression fails and the content is UTF-8, the archiver is
+            // assumed to have decompressed it.
             b"deflate" => decompressed_or_text(
                 flate2::read::DeflateDecoder::new(&content[..]),
                 &content,
@@ -141,7 +141,7 @@ fn is_zlib(bytes: &[u8]) -> bool {
         if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
-/// Reads a decoder to its end. Fails if it returns more than `bytes_max` bytes.
+/// Reads all output of a decoder. Returns an error if the output exceeds `bytes_max` bytes.
 fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
     let mut whole = Vec::new();
     // guard: a long content of an answer is refused
@@ -154,7 +154,7 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     }
 }
 
-/// Returns the decoded content, or the content itself if decoding fails and the content is UTF-8.
+/// Returns the decoded content. If decoding fails and the content is UTF-8, returns the content unchanged.
 fn decompressed_or_text<'c>(
     decoder: impl Read,
     content: &[u8],
@@ -168,7 +168,7 @@ fn decompressed_or_text<'c>(
     }
 }
 
-/// Joins the chunks of a chunked message; `None` if it is not chunked.
+/// Joins the chunks of content with chunked transfer encoding; `None` if the content is not in this encoding.
 fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(content.len());
     loop {
@@ -214,20 +214,20 @@ impl HttpPage<'_> {
     }
 }
 
-/// The kind of loss in decoding a text, and the bytes to compare instead of the text.
+/// The kind of loss when a text was decoded, and the bytes that are compared instead of the text.
 pub(crate) type OpaqueIdentity = (Loss, Vec<u8>);
 
-/// The visible text of a page, or the text of another type.
+/// The visible text of an HTML page, or the text of a page of another text type.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageText {
     pub(crate) text: String,
     /// The bytes to compare instead of the text, if decoding was lossy or the page has no visible text.
     pub(crate) opaque: Option<OpaqueIdentity>,
-    /// Whether the encoding was detected from the bytes.
+    /// Whether the encoding of the page was detected from its bytes.
     pub(crate) is_detected: bool,
 }
 
-/// Returns the text of a decoded document: for HTML, its visible text. `bytes` is the document before decoding.
+/// Returns the text of a decoded document; of HTML, the visible text. `bytes` is the document before decoding.
 ///
 /// # Errors
 ///
@@ -239,8 +239,8 @@ pub(crate) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result
     Ok(PageText { text, opaque, is_detected })
 }
 
-/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` has the
-/// bytes to compare if decoding the page was lossy.
+/// Returns the visible text of a page. If the page was decoded with loss or has no visible text, also returns the bytes
+/// to compare instead. For a loss in decoding, these are `lost`.
 ///
 /// # Errors
 ///
@@ -255,7 +255,7 @@ pub(crate) fn shown_of_page(
     Ok((text, lost.or_else(unseen)))
 }
 
-/// Returns the bytes to compare for a lossy text: the kind of loss, followed by `all`.
+/// Returns the bytes that are compared instead of a text: the kind of loss, followed by `all`.
 pub(crate) fn identity(kind: u8, all: &str) -> Vec<u8> {
     [&[kind], all.as_bytes()].concat()
 }
@@ -283,7 +283,7 @@ pub(crate) fn page_text(_page: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Number of bytes at the start of the content from which its type is detected (MIME Sniffing standard).
+/// Number of bytes at the start of the content that are examined to detect its type (MIME Sniffing standard).
 const LOOKED_AT: usize = 1445;
 /// The tags with which a page may begin, after white space. A space or `>` must follow the tag name.
 const TAGS: [&str; 16] = [
@@ -308,7 +308,7 @@ const TAGS: [&str; 16] = [
 const NOT_SHOWN: [&str; 8] =
     ["css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript"];
 
-/// Returns the content type of content that begins with these bytes; `None` if it is not text.
+/// Detects the content type from the first bytes of the content; `None` if the content is not text.
 pub(crate) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
     let start = &content[..content.len().min(LOOKED_AT)];
     let text = start.trim_ascii_start();
@@ -328,7 +328,7 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
 }
 
-/// Returns whether a text type is a type of scripts or styles, which are not documents.
+/// Returns whether a `text/` type is for scripts or styles, which are not documents.
 pub(crate) fn is_not_shown(medium: &[u8]) -> bool {
     medium
         .get(5..)

@@ -1,5 +1,5 @@
-//! WARC/1.1 revisit records: they state that the payload of a capture is equal, byte for byte, to the payload of
-//! another record (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
+//! WARC/1.1 revisit records. Such a record states that the payload of a capture equals the payload of another record,
+//! byte for byte (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
 //!
 //! The other profile, `server-not-modified`, states that the server sent status 304. Such a response is never a
 //! document, so that profile is never written.
@@ -11,7 +11,7 @@ use crate::input::archives::http;
 use crate::input::archives::warc::{field, head_end};
 
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// The digits of Base32 (RFC 4648, section 6), in which archives write SHA-1 digests.
+/// The digits of Base32 (RFC 4648, section 6), the encoding of SHA-1 digests in archives.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The parts of a response record.
@@ -22,12 +22,12 @@ struct Capture<'r> {
 }
 
 impl<'r> Capture<'r> {
-    /// Parses a record; `None` if it is not a complete HTTP response.
+    /// Parses a record; `None` if it is not an HTTP response, or is truncated.
     fn of(record: &'r [u8]) -> Option<Self> {
         let (head, content) = record.split_at(head_end(record)?);
         let is_answer = field(head, "WARC-Type")? == b"response"
             && http::is_http(field(head, "Content-Type").unwrap_or_default());
-        // The payload of a truncated record may differ after the truncation.
+        // A truncated record lacks the end of its payload, which may differ from the other payload.
         let is_whole = field(head, "WARC-Truncated").is_none();
         let (http_head, payload) = content.split_at(head_end(content)?);
         (is_answer && is_whole).then_some(Self { head, http_head, payload })
@@ -54,9 +54,9 @@ impl<'r> Capture<'r> {
     }
 }
 
-/// Returns a revisit record that replaces `record`, if its payload equals the payload of the record `kept`. Includes
-/// the line ends after the record. `None` if the payloads differ, or if a record lacks a header field that a revisit
-/// record needs. The result depends only on the two records.
+/// Returns a revisit record that replaces `record`, with the line ends after it. Returns `None` if the payloads of
+/// `record` and of the record `kept` differ, or if one lacks a header field that a revisit record needs. The result
+/// depends only on the two records.
 #[must_use]
 pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let (capture, of_kept) = (Capture::of(record)?, Capture::of(kept)?);
@@ -95,7 +95,7 @@ pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Returns a UUID of version 8 (RFC 9562) that is a hash of both records, so that the same records give the same bytes.
+/// Returns a UUID of version 8 (RFC 9562) that is a hash of both records: the same records always give the same UUID.
 fn id(record: &[u8], kept: &[u8]) -> String {
     let mut hash = Xxh3::new();
     for part in [b"twindex revisit".as_slice(), &(record.len() as u64).to_le_bytes(), record, kept] {

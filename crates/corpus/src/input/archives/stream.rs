@@ -1,4 +1,4 @@
-//! Reads records from the stream of a web archive in bounded memory, for any format of record headers.
+//! Reads records from the stream of a web archive in bounded memory. Works with any format of record headers.
 //!
 //! The length in a header is accepted only if the next record begins, or the file ends, right after the record.
 //! Otherwise the record is bad, and reading continues at the next line that can begin a record. If a stream ends within
@@ -12,17 +12,17 @@ use crate::input::content::{Ending, FoundLine};
 use crate::input::open::reader::Window;
 use crate::input::place::Problem;
 
-/// The parts of reading that depend on the archive format.
+/// The operations on records that depend on the archive format.
 pub(crate) trait ArchiveFormat {
-    /// Returns the length of the record at the start of the window, without and with the line ends after it. Reads the
-    /// whole record into the window.
+    /// Reads the record at the start of the stream into the window. Returns its length without, and with, the line ends
+    /// after it.
     fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem>;
 
-    /// Returns the start of the next line that can be a record header.
+    /// Returns the offset of the first line after the start that can be a record header.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
-    /// Returns the number of bytes before an incomplete last line that may become a header line. `bytes` contain no
-    /// complete header line.
+    /// Returns how many bytes cannot belong to a record header: those before an incomplete last line, which may become
+    /// one. `bytes` contain no complete header line.
     fn before_open_line(bytes: &[u8]) -> usize;
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct ArchiveStream {
     pub(crate) record_bytes_max: usize,
 }
 
-/// The reason why a record is bad, and the number of bytes to skip. No other record can begin in the skipped bytes.
+/// The reason why a record is bad, and the number of bytes to skip. The search for the next record starts after them.
 pub(crate) struct BadRecord {
     pub(crate) reason: String,
     pub(crate) skip: usize,
@@ -45,7 +45,7 @@ pub(crate) struct BadRecord {
 /// The records of one stream.
 pub(crate) struct ArchiveRecords<F> {
     stream: ArchiveStream,
-    /// Whether the window may start in the middle of a record.
+    /// Whether the window may start in the middle of a record, because the previous record was bad.
     lost: bool,
     /// The reason why the stream ended within a record, if it did.
     cut: Option<String>,
@@ -58,7 +58,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Self { stream, lost: false, cut: None, format: PhantomData }
     }
 
-    /// Returns a message with the position at which the stream was truncated; `None` if it was not.
+    /// Returns a message with the position at which the stream is truncated; `None` if the stream is complete.
     pub(crate) fn cut(&self) -> Option<String> {
         let why = self.stream.window.broke_off().or(self.cut.as_deref());
         why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.stream.number))
@@ -69,7 +69,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         self.stream.window.name()
     }
 
-    /// Passes the number and the bytes of the next record, or its error, to `take`. Returns false at the end.
+    /// Passes the number of the next record and its bytes, or an error, to `take`. Returns false at the end.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Ok(true)
     }
 
-    /// Removes all bytes before the next line that can be a record header.
+    /// Skips all bytes before the next line that can be a record header.
     fn find_next(&mut self) -> Result<(), Problem> {
         let window = &mut self.stream.window;
         loop {

@@ -1,8 +1,8 @@
 //! Web archives (WARC, ISO 28500) and texts extracted from them (WET): reads records from a stream in bounded memory,
 //! and parses the URL and the text of a record.
 //!
-//! The header of a record states its length. Lengths are often wrong in files that other programs have changed, for
-//! example in their line ends. So a length is accepted only if the next record begins, or the file ends, right after
+//! The header of a record states the length of the record. A program that changed a file, for example its line ends,
+//! often leaves wrong lengths. So a length is accepted only if the next record begins, or the file ends, right after
 //! the record. Otherwise the record is bad, and reading continues at the next line that looks like a record start.
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use crate::input::text::charset::Charset;
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
 /// Maximum number of line ends accepted between two records; the standard specifies two.
 const ENDS_MAX: usize = 64;
-/// The start of a record, after the end of the previous line.
+/// The line end before a record, and the start of the record.
 static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"));
 /// Length of `WARC/1.0` in bytes.
 const VERSION_BYTES: usize = 8;
@@ -41,8 +41,8 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // A rest shorter than a version is a truncated record only after other records or in a truncated
-                // stream.
+                // Fewer bytes than a version are a truncated record if other records precede them, or if the stream is
+                // known to be truncated. Otherwise they are a bad record.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -67,7 +67,8 @@ impl ArchiveFormat for Warc {
             let found = length.escape_ascii();
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
-        // A complete record may follow a truncated one, so the search continues at the end of this header.
+        // The content of a truncated record may include complete records, so the search for the next one starts right
+        // after this header.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
             let upper = stream.record_bytes_max;
@@ -79,7 +80,7 @@ impl ArchiveFormat for Warc {
         let end = head + length;
         let whole = stream.window.hold(end)?;
         let continues = stream.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
-        // Ignores over-read bytes: their number depends on read sizes, and messages must be deterministic.
+        // Ignores the bytes after this bound: their number depends on read sizes, and messages must be deterministic.
         let bytes = stream.window.bytes();
         // guard: what is said of a length does not depend on how a stream is cut
         // without it: &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)] -> bytes
@@ -88,7 +89,7 @@ impl ArchiveFormat for Warc {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // A record is complete even if the stream ends within the start of the next record.
+            // The record is complete even if the stream ends within the start of the next record.
             if next.is_empty() || begins(next) || !continues && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -119,12 +120,12 @@ impl ArchiveFormat for Warc {
     }
 }
 
-/// Returns whether a record begins here: `WARC/`, a digit, a period, a digit.
+/// Returns whether the bytes begin with the version of a record: `WARC/`, a digit, a period, a digit.
 fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
 }
 
-/// Returns whether these bytes, at the end of the stream, can be the start of a record.
+/// Returns whether these last bytes of a stream can be the start of a record.
 fn can_begin(bytes: &[u8]) -> bool {
     let is_one =
         |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
@@ -136,7 +137,7 @@ fn next_record(bytes: &[u8]) -> Option<usize> {
     NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
 }
 
-/// Returns the end of the header: the offset after the first empty line.
+/// Returns the end of the header: the offset after the first empty line; `None` if there is no empty line.
 pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -164,14 +165,14 @@ pub(crate) enum RecordContent<'r> {
         key: Option<Cow<'r, [u8]>>,
         shown: http::PageText,
     },
-    /// A record that is not a document, by its type or because its content is not text.
+    /// A record that is not a document, because of its type or because its content is not text.
     NoDocument,
     /// A revisit record: the capture equals an earlier one.
     Revisit,
 }
 
-/// Parses the URL and the text of a record. The text is the content of a conversion record, or the page in a response.
-/// The key is the URL, `WARC-Target-URI`, unless `--id-field` names another header field.
+/// Parses the URL and the text of a record. The text of a conversion record is its content; the text of a response is
+/// its page. The key is the URL, `WARC-Target-URI`, unless `--id-field` names another header field.
 pub(crate) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
@@ -204,8 +205,8 @@ pub(crate) fn understand<'r>(
     Ok(page.text(charset)?.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// Returns the key in a record header: the URL, unless options name other fields; `None` if the key is created from the
-/// number of the record.
+/// Returns the key in a record header: the URL, or the header fields that options name. Returns `None` if the key must
+/// be created from the number of the record.
 fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, String> {
     let of = |name: &str| {
         let key = field(head, name)?;
@@ -228,7 +229,7 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
     }
 }
 
-/// Returns the values of a record in addition to key and text, from its header fields.
+/// Returns the requested values of a record, except key and text, from its header fields.
 pub(crate) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let is_time = |name: &str| name.eq_ignore_ascii_case("WARC-Date");

@@ -1,7 +1,7 @@
-//! The value and the stamp that an index stores with a document, and the fields from which they are read.
+//! The value and the stamp of a document, which an index stores, and the fields from which they are read.
 //!
-//! Both are fields of a JSON object, columns of a table, or header fields of an archive record. A text file has
-//! neither.
+//! Both are in fields of a JSON object, columns of a table, or header fields of an archive record. Text files have no
+//! such fields.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ use crate::input::jsonl::nested;
 /// Maximum number of characters of an invalid stamp that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
 
-/// The data of a document besides key and text: its value, its stamp, and the fields that affect which documents are
-/// kept.
+/// The requested data of a document, except key and text: its value, its stamp, and the values that affect which
+/// documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(crate) value: Vec<u8>,
@@ -43,13 +43,13 @@ impl OwnAttached {
         &self.deciding
     }
 
-    /// Returns a document with this sketch, the value and the stamp.
+    /// Returns a document for an index: this sketch, with the value and the stamp.
     pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
         Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
     }
 }
 
-/// The fields from which values, stamps, and the values that affect decisions are read.
+/// Names the fields of the value, of the stamp, and of the values that affect which documents are kept.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedFields {
     /// The name of the field, or column, with a document's value; `None` to read no values.
@@ -74,7 +74,7 @@ impl AttachedFields {
         own.chain(self.deciding.options()).collect()
     }
 
-    /// Returns the requested values of a JSON line.
+    /// Returns the values of the requested fields of a JSON line.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl AttachedFields {
         Ok(OwnAttached { deciding: deciding.of_json([number, inside, url])?, has, ..own })
     }
 
-    /// Checks the value and the stamp read from the fields, and parses the stamp.
+    /// Checks the length of the value, and parses the stamp.
     ///
     /// # Errors
     ///
@@ -132,9 +132,9 @@ impl AttachedFields {
         Ok(OwnAttached { value, stamp: Some(stamp), has, ..OwnAttached::default() })
     }
 
-    /// Returns the requested values of a record header. `field` returns the value of a header field. `is_time` returns
-    /// whether a field contains a time, and `time` formats it. A time may be only a year, which must not be parsed as a
-    /// number.
+    /// Returns the requested values of a record header. `field` returns the value of the header field with a name.
+    /// `is_time` returns whether that field contains a time, and `time` formats the time. A time may be only a year, so
+    /// times are never parsed as numbers.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The fields that affect, in addition to the texts, which documents are kept: a number or time that determines the
-//! order of documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
+//! The fields that affect which documents are kept. One has a number or time that determines the order of documents
+//! (`--keep max:FIELD`). Another has a value that two documents must share to be compared (`--inside`).
 
 use anyhow::{anyhow, ensure};
 
@@ -9,7 +9,7 @@ use crate::input::fields::number::{FieldNumber, FieldValue, MissingField, NUMBER
 const CHARACTERS_SHOWN: usize = 40;
 /// Maximum length of a value of an `--inside` field in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
-/// The fields that affect which documents are kept.
+/// The names of the fields that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingFields {
     /// The name of the field, or column, with the number that determines the order of documents.
@@ -18,23 +18,23 @@ pub struct DecidingFields {
     pub inside: Option<String>,
     /// Whether the number is stored in an index as the priority of the document.
     pub is_priority: bool,
-    /// The name of the field, or column, with the URL; if `None`, the key is the URL.
+    /// The name of the field, or column, with the URL; if `None`, the key is used as the URL.
     pub url: Option<String>,
-    /// The part of the URL that two documents must share to be compared, instead of the value of a field.
+    /// The part of the URL that two documents must share to be compared. Used instead of `inside`.
     pub inside_url: Option<UrlPart>,
-    /// Whether the documents belong to a history. They come before all others, so they need no number.
+    /// Whether the documents belong to a history. They precede all other documents, so they need no number.
     pub is_history: bool,
 }
 
 /// The values of a document that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// The number that determines the order of documents; 0 if none is requested. A time is the number of seconds
+    /// The number that determines the order of documents; 0 if no number is requested. A time is converted to seconds
     /// since 1970.
     pub number: FieldNumber,
     /// Whether the number is a time.
     pub is_time: bool,
-    /// The value that two documents must share to be compared; empty if and only if none is requested.
+    /// The value that two documents must share to be compared. Empty if and only if no value is requested.
     pub inside: Vec<u8>,
     /// The URL; empty if no field is named, or if the document has no URL.
     pub url: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct DecidingValues {
 /// The part of the URL that two documents must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPart {
-    /// The host, with its port if that is not the default of the scheme.
+    /// The host, and the port if it is not the default port of the scheme.
     Host,
     /// The registrable domain of the host.
     Domain,
@@ -67,7 +67,7 @@ impl DecidingFields {
         self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
-    /// Returns the name of the number field; `None` if the field is not read.
+    /// Returns the name of the number field; `None` if no number is read.
     pub(crate) fn number(&self) -> Option<&str> {
         self.number.as_deref().filter(|_| !self.is_history)
     }
@@ -77,7 +77,7 @@ impl DecidingFields {
         if self.is_priority { "--priority-field" } else { "--keep" }
     }
 
-    /// Returns the purpose of the number, for the message that it is missing.
+    /// Returns the purpose of the number, for the error message if the number is missing.
     fn purpose(&self) -> &'static str {
         if self.is_priority { PRIORITY } else { NUMBER }
     }
@@ -93,7 +93,7 @@ impl DecidingFields {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// Returns the values of a document, given the JSON text of the number, of the `--inside` value and of the URL.
+    /// Returns the values of a document. `json` has the JSON of the number, of the `--inside` value and of the URL.
     ///
     /// # Errors
     ///
@@ -131,8 +131,8 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// Sets `found.inside` to the part of the URL that compared documents must share, if options name a part. The URL
-    /// is `found.url` if a URL field is named, and `key` otherwise.
+    /// Sets `found.inside` to a part of the URL if options request that compared documents share this part. The URL is
+    /// `found.url` if a URL field is named, and `key` otherwise.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl DecidingFields {
         Ok(())
     }
 
-    /// Returns the values of a row or of a record header. The fields are given as text.
+    /// Returns the values of a table row or a record header, whose fields are text.
     ///
     /// # Errors
     ///
@@ -186,14 +186,14 @@ impl DecidingFields {
     }
 }
 
-/// The purpose of the number field, in the message that the field is missing.
+/// The purpose of the number field. The message that the field is missing ends with it.
 const NUMBER: &str = "by which --keep decides which document stays";
-/// The purpose of the priority field, in the message that the field is missing.
+/// The purpose of the priority field. The message that the field is missing ends with it.
 const PRIORITY: &str = "which --priority-field says is the priority";
-/// The purpose of the `--inside` field, in the message that the field is missing.
+/// The purpose of the `--inside` field. The message that the field is missing ends with it.
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
-/// Returns the expected format of the number field for a message. If a number is expected, a time is also valid.
+/// Returns the expected format of the number field, for a message. Where a number is expected, a time is valid, too.
 fn number_or_time(expected: &str) -> String {
     if expected == NUMBER_TYPE { format!("{NUMBER_TYPE} or {TIME}") } else { expected.to_owned() }
 }
@@ -208,7 +208,8 @@ fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
     anyhow!("field {name:?}: expected {expected}, found {shown}{dots}")
 }
 
-/// Returns an error if a value is too long to be stored, or empty, because documents without a value would share it.
+/// Returns an error if a value is empty or too long to be stored. All documents without a value would share the empty
+/// value.
 fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
     let bytes = value.len();

@@ -6,8 +6,8 @@
 //! {"add": 2, "load": 0.5}             the same vector; a repeated name is an error
 //! ```
 //!
-//! A weight is the 64-bit float nearest to the number in the line, multiplied by 2^16 and rounded to an integer, halves
-//! away from zero. It must fit in 64 bits. For the meaning of features and weights, see
+//! The number in the line is parsed to the nearest 64-bit float, multiplied by 2^16, and rounded to an integer, halves
+//! away from zero. The result is the weight; it must fit in 64 bits. For the meaning of features and weights, see
 //! [`Sketcher::sketch_features`](twindex::Sketcher::sketch_features).
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use twindex::{Sketch, Sketcher};
 
 /// The weight 1 in units of 2^-16.
 const ONE: f64 = 65_536.0;
-/// 2^63, the smallest magnitude that does not fit in a signed 64-bit integer.
+/// 2^63, the smallest number that does not fit in a signed 64-bit integer.
 const WEIGHT_END: f64 = 9_223_372_036_854_775_808.0;
 /// Maximum number of characters of a feature's name that a message shows.
 const SHOWN: usize = 40;
@@ -27,7 +27,7 @@ const SHOWN: usize = 40;
 /// The features of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// All names, concatenated, and the end offset of each.
+    /// The names of all features, concatenated, and the end offset of each name.
     names: Vec<u8>,
     ends: Vec<usize>,
     /// The weight of each feature, in units of 2^-16; empty for a set.
@@ -41,7 +41,7 @@ impl Features {
         !self.weights.is_empty()
     }
 
-    /// Returns the names in the order in which the line has them.
+    /// Returns the names in the order of the JSON line.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.names[start..end])
@@ -53,7 +53,7 @@ impl Features {
         &self.weights
     }
 
-    /// Returns the total length of the names in bytes, which is counted as the length of the text.
+    /// Returns the total length of the names in bytes. It takes the place of the length of a text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.names.len()
@@ -102,7 +102,7 @@ impl Features {
         of_value(serde_json::from_str(json).map_err(|error| format!("is no JSON: {error}"))?)
     }
 
-    /// Replaces the content of `sketch` with the sketch of these features. The two vectors are working memory.
+    /// Replaces the content of `sketch` with the sketch of these features. `set` and `vector` are working memory.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl Features {
     }
 }
 
-/// Parses the features in the value of a field. The error is the reason why the value is not a set or vector of
-/// features.
+/// Parses the features in the value of a field. Returns an error with the reason if the value is neither a set nor a
+/// vector of features.
 pub(crate) fn of_value(value: Value) -> Result<Features, String> {
     let mut features = Features::default();
     match value {
@@ -186,14 +186,14 @@ pub(crate) fn of_value(value: Value) -> Result<Features, String> {
     Ok(features)
 }
 
-/// Returns the start of a name, in quotes.
+/// Returns the start of a feature's name, in quotes, for a message.
 fn shown(name: &str) -> String {
     let start: String = name.chars().take(SHOWN).collect();
     let dots = if start.len() < name.len() { "..." } else { "" };
     format!("{start:?}{dots}")
 }
 
-/// Any JSON value. Objects have all their fields, including repeated ones.
+/// A JSON value of any type. An object includes repeated fields.
 #[derive(Debug)]
 pub(crate) enum Value {
     String(String),
@@ -206,7 +206,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Returns the name of the JSON type, with an article.
+    /// Returns the JSON type of the value for a message, with an article.
     fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
@@ -218,7 +218,7 @@ impl Value {
         }
     }
 
-    /// Returns the feature that the value names: a string is the name itself, and an integer is named by its digits.
+    /// Returns the name of the feature that the value stands for: a string unchanged, or the digits of an integer.
     fn name(&self) -> Result<Cow<'_, str>, String> {
         match self {
             Self::String(name) => Ok(Cow::Borrowed(name)),

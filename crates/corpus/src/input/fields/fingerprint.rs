@@ -1,5 +1,5 @@
 //! 64-bit fingerprints in a field of a record: perceptual hashes of images or sounds, or simhashes from another system.
-//! The documents are not sketched; they are compared by the Hamming distance of their fingerprints.
+//! Such documents are not sketched; they are compared by the Hamming distance of their fingerprints.
 //!
 //! | form | written as | value |
 //! |---|---|---|
@@ -26,8 +26,7 @@ pub enum FingerprintForm {
     Hex,
     /// An unsigned decimal number.
     Decimal,
-    /// A signed decimal number, whose two's complement has the bits. Databases without unsigned types store such
-    /// numbers.
+    /// A signed decimal number in two's complement. Databases without unsigned types store fingerprints in this format.
     Signed,
     /// 64 zeros and ones, the highest bit first.
     Bits,
@@ -59,7 +58,7 @@ impl FromStr for FingerprintField {
 
 impl fmt::Display for FingerprintField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The form is needed if the name has a colon: the part before the colon could be parsed as a form.
+        // A name with a colon is written with its form. Otherwise, the part before the colon could be parsed as a form.
         if self.form != FingerprintForm::Auto || self.field.contains(':') {
             write!(f, "{}:", self.form.name())?;
         }
@@ -105,12 +104,12 @@ impl FingerprintForm {
         }
     }
 
-    /// Parses a fingerprint in time linear in the length of the string. 16 decimal digits are valid as `hex` and as
-    /// `decimal`, so [`FingerprintForm::Auto`] refuses them.
+    /// Parses a fingerprint in time linear in the length of the string. [`FingerprintForm::Auto`] rejects 16 decimal
+    /// digits, which are valid as `hex` and as `decimal`.
     ///
     /// # Errors
     ///
-    /// The string is not in this format or, with [`FingerprintForm::Auto`], is valid in two formats. The message has
+    /// The string is not in this format or, with [`FingerprintForm::Auto`], is valid in two formats. The message shows
     /// the expected format and the string.
     pub fn parse(self, written: &str) -> Result<u64, String> {
         let found = match self {
@@ -133,7 +132,7 @@ impl FingerprintForm {
         found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
     }
 
-    /// Parses a number, given as decimal digits, to a fingerprint.
+    /// Parses a fingerprint from the decimal digits of a number.
     ///
     /// # Errors
     ///
@@ -159,7 +158,7 @@ pub(crate) fn written(fingerprint: u64) -> String {
     format!("0x{fingerprint:016x}")
 }
 
-/// The start of an invalid value, for a message.
+/// Displays the start of an invalid value in a message.
 struct ValueExcerpt<'s>(&'s str);
 
 impl fmt::Debug for ValueExcerpt<'_> {

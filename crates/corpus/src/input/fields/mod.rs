@@ -1,4 +1,4 @@
-//! The fields of a record that are read, and the values that they hold.
+//! The fields of a record from which values are read, and these values.
 
 pub(crate) mod attached;
 pub(crate) mod deciding;

@@ -1,20 +1,20 @@
-//! Names of fields: a plain name, a path into nested fields, or a list of names and paths.
+//! Parses names of fields: a plain name, a path into nested fields, or a list of names and paths.
 
 use crate::error::InvalidOptions;
 
-/// The fields that an option names: a field, or several fields whose values are joined.
+/// The fields that an option names: one field, or several fields whose values are joined to one value.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// The name as specified by the user. A field with exactly this name takes precedence.
+    /// The unparsed name, as the user gave it. If a record has a field with exactly this name, that field is used.
     pub whole: String,
     /// The fields whose values are joined.
     pub parts: Vec<FieldPath>,
 }
 
-/// A field, by its name or its path.
+/// A field, given by its name or its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
-    /// The name as specified by the user. A field with exactly this name takes precedence.
+    /// The unparsed name, as the user gave it. If a record has a field with exactly this name, that field is used.
     pub name: String,
     /// The names of the nested fields on the path; a single name if the field is not nested.
     pub path: Vec<String>,
@@ -29,7 +29,7 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// A name is empty, or there are too many. The message names `option`.
+    /// A name is empty, or the list has too many names. The message names `option`.
     pub fn parse(option: &str, names: &str) -> Result<Self, InvalidOptions> {
         check_names(option, names, true)?;
         Ok(Self::of(names))
@@ -40,8 +40,8 @@ impl Selection {
         push_text(text, part, number);
     }
 
-    /// Appends the value of field `number`, from 0, to a key. Each value except the first comes after a comma; commas
-    /// in values are escaped, so that different values never give the same key.
+    /// Appends the value of field `number`, from 0, to a key. Values are separated by commas, and commas in values are
+    /// escaped, so that different values never give the same key.
     pub fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
         push_key(key, part, number);
     }
@@ -60,8 +60,8 @@ impl FieldPath {
         Self { name: name.to_owned(), path }
     }
 
-    /// Returns the names that the field can have in a format without nested fields: its exact name, and the name in a
-    /// JSON pointer of one step, such as `/url`.
+    /// Returns the names that the field can have in a format without nested fields: the unparsed name and, if that is a
+    /// JSON pointer of one step, such as `/url`, the name in the pointer.
     pub(crate) fn flat_names(&self) -> impl Iterator<Item = &str> {
         let pointed = match &self.path[..] {
             [only] if *only != self.name => Some(only.as_str()),
@@ -107,7 +107,7 @@ pub(crate) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     }
 }
 
-/// Appends a part on a new line to a text that consists of several fields.
+/// Appends a part to a text that consists of several fields. Parts are separated by newlines.
 pub(crate) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {
         text.push(b'\n');

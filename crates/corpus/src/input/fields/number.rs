@@ -1,5 +1,5 @@
-//! Numbers and times in fields. Numbers are compared exactly. Times are ISO 8601 text as logs and databases write it,
-//! Parquet columns, or `MongoDB` dates.
+//! Numbers and times in fields. Numbers are compared exactly. Times are ISO 8601 text, as logs and databases write it,
+//! times in Parquet columns, or dates of `MongoDB`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate};
 use serde_json::value::RawValue;
 
-/// Base-2 logarithm of the exclusive limit on the magnitude of integers.
+/// Base-2 logarithm of the magnitude from which on integers are refused.
 const INTEGER_BITS: u32 = 116;
 /// The type of the number field in messages.
 pub(crate) const NUMBER_TYPE: &str = "a number";
@@ -17,8 +17,8 @@ pub(crate) const NUMBER_TYPE: &str = "a number";
 /// and 1 equals 1.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldNumber(
-    /// The high 64 bits are the greatest float that is not above the number, mapped to an integer of the same order.
-    /// The low 64 bits are the difference between the number and that float.
+    /// The high 64 bits are the greatest float not above the number, mapped to an integer so that the order is
+    /// preserved. The low 64 bits are the difference between the number and this float.
     u128,
 );
 
@@ -40,11 +40,11 @@ impl FieldNumber {
         number.is_finite().then(|| Self(ordered(number + 0.0) << 64))
     }
 
-    /// Parses a number: an integer exactly, any other number as the nearest float.
+    /// Parses a number. Integers are parsed exactly, other numbers to the nearest float.
     ///
     /// # Errors
     ///
-    /// The text is not a number, or the number is too large. The error is the description of the expected format.
+    /// The text is not a number, or the number is too large. The error describes the expected format.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,15 +61,15 @@ impl FieldNumber {
         }
     }
 
-    /// Returns the greatest float that is not above the number, mapped to 64 bits of the same order. The result is the
-    /// priority of a document; the smallest priority comes first. Integers from 2^53 on that map to the same float have
-    /// the same priority.
+    /// Returns the priority of a document with this number; the smallest priority comes first. It is the greatest float
+    /// not above the number, mapped to 64 bits so that the order is preserved. Integers of 2^53 or more that map to the
+    /// same float have the same priority.
     #[must_use]
     pub fn priority(self) -> u64 {
         (self.0 >> 64) as u64
     }
 
-    /// Returns an integer. The order of these integers is the order of the numbers.
+    /// Returns the number as an integer. These integers have the same order as the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
     }
@@ -84,7 +84,7 @@ impl FieldNumber {
     }
 }
 
-/// Returns the bits of a float, mapped so that their order as integers is the order of the floats.
+/// Maps a float to its bits, changed so that the integers have the same order as the floats.
 fn ordered(number: f64) -> u128 {
     let bits = number.to_bits();
     (if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }).into()
@@ -124,8 +124,8 @@ impl Time {
         Self { seconds: days.saturating_mul(SECONDS_PER_DAY), nanoseconds: 0 }
     }
 
-    /// Parses a date, `2026-01-31`, or a time, `2026-01-31T12:00:00Z`. The `T` may be a space. Seconds, a fraction and
-    /// the offset from UTC may be missing; without an offset, the time is in UTC.
+    /// Parses a date, `2026-01-31`, or a time, `2026-01-31T12:00:00Z`. The `T` may be a space. Seconds, a fraction of a
+    /// second and the offset from UTC are optional; without an offset, the time is in UTC.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut rest = Cursor(text.trim().as_bytes());
         let year = rest.number(4)?;
@@ -147,7 +147,7 @@ impl Time {
                 time.nanoseconds = rest.fraction()?;
             }
         }
-        // With leap seconds, a minute may have a 61st second.
+        // A minute with a leap second has a second 60.
         if hour > 23 || minute > 59 || second > 60 {
             return None;
         }
@@ -181,7 +181,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// The unparsed rest of a text.
+/// The part of a text that is not yet parsed.
 struct Cursor<'t>(&'t [u8]);
 
 impl Cursor<'_> {
@@ -201,7 +201,7 @@ impl Cursor<'_> {
         marks.contains(first).then(|| self.0 = rest)
     }
 
-    /// Consumes the digits of a fraction of a second, and returns nanoseconds. Further digits are ignored.
+    /// Consumes the digits of a fraction of a second. Returns nanoseconds, and ignores digits after the ninth.
     fn fraction(&mut self) -> Option<u32> {
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (own, rest) = self.0.split_at(digits);
@@ -210,7 +210,7 @@ impl Cursor<'_> {
         (digits > 0).then(|| (0..9).fold(0, |number, at| number * 10 + of(at)))
     }
 
-    /// Consumes an offset from UTC, up to the end of the text, and returns it in seconds.
+    /// Consumes an offset from UTC, which must be the rest of the text. Returns the offset in seconds.
     fn offset(&mut self) -> Option<i64> {
         // PostgreSQL, Ruby and BigQuery write a space before the offset.
         let is_apart = self.mark(b" ").is_some();
@@ -235,7 +235,7 @@ impl Cursor<'_> {
 /// An example of a time in messages.
 pub(crate) const TIME: &str = "a time such as 2026-01-31 or 2026-01-31T12:00:00Z";
 
-/// A number or a time as found in a field of a record.
+/// A number or a time, as a field of a record contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValue<'v> {
     /// A number or a time as text.
@@ -246,13 +246,13 @@ pub(crate) enum FieldValue<'v> {
 }
 
 impl<'v> FieldValue<'v> {
-    /// Returns the value of a cell of a table, of a header field or of a folder name.
+    /// Creates the value of a table cell, a header field or a folder name.
     pub(crate) fn of_bytes(bytes: &'v [u8]) -> Self {
         Self::Text(String::from_utf8_lossy(bytes))
     }
 
-    /// Returns the value of a JSON number, of a string, or of a number or date of `MongoDB`'s extended JSON,
-    /// `{"$numberLong": "9"}`; `None` for other values.
+    /// Creates the value of a JSON number or string, or of a number or date in `MongoDB`'s extended JSON, such as
+    /// `{"$numberLong": "9"}`. Returns `None` for other JSON.
     pub(crate) fn of_json(json: &'v str) -> Option<Self> {
         if let Some(text) = scalar(json) {
             return Some(Self::Text(text));
@@ -264,7 +264,7 @@ impl<'v> FieldValue<'v> {
         if value.starts_with('"') {
             return scalar(value).map(Self::TimeText);
         }
-        // A number of milliseconds, which may be an object itself: `{"$date": {"$numberLong": "9"}}`.
+        // A number of milliseconds. It may be an object in turn: `{"$date": {"$numberLong": "9"}}`.
         let inner = only_member(value).filter(|(name, _)| NUMBER_TYPES.contains(&&**name));
         let milliseconds = scalar(inner.map_or(value, |(_, value)| value))?.parse().ok()?;
         Some(Self::Time(Time::of_units(milliseconds, 1_000)))
@@ -279,7 +279,7 @@ impl<'v> FieldValue<'v> {
         }
     }
 
-    /// Returns the number, or the time in seconds since 1970, and whether the value is a time.
+    /// Returns a number, or a time as seconds since 1970, and whether the value is a time.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ fn scalar(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns the name and the value of the member of an object with a single member.
+/// Returns the name and the value of the only member of an object; `None` if the JSON is not such an object.
 fn only_member(json: &str) -> Option<(String, &str)> {
     if !json.starts_with('{') {
         return None;
@@ -330,7 +330,7 @@ impl fmt::Display for FieldValue<'_> {
     }
 }
 
-/// The error for a missing field that every document needs.
+/// The error for a record that lacks a required field.
 #[derive(Debug)]
 pub(crate) struct MissingField(pub(crate) String);
 

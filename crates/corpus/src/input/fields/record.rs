@@ -1,8 +1,8 @@
-//! The fields of a record from which a document is read, and how options name them.
+//! The fields of a record from which a document is read, and how options name these fields.
 //!
-//! A name is first looked up as the exact name of a field. If there is no such field, the name may be a path into
+//! A name is first looked up as the exact name of a field. If the record has no such field, the name may be a path into
 //! nested objects, `meta.url`, or a JSON pointer, `/meta/url` (RFC 6901). The key and the text may also be joined from
-//! several fields, named by a list separated by commas: `shard,row`.
+//! several fields, given as a list separated by commas: `shard,row`.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::input::fields::names::{FieldPath, Selection, push_key};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
     pub(crate) id: String,
-    /// The field of the text or of the features.
+    /// The name of the field with the text or the features.
     pub(crate) text: String,
     /// The parsed names of the key and text fields; `None` if both are plain field names.
     pub(crate) named: Option<Box<FieldSelections>>,
@@ -23,11 +23,11 @@ pub(crate) struct Fields {
     pub(crate) features: bool,
     /// The format of fingerprints, if the text field contains a fingerprint instead of a text.
     pub(crate) fingerprint: Option<FingerprintForm>,
-    /// The fields of the other values of a document.
+    /// The fields with the requested values, except key and text.
     pub(crate) attached: AttachedFields,
     /// Whether folder names contain some of the fields in `attached`. These fields are then not read from records.
     pub(crate) folders_have_attached: bool,
-    /// Names that no field of a record may have, because fields with these names are added to the output.
+    /// Names that no field of a record may have, because output adds fields with these names.
     pub(crate) reserved: Vec<String>,
 }
 
@@ -76,18 +76,18 @@ pub(crate) fn name_conflict(name: &str) -> String {
 }
 
 impl Fields {
-    /// Returns whether documents have other values than key and text, read from records or from folder names.
+    /// Returns whether values other than key and text are requested. They are in records or in folder names.
     pub(crate) fn has_attached(&self) -> bool {
         self.attached.any() || self.folders_have_attached
     }
 
-    /// Sets the format of fingerprints. With a format, the text field contains a fingerprint.
+    /// Sets the format of fingerprints. If `form` is given, the text field contains a fingerprint.
     pub(crate) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if form.is_some() { self.with_single_text() } else { self }
     }
 
-    /// Makes the text field a single field, even if its name contains commas.
+    /// Treats the name of the text field as the name of one field, even if it contains commas.
     fn with_single_text(mut self) -> Self {
         if let Some(named) = &mut self.named {
             named.text.parts = vec![FieldPath::of(&self.text)];
@@ -103,7 +103,7 @@ impl Fields {
         }
     }
 
-    /// Returns the names of the fields whose values are joined to the text.
+    /// Returns the names of the fields whose values are joined to form the text.
     pub(crate) fn text_names(&self) -> Vec<&str> {
         match &self.named {
             Some(named) => named.text.parts.iter().map(|part| part.name.as_str()).collect(),
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Returns the key in a record header. `field` returns the value of a header field.
+    /// Returns the key in a record header. `field` returns the value of the header field with a name.
     ///
     /// # Errors
     ///

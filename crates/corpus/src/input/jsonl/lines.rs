@@ -1,4 +1,4 @@
-//! Lines of a stream in bounded memory.
+//! Splits a stream into lines in bounded memory.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::input::place::{Place, Problem};
 /// cross buffer boundaries.
 pub(crate) const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// The number of a line, and the line or its error.
+/// The number of a line, from 1, and the line or the error about it.
 pub(crate) type NumberedLine<'l> = (u64, Result<FoundLine<'l>, Problem>);
 
 /// The lines of a stream in JSON Lines format.
@@ -23,7 +23,7 @@ pub(crate) struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates a reader of the lines of `reader`. A line may have up to `line_bytes_max` bytes.
+    /// Creates a reader of the lines of `reader`. Lines may have up to `line_bytes_max` bytes.
     pub(crate) fn new(reader: Reader, line_bytes_max: usize) -> Self {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
@@ -53,11 +53,11 @@ impl JsonLines {
         lines.reader.is_stream() && !there && !lines.ended
     }
 
-    /// Returns the number of the next line, and the line or its error; `None` at the end. Skips blank lines.
+    /// Returns the next line that is not blank, or its error, with its number; `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read further.
+    /// The stream cannot be read to its end.
     pub(crate) fn next(&mut self) -> Result<Option<NumberedLine<'_>>, Problem> {
         while let Some(line) = self.lines.next()? {
             self.number += 1;
@@ -90,20 +90,20 @@ struct Lines {
     reader: Reader,
     /// Number of bytes of the stream before the start of the buffer.
     before: u64,
-    /// `buffer[start..end]` was read and is not yet returned. It has no newline before `searched`.
+    /// `buffer[start..end]` was read and not yet returned. `buffer[start..searched]` has no newline.
     buffer: Vec<u8>,
     start: usize,
     searched: usize,
     end: usize,
     ended: bool,
-    /// Whether the current line is too long, so that its bytes are discarded up to the next newline.
+    /// Whether the current line is too long. Its bytes are then discarded up to the next newline.
     discarding: bool,
     line_bytes_max: usize,
 }
 
 /// A line, without its newline.
 pub(crate) enum Line {
-    /// The range of the line in [`Lines::buffer`], valid until the next call.
+    /// The range of the line in [`Lines::buffer`], valid until the next line is read.
     Whole(Range<usize>),
     TooLong,
 }
@@ -141,7 +141,7 @@ impl Lines {
                 if std::mem::take(&mut self.discarding) {
                     return Ok(Some(Line::TooLong));
                 }
-                // A stream that ends with a newline has no empty line after it.
+                // If the last line ends with a newline, no empty line follows.
                 let is_finished = newline == 0 && line.is_empty();
                 return Ok((!is_finished).then_some(Line::Whole(line)));
             }
@@ -152,7 +152,7 @@ impl Lines {
         }
     }
 
-    /// Appends the next bytes of the input to the buffer. Grows the buffer if necessary.
+    /// Appends further bytes of the stream to the buffer. Grows the buffer if necessary.
     fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.before += self.start as u64;
@@ -160,7 +160,7 @@ impl Lines {
         self.searched -= self.start;
         self.start = 0;
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // The size is doubled, so that a long line is moved only a few times.
+            // The size is doubled each time, so that a long line is moved only a few times.
             let grown = (2 * self.end).min(self.line_bytes_max.saturating_add(1)).max(self.end) + CHUNK;
             self.buffer.resize(grown, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
@@ -175,18 +175,18 @@ impl Lines {
     }
 }
 
-/// Reads the lines of a text table, which may be compressed, with their numbers. Skips blank lines.
+/// Reads the lines of a text table, which may be compressed, with their line numbers. Skips blank lines.
 pub struct TableLines(JsonLines);
 
 impl TableLines {
-    /// Maximum length of a line in bytes: two keys of maximum length with each byte escaped, and some numbers.
+    /// Maximum length of a line in bytes: enough for two keys of maximum length, fully escaped, and some numbers.
     const LINE_BYTES_MAX: usize = 1 << 20;
 
     /// Opens a table.
     ///
     /// # Errors
     ///
-    /// The file cannot be opened, or is not compressed as its name says.
+    /// The file cannot be opened, or its name indicates a compression that its content does not have.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
         Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
@@ -202,7 +202,7 @@ impl TableLines {
     ///
     /// # Errors
     ///
-    /// The file cannot be read further, or the line is too long.
+    /// The file cannot be read to its end, or the line is too long.
     pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
         match self.0.next()? {
             None => Ok(None),
@@ -222,7 +222,7 @@ mod tests {
     use crate::input::jsonl::parse::{LineBuffers, LineError, ParsedObject, parse};
     use crate::input::text::lossy::InvalidUtf8;
 
-    /// A reader that returns its bytes in small pieces, and then an error if it has one.
+    /// A reader that returns its bytes in small pieces. If it has an error, it returns the error after the last byte.
     struct Pieces {
         bytes: Vec<u8>,
         at: usize,

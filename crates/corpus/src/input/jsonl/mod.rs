@@ -1,4 +1,4 @@
-//! JSON Lines: cuts a stream into lines, and a line into its key, text and other fields.
+//! JSON Lines: splits a stream into lines, and parses the key, the text and other fields of a line.
 
 pub(crate) mod lines;
 pub(crate) mod nested;

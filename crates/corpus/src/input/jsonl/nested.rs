@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::input::fields::names::{FieldPath, Selection};
 
-/// The values of the fields of a selection; `None` for a missing field.
+/// The values of the fields that a [`Selection`] names; `None` for a missing field.
 pub(crate) type Selected<'l> = Vec<Option<&'l RawValue>>;
 
 /// Returns the values of the fields of both selections in the JSON object `line`.
 ///
 /// # Errors
 ///
-/// The line is not an object, or a selected name occurs twice in it.
+/// The line is not an object, or contains a selected name twice.
 pub(crate) fn select<'l>(
     line: &'l str,
     selections: [&Selection; 2],
@@ -47,7 +47,7 @@ pub(crate) fn select_single<'l, const N: usize>(
     Ok(values)
 }
 
-/// Returns whether a member of the object with this name is the field, or contains it.
+/// Returns whether a member with this name is the field itself, or the outermost object on the field's path.
 fn begins(field: &FieldPath, name: &str) -> bool {
     name == field.name || field.path.first().is_some_and(|first| name == first)
 }
@@ -92,7 +92,7 @@ fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::R
     Ok(members)
 }
 
-/// Returns the array element with this index; `None` if `number` is not the index of an element.
+/// Returns the element of an array at the index `number`; `None` if `number` is not a valid index.
 fn element<'l>(json: &'l str, number: &str) -> serde_json::Result<Option<&'l RawValue>> {
     let Ok(number) = number.parse() else { return Ok(None) };
     Element(number).deserialize(&mut serde_json::Deserializer::from_str(json))
@@ -170,12 +170,12 @@ pub(crate) fn select_error(line: &str, error: &serde_json::Error) -> String {
     invalid_json(line, error)
 }
 
-/// Returns the parser's message without the line number, which is always 1. The caller adds the actual line number.
+/// Returns the message for invalid JSON without the parser's line number, which is always 1.
 pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
-        // The parser's messages for half a surrogate pair do not show the escape.
+        // The parser's messages for a lone surrogate do not show the escape.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
                 .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
@@ -191,8 +191,8 @@ pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 
-/// Returns `NaN`, `Infinity` or `-Infinity` if it is at the position of an error: some writers use these words, which
-/// are not valid JSON.
+/// Returns `NaN`, `Infinity` or `-Infinity` if the word is near the column of an error. Some programs write these
+/// words, which are not valid JSON.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
     ["NaN", "-Infinity", "Infinity"]
@@ -200,7 +200,7 @@ fn no_number(line: &str, column: usize) -> Option<&'static str> {
         .find(|word| around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word)))
 }
 
-/// Returns the last escape in the line that is half of a surrogate pair.
+/// Returns the last escape of a surrogate in the line.
 fn last_surrogate(line: &[u8]) -> Option<&str> {
     let is_one = |escape: &&[u8]| {
         matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]

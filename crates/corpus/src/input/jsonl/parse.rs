@@ -1,4 +1,4 @@
-//! JSON Lines, one object per line: parses the key and the text of a line.
+//! JSON Lines, which have one object per line: parses the key and the text of a line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ const NAME_CHARACTERS_SHOWN: usize = 40;
 pub(crate) struct LineBuffers {
     line: String,
     values: Values,
-    /// The bytes that are compared instead of the text if decoding was lossy.
+    /// The bytes that are compared instead of the text, if the text was decoded with loss.
     identity: Vec<u8>,
 }
 
@@ -46,15 +46,15 @@ pub(crate) struct ParsedObject<'p> {
     /// The key; `None` if it is created from the line number.
     pub(crate) key: Option<&'p [u8]>,
     pub(crate) content: Content<'p>,
-    /// Whether bytes of the text were replaced, or it has lone surrogates.
+    /// Whether the text has replaced bytes or lone surrogates.
     pub(crate) is_lossy: bool,
-    /// Whether the encoding was detected from the bytes.
+    /// Whether the encoding of the line was detected from its bytes.
     pub(crate) is_detected: bool,
     /// Bit `i` is set if the line lacks text field `i`. The line has at least one of the text fields.
     pub(crate) absent: u64,
 }
 
-/// Parses the key and the text, or the features, of a line. The error is the reason why the line is not a document.
+/// Parses the key and the text, or the features, of a line. Returns an error with the reason if it is not a document.
 pub(crate) fn parse<'p>(
     line: &'p [u8],
     fields: &Fields,
@@ -82,7 +82,7 @@ pub(crate) fn parse<'p>(
             line[offset]
         )));
     };
-    // A caller that accepts invalid bytes also accepts lone surrogates.
+    // Options that accept invalid bytes also accept lone surrogates.
     if takes_lossy && lossy::has_half(line) {
         let marked = lossy::mark_json(line.as_bytes());
         if lossy::is_lossy(&marked) {
@@ -92,13 +92,13 @@ pub(crate) fn parse<'p>(
     parse_utf8(line, fields, &mut buffers.values)
 }
 
-/// Returns an error if the object has a field whose name is reserved for an added field.
+/// Returns an error if the object has a field with a reserved name, which output adds.
 pub(crate) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), String> {
     let occurs = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
     if !reserved.iter().any(|name| occurs(&name)) {
         return Ok(());
     }
-    // Reserved names are ASCII, so replacing invalid UTF-8 does not change them.
+    // Reserved names are ASCII, so the replacement of invalid UTF-8 does not affect them.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(name_conflict(name)))
@@ -108,9 +108,9 @@ pub(crate) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), Str
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LineError {
     Reason(String),
-    /// A field that every document needs is missing.
+    /// The line lacks a required field.
     Missing(String),
-    /// Decoding the text was lossy, and the options skip lossy documents.
+    /// The text could not be decoded without loss, and the options skip such documents.
     Skipped,
 }
 
@@ -172,7 +172,7 @@ fn parse_utf8<'p>(
     Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false, absent })
 }
 
-/// Parses a line whose undecodable bytes were marked by [`lossy::mark_json`]. Returns an error if the key has any.
+/// Parses a line in which [`lossy::mark_json`] marked undecodable bytes. Returns an error if the key contains marks.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
@@ -237,7 +237,7 @@ pub(crate) struct SlowParse {
     absent: u64,
 }
 
-/// Parses the key and the text of any line with a complete JSON parser.
+/// Parses the key and the text of a line with a complete JSON parser.
 pub(crate) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, LineError> {
     if let Some(named) = &fields.named {
         return parse_named(line, named, fields);
@@ -248,7 +248,7 @@ pub(crate) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, Lin
     Ok(SlowParse { key, text: text_of(text, &fields.text)?, absent: 0 })
 }
 
-/// Returns the text of a field; null is treated as an empty text.
+/// Returns the text of a field. Null is an empty text.
 fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
         Scalar::String(text) => Ok(text),
@@ -261,7 +261,7 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the key and the text of a line, if one of them is in a nested field or in several fields.
+/// Parses the key and the text of a line, where the key or the text is in a nested field or in several fields.
 fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, LineError> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
@@ -271,7 +271,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     let (mut text, mut absent) = (Vec::new(), 0);
     for (number, value) in values.iter().enumerate() {
         absent |= u64::from(value.is_none()) << number;
-        // Treats a missing field like null, since some writers omit fields that have no value.
+        // A missing field is treated like null, because some programs omit fields without a value.
         let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
@@ -284,7 +284,7 @@ fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selecte
     nested::select(line, [&named.id, &named.text]).map_err(|error| select_error(line, &error))
 }
 
-/// Returns the key of a line, if the key or the text is in nested or in several fields.
+/// Returns the key of a line, where the key or the text is in a nested field or in several fields.
 fn select_key(
     line: &str,
     values: &nested::Selected<'_>,
@@ -318,7 +318,7 @@ fn select_key(
     Ok(String::from_utf8(key).map(Some).map_err(|error| error.to_string())?)
 }
 
-/// Parses a single value of a line.
+/// Parses the JSON of a single value.
 fn scalar(json: &str) -> Result<Scalar, String> {
     deserialize(json, Value).map_err(|error| invalid_json(json, &error))
 }
@@ -374,7 +374,7 @@ fn parse_fingerprint(
     Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
 
-/// Parses the key field and the content field of a line. `seed` parses the content field.
+/// Parses the key field and the content field of a line. `seed` parses the value of the content field.
 fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<PickedFields<S::Value>, String>
 where
     S: DeserializeSeed<'de> + Clone,
@@ -391,13 +391,13 @@ fn missing(line: &str, name: &str, option: &str) -> LineError {
     LineError::Missing(format!("no field {name:?}; {} (use {option} NAME)", fields_here(line)))
 }
 
-/// Returns the names of the fields of an object for messages.
+/// Returns the names of the fields of an object, for messages.
 pub(crate) fn fields_here(line: &str) -> String {
     deserialize(line, FieldNameList).unwrap_or_default()
 }
 
-/// Returns the key of a line, from the value of the key field; `None` if the key is created from the line number. The
-/// digits of a number are copied from the line.
+/// Returns the key of a line, given the value `id` of its key field. Returns `None` if the key must be created from the
+/// line number. The digits of a number are copied from the line.
 fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, LineError> {
     if fields.ids == Ids::Line {
         return Ok(None);
@@ -431,7 +431,7 @@ fn key_part(value: Scalar, field: &str) -> Result<String, String> {
     ))
 }
 
-/// Parses the whole of `line` with `seed`.
+/// Parses `line` with `seed`. Returns an error if text follows the value.
 fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_json::Result<S::Value> {
     let mut parser = serde_json::Deserializer::from_str(line);
     let value = seed.deserialize(&mut parser)?;
@@ -439,7 +439,7 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     Ok(value)
 }
 
-/// The value of a field. For a boolean, an array or an object, only the type is stored.
+/// The value of a field. Of a boolean, an array or an object, only the type is stored.
 enum Scalar {
     String(String),
     /// An integer, in decimal digits.
@@ -451,19 +451,19 @@ enum Scalar {
     Other(&'static str),
 }
 
-/// The fields that were read from an object.
+/// The key and content fields of an object.
 struct PickedFields<C> {
     id: Option<Scalar>,
     /// The value of the content field.
     content: Option<C>,
-    /// The name of the key or content field, if it occurs twice and its value is therefore undefined.
+    /// The name of the key or content field, if the object has it twice. Its value is then ambiguous.
     repeated: Option<String>,
 }
 
 /// Reads the key and content fields of an object, and skips all other fields.
 struct Object<'f, S> {
     fields: &'f Fields,
-    /// Reads the value of the content field.
+    /// Parses the value of the content field.
     content: S,
 }
 
@@ -540,8 +540,8 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Reads a value of any type. A value of the wrong type is read to its end before it is refused, so that invalid JSON
-/// after it is reported first.
+/// Reads a value of any type. A value of the wrong type is read to its end before it is refused. So if the JSON after
+/// it is invalid, that error is reported instead.
 #[derive(Clone, Copy)]
 struct Value;
 
@@ -595,7 +595,7 @@ impl<'de> Visitor<'de> for Value {
     }
 }
 
-/// Reads the field names of an object into a list, for the message that a field is missing.
+/// Reads the field names of an object into a list, for the message about a missing field.
 struct FieldNameList;
 
 impl<'de> DeserializeSeed<'de> for FieldNameList {
@@ -643,7 +643,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// Parses a line with buffers that have content from another line. Returns owned values.
+    /// Parses a line with buffers that contain the values of another line. Returns owned values.
     fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
         parse_with(line, fields, InvalidUtf8::Error)
     }
@@ -681,7 +681,7 @@ mod tests {
     #[test]
     fn unused_fields_of_any_type_are_skipped() {
         let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
-        // A number that exceeds the range of floats is valid in a field that is not used.
+        // A number outside the range of floats is valid in an unused field.
         let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
         assert_eq!((key.as_slice(), text.as_str()), (&b"k"[..], "x\n\u{fc}"));
     }
@@ -860,7 +860,7 @@ B",
         assert_eq!(parse(halves, InvalidUtf8::Replace, None).unwrap().0, "a\u{fffd}\u{1f600}");
         let cyrillic = b"{\"id\":\"k\",\"text\":\"\xcf\xf0\"}";
         assert_eq!(parse(cyrillic, InvalidUtf8::Error, Charset::named("windows-1251")), text("Пр"));
-        // Replacement characters are never quotes, so invalid bytes cannot make a line valid JSON.
+        // No replacement character is a quote, so invalid bytes cannot end a string.
         line.truncate(22);
         assert!(parse(&line, InvalidUtf8::Replace, None).is_err());
     }

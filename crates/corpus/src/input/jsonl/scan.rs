@@ -1,17 +1,16 @@
-//! Parses common JSON lines fast: objects whose key is a string or an integer, and whose text is a string.
+//! Parses common JSON lines fast: objects with a key that is a string or an integer, and a text that is a string.
 //!
-//! A line is scanned at several bytes per nanosecond: vector search finds runs without escapes, which are copied once,
-//! or borrowed if the whole text is one run. For any uncommon line (a control character, an escape in a field name, a
-//! repeated field, deep nesting, invalid JSON), [`scan`] returns `None`, and the complete JSON parser reads the line
-//! again. So this code must not accept a line that the parser rejects, nor find other values in a line. Tests compare
-//! the two.
+//! A line is scanned at several bytes per nanosecond. Vector search finds runs without escapes; a run is copied at
+//! once, or borrowed if the whole text is one run. For any other line (a control character, an escape in a field name,
+//! a repeated field, deep nesting, invalid JSON), [`scan`] returns `None`, and the complete JSON parser reads the line.
+//! So [`scan`] must accept only lines that the parser accepts, and return the same values. Tests compare the two.
 
 use memchr::memchr2;
 use twindex_kernel::{Unescaped, simple_escape, vectorized};
 
 use crate::input::fields::record::Fields;
 
-/// Maximum nesting depth of objects and arrays, one bit of a word for each level. Deeper lines are left to the parser.
+/// Maximum nesting depth of objects and arrays: one bit of a word stores each level. The parser handles deeper lines.
 const DEPTH_MAX: u32 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +20,7 @@ pub(crate) struct Scanned {
     pub(crate) text: ScannedValue,
 }
 
-/// The value of a field: a part of the line, or text that was unescaped into the buffer.
+/// The value of a field: a range of the line, or unescaped text in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScannedValue {
     Borrowed { start: usize, end: usize },
@@ -37,7 +36,7 @@ impl ScannedValue {
     }
 }
 
-/// Finds the key and the text of a line; `None` if the line is not a common one. Unescapes values into the buffers.
+/// Finds the key and the text of a line; `None` if the line is not common. Writes unescaped values to the buffers.
 pub(crate) fn scan(
     line: &str,
     fields: &Fields,
@@ -52,7 +51,7 @@ pub(crate) fn scan(
     scan.blanks();
     scan.token(b'{')?;
     scan.blanks();
-    // The loop needs no case for an object without fields, which has neither key nor text.
+    // An object without fields has neither key nor text, so the loop need not handle it.
     loop {
         let name = scan.name()?;
         scan.blanks();
@@ -87,7 +86,7 @@ pub(crate) fn scan(
     Some(Scanned { key, text: text? })
 }
 
-/// Returns whether there is a control character in the bytes. One pass covers all strings of the line. The loop has no
+/// Returns whether the bytes contain a control character. One call checks all strings of the line. The loop has no
 /// early exit, so that the compiler can vectorize it.
 fn has_controls(bytes: &[u8]) -> bool {
     vectorized(
@@ -105,7 +104,7 @@ fn has_controls(bytes: &[u8]) -> bool {
     )
 }
 
-/// Number of 8-byte words that are searched for a quote or backslash before vector search is used.
+/// Number of 8-byte words that are searched inline for a quote or backslash before vector search is called.
 const NEAR_WORDS: usize = 10;
 /// A word with the value 1 in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -116,7 +115,7 @@ fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// A position in a line. It is always on a character boundary, because single steps skip only ASCII.
+/// A position in a line. It is always at a character boundary, because single steps skip only ASCII characters.
 struct Scan<'s> {
     line: &'s str,
     bytes: &'s [u8],
@@ -138,7 +137,7 @@ impl<'s> Scan<'s> {
         (self.next()? == token).then_some(())
     }
 
-    /// Skips spaces. All other white space in JSON consists of control characters.
+    /// Skips spaces. Other white space of JSON consists of control characters, which common lines do not have.
     fn blanks(&mut self) {
         while self.peek() == Some(b' ') {
             self.at += 1;
@@ -147,7 +146,7 @@ impl<'s> Scan<'s> {
 
     /// Returns the position of the next quote or backslash.
     ///
-    /// In prose, one occurs every few dozen bytes, so the first words are searched inline.
+    /// In prose, a quote or backslash occurs every few dozen bytes, so the first words are searched inline.
     #[inline(always)]
     fn special(&self) -> Option<usize> {
         let rest = self.bytes.get(self.at..)?;
@@ -175,7 +174,7 @@ impl<'s> Scan<'s> {
         Some(&self.line[start..end])
     }
 
-    /// Reads the string value of a field and unescapes it.
+    /// Reads the string value of a field, and unescapes it.
     fn string(&mut self, buffer: &mut Unescaped) -> Option<ScannedValue> {
         self.token(b'"')?;
         let start = self.at;
@@ -191,7 +190,7 @@ impl<'s> Scan<'s> {
             if self.bytes[end] == b'"' {
                 return Some(ScannedValue::Unescaped);
             }
-            // Decodes runs of escapes: in ASCII-only JSON, non-English texts consist of them.
+            // Decodes a run of escapes. In ASCII-only JSON, texts in most non-Latin scripts consist of such runs.
             loop {
                 buffer.push(self.escape()?);
                 if self.peek() != Some(b'\\') {
@@ -202,14 +201,14 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Decodes an escape, starting at the byte after the backslash.
+    /// Decodes an escape, starting after its backslash.
     fn escape(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter != b'u' {
             return simple_escape(letter);
         }
         let first = self.four_digits()?;
-        // A lone surrogate is not a character, so the parser must report it.
+        // A lone surrogate is not a character; the parser then reports it.
         if !(0xD800..0xDC00).contains(&first) {
             return char::from_u32(first);
         }
@@ -228,7 +227,7 @@ impl<'s> Scan<'s> {
         digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
     }
 
-    /// Reads an integer in canonical form that is short enough to fit in 64 bits.
+    /// Reads an integer in canonical form that has few enough digits for 64 bits.
     fn integer(&mut self) -> Option<ScannedValue> {
         let start = self.at;
         let negative = self.peek()? == b'-';
@@ -238,7 +237,7 @@ impl<'s> Scan<'s> {
             return None;
         }
         if self.bytes[self.at - digits] == b'0' && (digits > 1 || negative) {
-            return None; // the parser treats -0 as a float
+            return None; // the parser reads -0 as a float
         }
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return None;
@@ -254,9 +253,9 @@ impl<'s> Scan<'s> {
         count
     }
 
-    /// Skips the value of a field that is not used.
+    /// Skips the value of an unused field.
     fn pass_value(&mut self) -> Option<()> {
-        // One bit for each level, the innermost in the lowest bit: 1 for an object, 0 for an array.
+        // A stack of levels, one bit each: 1 for an object, 0 for an array. The lowest bit is the innermost level.
         let (mut inside, mut depth) = (0_u64, 0_u32);
         loop {
             match self.peek()? {
@@ -285,7 +284,7 @@ impl<'s> Scan<'s> {
                 b'n' => self.pass_word("null")?,
                 _ => self.pass_number()?,
             }
-            // After a value, the enclosing array or object continues, or it ends and is itself a value.
+            // After a value, the enclosing array or object continues or ends. If it ends, it is a value in turn.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -377,7 +376,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// Returns the result of the fast path, after checking that the parser gives the same result.
+    /// Returns the result of [`scan`], after checking that the parser returns the same result.
     #[track_caller]
     fn agree(line: &str) -> Option<(String, String)> {
         let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
@@ -386,7 +385,7 @@ mod tests {
             Some((k?.of(line, &key).to_owned(), t.of(line, &text).to_owned()))
         });
         if let Some((key, text)) = &fast {
-            // The caller of either function rejects keys that are empty or too long.
+            // Both functions may return keys that are empty or too long, which their callers reject.
             match parse_slowly(line, &fields()) {
                 Ok(slow) => assert_eq!((slow.key.as_ref(), &slow.text), (Some(key), text), "{line}"),
                 Err(reason) => assert!(key.is_empty() || key.len() > 65_535, "{line}: {reason:?}"),
@@ -466,7 +465,7 @@ mod tests {
         assert!(parse_slowly(&nested(66), &fields()).is_ok());
     }
 
-    /// Generates strings that are valid or nearly valid JSON: sequences of JSON fragments.
+    /// Generates valid and nearly valid JSON from JSON fragments.
     fn pieces() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             4 => prop::sample::select(vec![

@@ -1,5 +1,5 @@
-//! Adds decisions to documents in their own format: as fields of a JSON object, columns of a table, or header lines of
-//! an archive record.
+//! Adds the decision about a document to its line, in the format of the line: as fields of a JSON object, columns of a
+//! table, or header lines of an archive record.
 
 use encoding_rs::Encoding;
 
@@ -11,7 +11,7 @@ use crate::input::tables::dialect::RowDialect;
 use crate::input::text::charset::Charset;
 use crate::work::tsv;
 
-/// The decision about a document, and its repeated spans.
+/// The data to add to a document: the decision about it, or its repeated spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentNote {
     /// The id of the document's cluster and the number of documents in it; `None` if the document was removed because
@@ -19,7 +19,7 @@ pub struct DocumentNote {
     pub cluster: Option<(u32, u32)>,
     /// Whether the document is kept.
     pub is_kept: bool,
-    /// The score against the kept document, as a decimal number; empty if it was not measured.
+    /// The score of the pair with the kept document, as a decimal number; empty if it was not measured.
     pub score: Vec<u8>,
     /// The key of the kept document; `None` if this document is kept.
     pub near_key: Option<Vec<u8>>,
@@ -38,7 +38,7 @@ pub enum AnnotatedFields {
     Spans,
 }
 
-/// The fields to add, and the prefix of their names.
+/// The fields that are added to documents, and the prefix of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationOptions {
     /// The prefix of each field name.
@@ -47,7 +47,7 @@ pub struct AnnotationOptions {
     pub notes: AnnotatedFields,
 }
 
-/// Adds fields to documents.
+/// Adds fields to documents of output files.
 #[derive(Clone, Copy)]
 pub struct Annotation<'n> {
     /// The fields to add, and their names.
@@ -57,7 +57,7 @@ pub struct Annotation<'n> {
 }
 
 impl AnnotatedFields {
-    /// Returns the fields of the annotation in the order in which they are written to each row.
+    /// Returns the fields to add, in the order of the output.
     fn fields(self) -> &'static [NoteField] {
         match self {
             Self::Decided => &[
@@ -120,7 +120,7 @@ impl NoteField {
 }
 
 impl AnnotationOptions {
-    /// Returns an error if a field name cannot begin with this prefix.
+    /// Returns an error if the prefix contains characters that field names must not have.
     pub(crate) fn check_prefix(prefix: &str) -> Result<(), InvalidOptions> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         if prefix.bytes().all(is_name) {
@@ -129,7 +129,7 @@ impl AnnotationOptions {
         Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"))
     }
 
-    /// Returns the fields to add, in order.
+    /// Returns the fields to add, in the order of the output.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NoteField> + use<> {
         self.notes.fields().iter().copied()
     }
@@ -138,7 +138,7 @@ impl AnnotationOptions {
         format!("{}{}", self.prefix, field.name())
     }
 
-    /// Returns the names of the fields to add, in order.
+    /// Returns the names of the fields to add, in the order of the output.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.fields().map(|field| self.name(field)).collect()
@@ -152,8 +152,8 @@ impl AnnotationOptions {
         }
     }
 
-    /// Returns the line of a document with the fields added. Rows of Parquet are returned unchanged: their columns are
-    /// added when the rows are copied.
+    /// Returns the line of a document with the fields added. Rows of Parquet are returned unchanged, because their
+    /// columns are added when the rows are copied.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl AnnotationOptions {
         let object = line.trim_ascii_end().strip_suffix(b"}")?;
         let mut all = object.to_vec();
         for field in self.fields() {
-            // The object has at least the text field, so a comma is needed.
+            // A comma is needed, because the object already has at least the text field.
             all.push(b',');
             push_json(&mut all, self.name(field).as_bytes());
             all.push(b':');
@@ -195,7 +195,7 @@ impl AnnotationOptions {
             }
         }
         all.push(b'}');
-        // Copies the bytes after the object.
+        // Copies the bytes of the line that follow the object.
         all.extend_from_slice(&line[object.len() + 1..]);
         Some(all)
     }
@@ -225,7 +225,7 @@ impl AnnotationOptions {
 
     fn record(&self, record: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
         let (head, content) = record.split_at(warc::head_end(record)?);
-        // The empty line that ends the header comes after the added lines.
+        // The added lines go before the empty line that ends the header.
         let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
         let mut all = head.strip_suffix(end)?.to_vec();
         for field in self.fields() {
@@ -262,7 +262,7 @@ fn push_plain(all: &mut Vec<u8>, value: &NoteValue<'_>) {
     }
 }
 
-/// Appends a JSON string that is pure ASCII, so that it is valid in every encoding of the file.
+/// Appends a JSON string in ASCII, which is valid in any encoding that the file may have.
 fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
     for unit in String::from_utf8_lossy(text).encode_utf16() {
@@ -275,8 +275,8 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
 }
 
-/// Appends a field of a table, quoted if necessary. If the table has no quotes, escapes the field as in the tables of
-/// results.
+/// Appends a field of a table, quoted if necessary. If the table has no quotes, tabs and line ends are escaped as in
+/// the tables of results.
 fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     let Some(quote) = written.quote else { return push_escaped(all, field) };
     let is_special =

@@ -1,5 +1,5 @@
-//! The files to which documents are written: their names, and a file of keys next to each. A file of keys has the keys
-//! that are not in the lines: keys with an added number, and keys that consist of a file and a row.
+//! The files to which documents are written: their names, and a key file next to each. A key file has the keys that the
+//! lines do not contain: keys with an added number, and keys that consist of a file and a row.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ pub(crate) fn may_be_compressed(suffix: &str) -> bool {
     LINES.contains(&suffix)
 }
 
-/// Returns the name of a file of documents. `stem` is the start of the name. `number` is the index of the file, from 0,
-/// among the files with this suffix.
+/// Returns the name of a file of documents, which begins with `stem`. `number` is the index of the file, from 0, among
+/// the files with this suffix.
 pub(crate) fn name(stem: &str, suffix: &str, number: usize, compression: Option<Compression>) -> String {
     let packed = compression.map_or("", Compression::suffix);
     if number == 0 {
@@ -71,7 +71,7 @@ fn begins_with(file: &str, name: &str) -> bool {
     (LINES.contains(&suffix) || plain.is_none() && OTHERS.contains(&suffix)) && number.is_some()
 }
 
-/// Suffix of a file of keys; it is appended to the name of the file of documents.
+/// The suffix that is appended to the name of a file of documents to name its key file.
 pub(crate) const SUFFIX_OF_KEYS: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
@@ -90,15 +90,15 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Reads the file of keys of one file of documents, in the order of the documents.
+/// Reads the key file of a file of documents, in the order of the documents.
 pub(crate) struct KeptKeys {
     lines: TableLines,
     next: Option<(u64, Vec<u8>)>,
 }
 
 impl KeptKeys {
-    /// Opens the file of keys next to the file at `path`. Returns `None` if `dedup` did not write the file at `path`,
-    /// or if all keys are in its lines.
+    /// Opens the key file of the file at `path`. Returns `None` if the file at `path` is not output of `dedup`, or has
+    /// no key file because its lines contain all keys.
     ///
     /// # Errors
     ///
@@ -131,12 +131,12 @@ impl KeptKeys {
         Ok(())
     }
 
-    /// Returns the key of the document with this number; `None` if the key is in the document's line. The numbers of
-    /// successive calls must be ascending.
+    /// Returns the key of the document with this number; `None` if the document's line contains the key. Each call must
+    /// have a greater number than the previous one.
     ///
     /// # Errors
     ///
-    /// The key file cannot be read further.
+    /// The key file cannot be read to its end.
     pub(crate) fn of(&mut self, number: u64) -> Result<Option<Vec<u8>>, Problem> {
         while let Some((next, key)) = &mut self.next {
             if *next > number {
@@ -157,7 +157,7 @@ fn problem(file: &Path, error: &anyhow::Error) -> Problem {
     Problem { place: Place::file(Arc::from(file)), reason: format!("{error:#}") }
 }
 
-/// Writes the file of keys of one file of documents.
+/// Writes the key file of a file of documents.
 pub(crate) struct KeyWriter {
     file: HashedFile,
     waiting: Vec<u8>,
@@ -167,8 +167,8 @@ pub(crate) struct KeyWriter {
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Creates the file of keys for the file `kept` in a folder. If an earlier writer of this file was finished, opens
-    /// the file to append keys; `earlier` is the hash that the earlier writer returned.
+    /// Creates the key file of the file `kept` in a folder. If an earlier writer of this key file was finished, opens
+    /// the key file to append keys; `earlier` is the hash that the earlier writer returned.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// Writes the remaining keys, syncs the file, and returns its hash.
+    /// Writes the keys in the buffer, syncs the file, and returns the hash of the file.
     ///
     /// # Errors
     ///

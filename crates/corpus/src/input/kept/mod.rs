@@ -1,4 +1,4 @@
-//! Writes documents in the form in which they were read.
+//! Writes documents in the format in which they were read.
 
 pub(crate) mod annotate;
 pub(crate) mod files;

@@ -1,4 +1,4 @@
-//! Removes parts of the texts from the lines of documents, and keeps the format of the lines.
+//! Removes parts of texts from the lines of documents. The lines keep their format.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub use crate::input::text::cuts::without;
 use crate::input::text::lossy::InvalidUtf8;
 
 /// Returns whether the line of a document contains its text unchanged, so that parts of the text can be removed from
-/// the line. HTML pages are written as JSON objects with key and text instead.
+/// the line. The caller writes other documents as JSON objects with key and text.
 #[must_use]
 pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
@@ -47,8 +47,8 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 
 /// Returns the line of a document without these byte ranges of its text. The ranges must be in ascending order, must
 /// not overlap, and must be on character boundaries. The rest of the line is unchanged, except that an archive record
-/// gets a new length and loses its digests. The result is parsed again as a check. For Parquet rows, the ranges are
-/// removed [when rows are copied](crate::input::kept::writer::KeptWriter::without).
+/// gets a new length and loses its digests. As a check, the result is parsed again. Ranges of Parquet rows are removed
+/// [when rows are copied](crate::input::kept::writer::KeptWriter::without).
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn line_without(
     }
 }
 
-/// Removes the ranges from a JSON object, whose text may be in several fields. Also returns the remaining text.
+/// Removes the ranges from a JSON object, whose text may be in several fields. Returns the new line and the new text.
 fn json_without(
     line: &[u8],
     text: &str,
@@ -116,7 +116,7 @@ fn json_without(
         }
         start = place.end;
     }
-    // The fields may be in another order in the line than in the text.
+    // Sorts the fields by position, because their order in the line may differ from their order in the text.
     parts.sort_by_key(|(place, _)| place.start);
     for (place, kept) in parts {
         ensure!(at <= place.start, "two names of the text mean the same field");

@@ -25,9 +25,9 @@ const ARC: &str = "arc";
 pub struct KeptBlock {
     /// The bytes of the documents, each followed by the line or record ending of its form.
     bytes: Vec<u8>,
-    /// Runs of documents that have the same form. Each row of a Parquet file is a run of its own.
+    /// Runs of consecutive documents that have the same form. Each row of a Parquet file is a run of its own.
     runs: Vec<Run>,
-    /// The keys of documents whose lines have another key or none.
+    /// The keys of documents whose lines contain another key or no key.
     keys: Vec<OtherKey>,
 }
 
@@ -39,11 +39,11 @@ struct Run {
     documents: u64,
     /// For a Parquet row, its index among all documents.
     document: u32,
-    /// Whether the last document was at the end of its file and has no newline.
+    /// Whether the last document of the run was at the end of its file and has no newline.
     is_open: bool,
 }
 
-/// The key of a document whose line has another key or none.
+/// The key of a document whose line contains another key or no key.
 struct OtherKey {
     run: usize,
     /// Number of documents in the run before this document, and the offset of its line in the bytes of the block.
@@ -70,14 +70,14 @@ impl KeptBlock {
         self.runs.is_empty()
     }
 
-    /// Returns whether the block should be written.
+    /// Returns whether the block is so large that it should be written.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= Self::BYTES
     }
 
-    /// Adds a document. `document` is its index, `ending` the line ending in its file, and `key` its key if the line
-    /// has another key or none.
+    /// Adds a document. `document` is its index, and `ending` the line ending that followed it in its file. `key` is
+    /// given if the line contains another key or no key.
     pub fn push(&mut self, document: u32, form: Form, line: &[u8], ending: Ending, key: Option<&[u8]>) {
         if let Some(last) = self.runs.last_mut()
             && last.is_open
@@ -112,8 +112,8 @@ impl KeptBlock {
     }
 }
 
-/// Writes documents to files: one for JSON Lines, one for each kind of archive, and one for each table header and each
-/// set of Parquet columns. Documents of the same form follow one another, so only one file is open at a time.
+/// Writes documents to files: one file for JSON Lines, for each kind of archive, for each table header, and for each
+/// set of Parquet columns. Consecutive documents mostly have the same form, so only one file is open at a time.
 pub struct KeptWriter<'n> {
     folder: PathBuf,
     headers: Headers,
@@ -132,11 +132,11 @@ struct KeptFile {
     /// The index of the header if the file is a table; otherwise `None`.
     header: Option<u32>,
     name: String,
-    /// Number of documents written. For a table, the number of the last line, as a reader counts lines.
+    /// Number of documents written. For a table, the number of lines written, as a reader counts them.
     written: u64,
-    /// Whether the last line has no newline yet, because it had none in its input file.
+    /// Whether the last line still lacks its newline, because it had none in its input file.
     is_open: bool,
-    /// The hash of the file while it is closed, and the hash of its file of keys, if it has one.
+    /// The hash of the file while the file is closed, and the hash of its key file, if it has one.
     hash: FileHash,
     keys: Option<FileHash>,
 }
@@ -145,13 +145,13 @@ struct KeptFile {
 struct OpenOutput {
     at: usize,
     file: OutputFile,
-    /// Writes the keys that are not in the lines; created when the first key is added.
+    /// Writes the keys that lines do not contain. Created when the first such key is added.
     keys: Option<files::KeyWriter>,
 }
 
 impl<'n> KeptWriter<'n> {
-    /// Creates a writer of files in `folder` whose names begin with `stem`. It adds the annotation fields to Parquet
-    /// rows and to table headers; the caller adds the fields to JSON lines, table rows and archive records.
+    /// Creates a writer of files in `folder` whose names begin with `stem`. The writer adds the annotation fields to
+    /// Parquet rows and table headers. The caller adds them to JSON lines, table rows and archive records.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -172,14 +172,14 @@ impl<'n> KeptWriter<'n> {
     }
 
     /// Removes these spans from the texts of Parquet rows while the rows are copied. The caller must remove them from
-    /// the lines of other forms.
+    /// lines of other forms.
     #[must_use]
     pub fn without(mut self, cuts: Cuts<'n>) -> Self {
         self.columns.set_cuts(cuts);
         self
     }
 
-    /// Writes the documents of a block.
+    /// Writes all documents of a block.
     ///
     /// # Errors
     ///
@@ -298,10 +298,10 @@ impl<'n> KeptWriter<'n> {
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
-            // If the header has no newline, its newline is counted when it is written.
+            // If the header has no newline, the newline is counted when it is written.
             let is_open =
                 first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
-            // The first record of an ARC file is its description.
+            // The first record of an ARC file describes the file, and counts as written.
             let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
             });
@@ -326,8 +326,8 @@ impl<'n> KeptWriter<'n> {
         finish().with_context(|| format!("{}: cannot write", closed.name))
     }
 
-    /// Syncs all files, and returns them. Each form among the inputs has a file, even if no document was kept;
-    /// tables have their header. If there is no other file, an empty JSON Lines file is created.
+    /// Syncs all files, and returns them. There is a file for each form among the inputs, even if no document was kept;
+    /// a table then has only its header. If there is no other file, an empty JSON Lines file is created.
     ///
     /// # Errors
     ///
@@ -372,8 +372,8 @@ fn suffix(form: Form, headers: &Headers) -> &'static str {
     }
 }
 
-/// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened
-/// again for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one
+/// A file that is written sequentially, compressed or not, and then synced. If a compressed file is opened again to
+/// append, another zstd frame or gzip member is added. Readers of both formats decompress all frames or members as one
 /// stream.
 pub(crate) enum OutputFile {
     Plain(HashedFile),
@@ -382,7 +382,7 @@ pub(crate) enum OutputFile {
 }
 
 impl OutputFile {
-    /// Wraps a new file or a file that is open for appending. `None` writes it uncompressed.
+    /// Creates the output for a new file, or for a file that is open for appending. `None` means no compression.
     pub(crate) fn new(file: HashedFile, compression: Option<Compression>) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(file),

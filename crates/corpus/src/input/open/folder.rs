@@ -1,5 +1,5 @@
-//! Whole files as documents: the files of a folder that patterns select, in the same order on every machine, and files
-//! named directly.
+//! Files that are one document each: those of a folder that patterns select, in the same order on every machine, and
+//! those that the user named.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::charset::{self, Charset, Decoded};
 use crate::input::text::lossy::{self, InvalidUtf8};
 
-/// Number of bytes at the start of a file that are checked for zero bytes before the rest is read. Files of nearly
-/// every binary format have a zero byte there.
+/// Number of bytes at the start of a file that are searched for a zero byte before the rest is read. Files of nearly
+/// every binary format have a zero byte in this part.
 const FIRST_LOOK: u64 = 8 << 10;
 
-/// The files of a folder. All are listed before any is read, so files that appear later, such as the command's own
-/// output, are not part of the input.
+/// The files of a folder. All files are listed before the first is read, so files that appear later, such as output of
+/// the command itself, are not part of the input.
 pub(crate) struct Listing {
     /// Paths of regular files relative to the folder, in ascending byte order with `/` between names.
     pub(crate) files: Vec<ListedFile>,
     /// Total size of the files in bytes.
     pub(crate) bytes: u64,
-    /// Number of links, devices and files that were ignored, including files that the filter of [`list`] excludes.
+    /// Number of links, devices and files that were ignored, including files that [`list`] does not want.
     pub(crate) ignored: u64,
-    /// Errors about entries that could not be read.
+    /// The errors about entries of the folder that could not be read.
     pub(crate) unreadable: Vec<Problem>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct ListedFile {
     pub(crate) bytes: u64,
 }
 
-/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows a symbolic link unless its
-/// target is a folder or a wanted file below `root`, which is listed anyway, or a folder that contains `root`.
+/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows symbolic links, except to
+/// a folder that contains `root`, and to folders and wanted files below `root`, which are listed anyway.
 pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -88,8 +88,8 @@ pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     listing
 }
 
-/// Returns the sort key of a folder entry. A folder's name is followed by `/`, as in the paths of its files. So the
-/// walk visits all paths in byte order, although it sorts only one folder at a time.
+/// Returns the sort key of a folder entry. The key of a folder is its name and `/`, as in the paths of the folder's
+/// files. So all paths are visited in byte order, although each folder is sorted separately.
 fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_encoded_bytes().iter().chain(slash)
@@ -111,7 +111,7 @@ pub(crate) enum Contents {
         is_tar: bool,
     },
     /// The text cannot be decoded without loss, and the options do not allow loss. `offset` is the offset of the first
-    /// byte that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
+    /// byte that is not UTF-8. It is `None` if the options set another encoding.
     Lossy {
         offset: Option<usize>,
     },
@@ -122,9 +122,9 @@ pub(crate) enum Contents {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileText {
     pub(crate) shown: String,
-    /// The bytes of the file if some were replaced with U+FFFD; otherwise `None`.
+    /// The original bytes of the file, if some were replaced with U+FFFD; otherwise `None`.
     pub(crate) lossy: Option<Vec<u8>>,
-    /// Whether the encoding was detected from the bytes.
+    /// Whether the encoding of the file was detected from its bytes.
     pub(crate) is_detected: bool,
 }
 
@@ -137,11 +137,11 @@ pub(crate) struct FileReadOptions {
     pub(crate) html: bool,
 }
 
-/// Reads all of `reader`. Stops early if the content is not text or exceeds the size limit.
+/// Reads `reader` to its end. Stops earlier if the content is not text or exceeds the size limit.
 ///
 /// # Errors
 ///
-/// The input cannot be read further.
+/// The input cannot be read to its end.
 pub(crate) fn read_contents(mut reader: Reader, reading: &FileReadOptions) -> Result<Contents, Problem> {
     let bytes_max = reading.bytes_max;
     let max = (bytes_max as u64).saturating_add(1);
@@ -174,7 +174,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
         bytes.drain(..3);
     }
     let bytes = match String::from_utf8(bytes) {
-        // HTML that is valid UTF-8 is decoded again below, since the page may declare another encoding.
+        // HTML that is valid UTF-8 is decoded again below, because the page may declare another encoding.
         Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
             return Contents::Text(FileText { shown, ..FileText::default() });
         }
@@ -195,9 +195,8 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
-/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of the key are replaced in the line,
-/// since JSON cannot represent them. Invalid bytes of the text are encoded as lone surrogates, so that no information
-/// is lost.
+/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of the key are replaced, because
+/// JSON cannot represent them. Invalid bytes of the text are encoded as lone surrogates, which lose no information.
 ///
 /// # Errors
 ///
@@ -236,9 +235,9 @@ struct Set {
 }
 
 impl Patterns {
-    /// Compiles glob patterns. Files that match a pattern with a leading `!` are ignored. If there are other patterns,
-    /// only files that match one of them are read. `*` and `?` match within a name, `**` matches any number of folders,
-    /// and `[ab]` and `{a,b}` match alternatives.
+    /// Compiles glob patterns. Files that match a pattern with a leading `!` are ignored. If there are patterns without
+    /// `!`, only files that match one of these are read. `*` and `?` match within a name, `**` matches any number of
+    /// folders, and `[ab]` and `{a,b}` match alternatives.
     ///
     /// # Errors
     ///
@@ -251,7 +250,7 @@ impl Patterns {
         Ok(Self { include, exclude: Set::of(&exclude)? })
     }
 
-    /// Returns whether a file is read, given its path relative to the folder.
+    /// Returns whether to read the file with this path relative to the folder.
     pub(crate) fn want(&self, below: &Path) -> bool {
         self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
     }
@@ -310,7 +309,7 @@ mod tests {
     #[test]
     fn files_are_listed_in_byte_order_of_their_paths() {
         let folder = tempfile::tempdir().unwrap();
-        // `.` and `-` sort before `/`, `0` and `a` after it.
+        // `.` and `-` sort before `/`; `0` and `a` sort after it.
         let paths = ["a/z", "a.txt", "a-b", "a0", "a/b/c", "a/b.d", "b", "A", "ab", "a-/x", "\u{fc}"];
         for path in paths {
             let path = folder.path().join(path);

@@ -1,4 +1,4 @@
-//! Detects the format of a file from its name or its first bytes, and the common format of the files in a folder.
+//! Detects the format of a file from its name or its first bytes, and the format that the files of a folder share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::input::open::reader::{self, Origin, Reader};
 use crate::input::place::Problem;
 use crate::work::numbers::counted;
 
-/// The format of records.
+/// The format of files that contain records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// JSON lines.
@@ -36,7 +36,7 @@ impl Kind {
     pub(crate) const ALL: [Self; 7] =
         [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc];
 
-    /// Returns the file name suffixes of this format, without suffixes of compressions.
+    /// Returns the file name suffixes of this format, without suffixes for compression.
     pub(crate) fn suffixes(self) -> &'static [&'static str] {
         match self {
             Self::Jsonl => &["jsonl", "ndjson", "json", "jl", "jsonlines"],
@@ -49,8 +49,8 @@ impl Kind {
         }
     }
 
-    /// Returns the format that a file name indicates; `None` if it indicates none, or a Parquet file that is compressed
-    /// as a whole.
+    /// Returns the format that a file name indicates; `None` if it indicates no format, or a Parquet file that is
+    /// compressed as a whole.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let plain = reader::without_compression(path);
         let suffix = plain.extension()?;
@@ -69,17 +69,17 @@ pub(crate) fn is_named_as_text(path: &Path) -> bool {
 
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Returns whether a file has the name of an output file of Hadoop or Spark without a suffix, such as `part-00000`.
+/// Returns whether a file is named like an output file of Hadoop or Spark that has no suffix, such as `part-00000`.
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Returns the format of the files in a folder: `None` if each file is one document, or there is no file.
+/// Returns the record format that the files of a folder share; `None` if each file is one document, or no file exists.
 ///
-/// It is an error if the folder has several record formats, or record files and other files: either whole record files
-/// would be read as texts, or files would be left out. `.json` files beside files of no record format are read as
-/// texts, because folders of texts often contain such files.
+/// A mix of several record formats, or of record files and other files, is an error: record files would be read as
+/// texts, or files would be skipped. If the only record files are `.json` files, all files are read as texts, because
+/// folders of texts often contain such files.
 pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
@@ -135,10 +135,10 @@ pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::
     )
 }
 
-/// Number of bytes from which the format is detected. A longer JSON line is recognized by its start.
+/// Number of bytes that are read to detect the format. A JSON line that is longer is recognized by its start.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Returns the record format that the first decompressed bytes of a file indicate; `None` if they indicate none.
+/// Returns the record format that the first decompressed bytes of a file indicate; `None` if they indicate no format.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ pub(crate) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
             count => filled += count,
         }
     }
-    // Parquet files are read from their end, so they cannot be compressed as a whole.
+    // A Parquet file is read from its end, so it must not be compressed as a whole.
     Ok(kind_of(&start[..filled]).filter(|kind| *kind != Kind::Parquet || is_plain))
 }
 
@@ -168,8 +168,8 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Returns whether the first line is a JSON object. If the file `continues` after a line without end, checks only the
-/// start of the line.
+/// Returns whether the first line is a JSON object. If the line has no end in `text` and the file `continues`, checks
+/// only the start of the line.
 fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     match memchr::memchr(b'\n', text) {
         Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),

@@ -1,5 +1,5 @@
-//! Opens a path or standard input as a stream of decompressed bytes, and buffers a stream in a window. Decompresses
-//! gzip and zstd, and detects other compressions and archives.
+//! Opens a path or standard input as a stream of decompressed bytes, and buffers a window of a stream. Decompresses
+//! gzip and zstd. Recognizes other compressions and archives, which are errors.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -12,14 +12,14 @@ use zstd::stream::read::Decoder;
 
 use crate::input::place::{Place, Problem};
 
-/// Read size in bytes for a file that is decompressed.
+/// Size in bytes of reads from a compressed file.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 
 /// Base-2 logarithm of the maximum window size of a zstd stream in bytes: 128 MiB, the default limit of `zstd -d`. It
-/// is smaller in fuzzing, where larger allocations are reported as bugs.
+/// is smaller in fuzzing, which reports larger allocations as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// A compression of text files.
+/// A compression that inputs and output files may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip, with the file name suffix `.gz`.
@@ -40,8 +40,8 @@ impl Compression {
         }
     }
 
-    /// Returns the compression that the first bytes of a stream indicate. No JSON line starts with a magic number: each
-    /// is invalid UTF-8, except that of a skippable zstd frame, which contains a control character.
+    /// Returns the compression that the first bytes of a stream indicate. A JSON line cannot start with a magic number:
+    /// these are invalid UTF-8, except that of a skippable zstd frame, which contains a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -73,7 +73,7 @@ pub(crate) fn without_compression(path: &Path) -> PathBuf {
 
 /// The source of a stream's bytes.
 pub(crate) enum Origin {
-    /// A regular file. It is opened only when it is read, since there may be more files than a process may open.
+    /// A regular file. It is opened only when it is read, because a process may open only a limited number of files.
     File(PathBuf),
     /// Standard input or a pipe, which can be opened only once.
     Stream { name: Arc<Path>, reader: Box<dyn Read + Send> },
@@ -98,16 +98,16 @@ pub(crate) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Res
     zstd_by(stream, window_log_max, &[])
 }
 
-/// Magic number of a skippable frame that contains the dictionary of the following frames, as in `.warc.zst` archives
-/// of the IIPC. Decoders that do not know it skip the frame.
+/// Magic number of a skippable frame that contains the dictionary of the frames after it, as in `.warc.zst` archives of
+/// the IIPC. Decoders without support for such dictionaries skip the frame.
 const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
-/// Magic numbers of a dictionary and of a compressed dictionary.
+/// Magic numbers at the start of the frame's content: those of a dictionary and of a compressed dictionary.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Maximum size of a dictionary in bytes.
 const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
 
-/// Returns the dictionary at the start of a stream; empty if the skippable frame has other content.
+/// Returns the dictionary in the skippable frame at the start of a stream; empty if the frame has other content.
 fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
     let mut head = [0; 8];
@@ -136,7 +136,7 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
 }
 
-/// Creates the decoder of [`zstd_within`], with a dictionary unless `dictionary` is empty.
+/// Creates the decoder of [`zstd_within`]. The decoder uses `dictionary` unless it is empty.
 fn zstd_by<'d, R: BufRead>(
     stream: R,
     window_log_max: u32,
@@ -153,8 +153,8 @@ fn zstd_by<'d, R: BufRead>(
 /// Length in bytes of the magic number, version and role at the start of twindex files.
 const OURS_BYTES: usize = 11;
 
-/// Returns a message that describes a twindex file, which cannot be read as documents; `None` if these are not the
-/// first bytes of a twindex file.
+/// Returns a description of a twindex file for the error that it cannot be read as documents. Returns `None` if `start`
+/// is not the start of a twindex file.
 fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     let role = start[OURS_BYTES - 1];
     start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
@@ -166,10 +166,10 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     })
 }
 
-/// Returns an error if a file cannot be read, or is not compressed as its name says. Called when a file is added.
+/// Returns an error if a file cannot be read, or its name indicates a compression that it does not have.
 ///
-/// Decompresses one byte, because a zstd window above the limit is detected only by decompressing. If `may_break`, a
-/// stream that is truncated before this byte is not an error.
+/// Decompresses one byte, because a zstd window above the limit is detected only during decompression. With
+/// `may_break`, truncation before this byte is no error.
 ///
 /// # Errors
 ///
@@ -180,15 +180,15 @@ pub(crate) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     reader.read_once(&mut [0]).map(drop)
 }
 
-/// The uncompressed bytes of an input, with its name and the number of bytes read from it.
+/// Reads the decompressed bytes of an input, and counts the bytes before decompression.
 pub(crate) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    /// Whether a truncated compressed stream ends without an error.
+    /// Whether a truncated compressed stream is read to its end without an error.
     may_break: bool,
     broke_off: Option<String>,
-    /// Number of bytes read from all inputs.
+    /// The counter of bytes read from all inputs.
     consumed: Arc<AtomicU64>,
     /// Number of bytes read from this input.
     read: Arc<AtomicU64>,
@@ -201,7 +201,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// The file cannot be opened or read, or is not compressed although its name says so.
+    /// The file cannot be opened or read, or its name indicates a compression that its content does not have.
     pub(crate) fn open(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
         let promised = match &origin {
             Origin::File(path) => Compression::promised(path),
@@ -305,7 +305,7 @@ impl Reader {
         self.file_bytes.is_none()
     }
 
-    /// Reads up to `buffer.len()` bytes. Returns 0 at the end.
+    /// Reads up to `buffer.len()` bytes. Returns the number of bytes read, 0 at the end.
     ///
     /// # Errors
     ///
@@ -328,17 +328,17 @@ impl Reader {
         }
     }
 
-    /// Makes the reader treat truncated compressed data as the end of the stream, not as an error.
+    /// Makes the reader treat the truncation of compressed data as the end of the stream, and not as an error.
     pub(crate) fn read_to_its_break(&mut self) {
         self.may_break = true;
     }
 
-    /// Returns the reason why the stream is truncated; `None` if it is not.
+    /// Returns the reason why the stream is truncated; `None` if it is complete.
     pub(crate) fn broke_off(&self) -> Option<&str> {
         self.broke_off.as_deref()
     }
 
-    /// Converts an I/O error of the input to a problem with a message.
+    /// Converts an I/O error of the input to an error message with advice.
     pub(crate) fn explain(&self, error: &io::Error) -> Problem {
         let read = self.read.load(Ordering::Relaxed);
         let Some(compression) = self.compression.map(Compression::name) else {
@@ -353,12 +353,12 @@ impl Reader {
         })
     }
 
-    /// Returns a problem that concerns the whole input.
+    /// Returns an error that concerns the whole input.
     fn problem(&self, reason: String) -> Problem {
         Problem { place: Place::file(Arc::clone(&self.name)), reason }
     }
 
-    /// Counts the unread rest of the file as read, so that a progress bar reaches its end.
+    /// Adds the unread bytes of the file to the count of bytes read, so that a progress bar reaches its end.
     pub(crate) fn skip_rest(self) {
         let read = self.read.load(Ordering::Relaxed);
         let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
@@ -372,7 +372,7 @@ impl Read for Reader {
     }
 }
 
-/// Returns a problem with the message `path: cannot OPERATION: error`.
+/// Returns an error with the message `path: cannot OPERATION: error`.
 pub(crate) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
     Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
 }
@@ -380,7 +380,7 @@ pub(crate) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem
 /// Counts the bytes read from an input, before decompression.
 struct Counting {
     inner: Box<dyn Read + Send>,
-    /// The number of bytes read from all inputs, and from this one.
+    /// The counters of bytes read from all inputs, and from this input.
     counts: [Arc<AtomicU64>; 2],
 }
 
@@ -394,7 +394,7 @@ impl Read for Counting {
     }
 }
 
-/// Returns the name of the unsupported format that these first bytes indicate, and the command that unpacks it.
+/// Returns the name of the unsupported format that these first bytes indicate, and a command that unpacks this format.
 pub(crate) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
@@ -411,10 +411,10 @@ pub(crate) fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
 
-/// Read size in bytes. It is small in fuzzing, so that short inputs cross buffer boundaries.
+/// Size of reads in bytes. It is small in fuzzing, so that short inputs cross buffer boundaries.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// A buffered part of a stream: the bytes that were read and not yet taken.
+/// The bytes of a stream that were read and not yet taken.
 pub(crate) struct Window {
     reader: Reader,
     /// Number of bytes of the stream before the start of the buffer.
@@ -431,13 +431,13 @@ impl Window {
         Self { reader, before: 0, buffer: Vec::new(), start: 0, end: 0, ended: false }
     }
 
-    /// Makes the window treat truncated compressed data as the end of the stream, not as an error.
+    /// Makes the window treat the truncation of compressed data as the end of the stream, and not as an error.
     pub(crate) fn up_to_its_break(mut self) -> Self {
         self.reader.read_to_its_break();
         self
     }
 
-    /// Returns the reason why the stream was truncated; `None` if it was not.
+    /// Returns the reason why the stream is truncated; `None` if it is complete.
     pub(crate) fn broke_off(&self) -> Option<&str> {
         self.reader.broke_off()
     }
@@ -451,7 +451,7 @@ impl Window {
         &self.buffer[self.start..self.end]
     }
 
-    /// Returns the offset of the window in its file; `None` unless the file is a regular file that is read without
+    /// Returns the offset of the window in its file; `None` unless the input is a regular file that is read without
     /// decompression.
     pub(crate) fn offset(&self) -> Option<u64> {
         self.reader.plain_bytes().map(|_| self.position())
@@ -468,8 +468,8 @@ impl Window {
         self.start += bytes;
     }
 
-    /// Reads until the window has at least `bytes` bytes, or the stream ends. Returns whether the window has `bytes`
-    /// bytes.
+    /// Reads until the window has at least `bytes` bytes, or the stream ends. Returns whether the window has that
+    /// number of bytes.
     ///
     /// # Errors
     ///
@@ -495,7 +495,7 @@ impl Window {
             self.start = 0;
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // The size is doubled, so that a long record is moved only a few times.
+            // The size is doubled each time, so that a long record is moved only a few times.
             self.buffer.resize(2 * self.end + CHUNK, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
             // Frees the memory that a single long record needed.
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
     }
 
-    /// Returns a file with a dictionary at its start, uncompressed or compressed, followed by frames.
+    /// Returns a zstd file: a dictionary, which may be compressed, followed by frames.
     fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
         let mut all = DICTIONARY_FRAME.to_vec();
         all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
@@ -569,7 +569,7 @@ mod tests {
         assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
         let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
         assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
-        // Without the dictionary, the frames cannot be decoded. A skippable frame with other content is ignored.
+        // Without the dictionary, the frames cannot be decoded. A skippable frame without a dictionary is ignored.
         assert!(read(frames.concat()).is_err());
         let plain = zstd::bulk::compress(b"words", 3).unwrap();
         assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));

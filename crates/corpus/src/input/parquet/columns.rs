@@ -1,6 +1,6 @@
-//! Parquet files: reads the requested columns row by row. [`kept`](super::kept) copies kept rows.
+//! Parquet files: reads the requested columns row by row. The module [`kept`](super::kept) copies kept rows.
 //!
-//! The files are decoded by arrow-rs. If it fails or panics because a file is damaged, an error is returned. Before
+//! The files are decoded by arrow-rs. If a damaged file makes arrow-rs fail or panic, an error is returned. Before
 //! arrow-rs is called, [`thrift`] detects damage that could abort the process.
 
 use std::cell::Cell;
@@ -27,15 +27,15 @@ use crate::input::parquet::leaves::{Table, TypeTest};
 use crate::input::parquet::thrift::{self, Checked};
 use crate::input::place::{Place, Problem};
 
-/// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
+/// Maximum number of rows decoded at a time, and maximum size of these rows in bytes, estimated from the mean row size.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
 /// Number of bytes in an encoded row for the row number and the key length.
 const HEAD_BYTES: usize = 12;
 /// Number of bytes in an encoded row for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in an encoded row for the number in the `--keep` field, whether it is a time, and the length of the
-/// `--inside` value.
+/// Number of bytes in an encoded row for the number in the `--keep` field, the flag whether it is a time, and the
+/// length of the `--inside` value.
 const DECIDING_BYTES: usize = 21;
 /// Number of bytes in an encoded row for the length of the URL.
 const URL_BYTES: usize = 4;
@@ -46,20 +46,20 @@ pub struct ParquetFile {
     pub(crate) path: Arc<Path>,
     pub(crate) columns: ParquetColumns,
     pub(crate) stamp: Stamp,
-    /// The leaf columns of the text, in the order in which their texts are joined.
+    /// The leaf columns that contain the text. Their values are joined in this order.
     pub(crate) text: Vec<usize>,
 }
 
-/// The schema and sort order of a file. Rows of files with equal columns are written to one file.
+/// The schema and sort order of a file. Kept rows of files with equal schema and sort order are written to one file.
 #[derive(Clone, Debug)]
 pub(crate) struct ParquetColumns {
     pub(crate) root: TypePtr,
-    /// The sort order of the rows, if all row groups have the same one.
+    /// The sort order of the rows; `None` if row groups have different orders.
     pub(crate) sorting: Option<Vec<SortingColumn>>,
 }
 
 impl PartialEq for ParquetColumns {
-    /// Compares without the name of the root, which depends on the writer.
+    /// Ignores the name of the root, which depends on the program that wrote the file.
     fn eq(&self, other: &Self) -> bool {
         self.root.get_fields() == other.root.get_fields() && self.sorting == other.sorting
     }
@@ -75,7 +75,7 @@ impl ParquetColumns {
     }
 }
 
-/// Properties of a file that are compared to detect changes.
+/// Size and modification time of a file. If they differ later, the file has changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -94,8 +94,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of arrow-rs and returns a panic as an error, without printing it. On damaged pages, arrow-rs panics in
-/// more situations than could be detected in advance.
+/// Calls arrow-rs in `what`, and returns a panic as an error, without printing it. Damaged pages make arrow-rs panic in
+/// more situations than can be detected in advance.
 pub(crate) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -122,7 +122,7 @@ pub(crate) struct ParquetRows {
     batches: Batches,
     places: ColumnPlaces,
     fields: record::Fields,
-    /// Number of rows of the current batch that were already returned.
+    /// Number of rows of the current batch that were returned.
     at: usize,
     /// Total number of rows returned so far.
     taken: u64,
@@ -130,9 +130,9 @@ pub(crate) struct ParquetRows {
     in_all: u64,
     /// Size of the file in bytes.
     bytes: u64,
-    /// Receives the number of bytes read, for the progress of all files together.
+    /// The counter of bytes read from all files, for progress.
     consumed: Arc<AtomicU64>,
-    /// Number of bytes of this file that were added to `consumed`, in proportion to the rows read.
+    /// Number of bytes of this file that were added to `consumed`. It is in proportion to the number of rows read.
     counted: u64,
     row_bytes_max: usize,
 }
@@ -179,10 +179,10 @@ impl Batches {
     }
 }
 
-/// The columns of the key, the text and other fields, as indices in [`Batches::columns`].
+/// The columns with the key, the text and other values, as indices in [`Batches::columns`].
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
-    /// Empty if keys are created from row numbers.
+    /// The columns of the key; empty if keys are created from row numbers.
     key: Vec<usize>,
     /// The columns whose texts are joined, in this order.
     text: Vec<usize>,
@@ -193,15 +193,15 @@ struct ColumnPlaces {
     url: Option<usize>,
 }
 
-/// The number of a row, from 1, and its encoded line, or the reason why the row is bad.
+/// The number of a row, from 1, and the row encoded as a line, or the reason why the row is bad.
 pub(crate) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl ParquetRows {
-    /// Opens a file and finds its columns. Kept rows are later copied from this file.
+    /// Opens a file and finds the requested columns. The file is opened again later to copy kept rows.
     ///
     /// # Errors
     ///
-    /// The file is not a Parquet file, lacks a required column, or has it with an unsupported type.
+    /// The file is not a Parquet file, or a requested column is missing or has an unsupported type.
     pub(crate) fn open(
         path: &Path,
         fields: &record::Fields,
@@ -243,7 +243,7 @@ impl ParquetRows {
     ///
     /// # Errors
     ///
-    /// The file cannot be read further.
+    /// The file cannot be read to its end.
     pub(crate) fn next(&mut self) -> Result<Option<NumberedRow>, Problem> {
         loop {
             if self.at < self.batches.rows {
@@ -269,8 +269,8 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes. The
-/// mean row size of each row group is calculated from the footer.
+/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes. The row
+/// size is the largest mean size of a row group, as given in the footer.
 pub(crate) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -278,7 +278,7 @@ pub(crate) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
 }
 
-/// The state of a file after it was opened.
+/// The result of opening a file.
 struct OpenFile {
     batches: Batches,
     columns: ParquetColumns,
@@ -288,13 +288,13 @@ struct OpenFile {
     text: Vec<usize>,
 }
 
-/// Reads the metadata of a file after checking its footer.
+/// Checks the footer of a file, and reads the metadata in it.
 pub(crate) fn metadata_of(file: &fs::File) -> Result<ParquetMetaData, String> {
     thrift::check_footer(file)?;
     ParquetMetaDataReader::new().parse_and_finish(file).map_err(|error| error.to_string())
 }
 
-/// Returns an error if two columns have the same name, since readers differ in which one they use.
+/// Returns an error if two columns have the same name, because programs differ in which of the two they read.
 fn check_names(group: &Type) -> Result<(), String> {
     let mut names = HashSet::new();
     for field in group.get_fields() {
@@ -348,7 +348,7 @@ fn begin(file: fs::File, fields: &record::Fields, row_bytes_max: usize) -> Resul
     let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
     let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
-    // The leaf columns to decode, in file order, without repetition.
+    // The leaf columns to decode, each once, in file order.
     let mut leaves = [&key[..], &text].concat();
     leaves.extend([value, stamp, number, inside, url].into_iter().flatten());
     leaves.sort_unstable();
@@ -375,9 +375,9 @@ fn begin(file: fs::File, fields: &record::Fields, row_bytes_max: usize) -> Resul
     Ok(OpenFile { batches, columns, rows, places, text })
 }
 
-/// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If other values are
-/// requested, these follow: the stamp, the length of the value, the value, the number in the `--keep` field, whether it
-/// is a time, the length of the `--inside` value, that value, the length of the URL, and the URL. The text is last.
+/// Encodes a row as a line: the row number, the length of the key, and the key. If other values are requested, they
+/// follow: the stamp, the length of the value, the value, the number in the `--keep` field, the flag whether it is a
+/// time, the length of the `--inside` value, that value, the length of the URL, and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -408,7 +408,7 @@ pub(crate) fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
-/// The parts of a line that encodes a row.
+/// The parts of a line that [`to_line`] encoded.
 pub(crate) struct LineParts<'l> {
     /// The key; `None` if it is created from the row number.
     pub(crate) key: Option<&'l [u8]>,
@@ -425,17 +425,17 @@ impl LineParts<'_> {
     pub(crate) fn attached(&self) -> OwnAttached {
         let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
         let deciding = DecidingValues { number: self.number, is_time: self.is_time, inside, url };
-        // A file that lacks a named column is refused when it is opened, so each row has the fields.
+        // Every row has the named columns, because a file that lacks one is refused when it is opened.
         let has = HasField { value: true, url: true };
         OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding, has }
     }
 }
 
-/// Splits a line that was encoded with the same fields; `None` if it is too short.
+/// Splits a line into its parts; `None` if the line is too short. `fields` must be those with which it was encoded.
 pub(crate) fn parts<'l>(line: &'l [u8], fields: &record::Fields) -> Option<LineParts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
-    // A key that was read from a column is never empty.
+    // An empty key means that the key was not read from a column, because such a key is never empty.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
         let (number, is_time) = (FieldNumber::default(), false);
@@ -760,7 +760,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // Adds the footer field of the encryption algorithm after the last field, the column orders.
+        // Adds a field to the footer, the encryption algorithm, after the column orders, which are the last field.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);

@@ -1,4 +1,4 @@
-//! Removes spans from the texts of Parquet rows while the rows are copied.
+//! Removes spans from the texts of Parquet rows while kept rows are copied.
 
 use std::ops::Range;
 
@@ -13,24 +13,24 @@ use crate::input::text::cuts::{Cuts, checked_part_without};
 pub(crate) struct TextCuts<'c> {
     cuts: Cuts<'c>,
     documents: &'c [u32],
-    /// For each row, the offset in the text at which the value of the next column starts.
+    /// For each row, the offset in the joined text at which the value of the next column starts.
     starts: Vec<usize>,
 }
 
-/// A column that contains the text or a part of it.
+/// A column that contains the text, or one of the parts from which the text is joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextColumn {
-    /// The definition level of a value that is not null.
+    /// The definition level of non-null values.
     defined: i16,
-    /// Whether it is the last column of the text.
+    /// Whether the column is the last part of the text.
     is_last: bool,
 }
 
-/// Returns the columns of a text with their indices among the leaf columns. Each has one value per row.
+/// Returns the columns that contain the text, and their indices among the leaf columns. Each has one value per row.
 ///
 /// # Errors
 ///
-/// Two names mean the same column, or a column has several values in a row.
+/// Two names of the text mean the same column, or a column can have several values in a row.
 pub(crate) fn text_columns(
     metadata: &ParquetMetaData,
     text: &[usize],
@@ -64,7 +64,7 @@ pub(crate) fn sorting_without(
 }
 
 impl<'c> TextCuts<'c> {
-    /// Prepares the removal of spans. `documents` has the index of the document of each row.
+    /// Creates the cuts for a group of rows. `documents` has the index of the document in each row.
     pub(crate) fn new(cuts: Cuts<'c>, documents: &'c [u32]) -> Self {
         Self { cuts, documents, starts: vec![0; documents.len()] }
     }
@@ -74,12 +74,12 @@ impl<'c> TextCuts<'c> {
         self.documents.iter().all(|&document| (self.cuts.of)(document).is_empty())
     }
 
-    /// Removes spans from the values of the next text column, for the rows from `first` on. `defined` has the
-    /// definition level of each row, if the column has levels.
+    /// Removes spans from the values of the next text column, starting with row `first`. `defined` has the definition
+    /// level of each row; it is empty if the column cannot have null values.
     ///
     /// # Errors
     ///
-    /// A text differs from the one that was read before.
+    /// A text has changed since it was read first.
     pub(crate) fn leave_out(
         &self,
         column: TextColumn,
@@ -113,8 +113,8 @@ impl<'c> TextCuts<'c> {
         Ok(())
     }
 
-    /// Reads the lengths of the values of a text column, which determine where the next column starts in the text.
-    /// Reads runs of rows, and skips the rows between them.
+    /// Reads a text column for the lengths of its values, which determine where the next column starts in the joined
+    /// text. Reads only the rows in `runs`.
     ///
     /// # Errors
     ///

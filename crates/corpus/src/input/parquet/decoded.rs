@@ -1,5 +1,5 @@
-//! Columns of Parquet files: their logical types, the values of the last decoded rows, and the conversion of values to
-//! text.
+//! Columns of Parquet files: their logical types, the values of the rows that were decoded last, and the conversion of
+//! values to text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::input::parquet::thrift::Checked;
 
 /// Maximum number of bytes of a decimal number in a column of byte arrays. Any number of 76 digits fits.
 const DECIMAL_BYTES_MAX: usize = 32;
-/// The number of the day 1970-01-01, if 0001-01-01 has the number 1.
+/// The number of the day 1970-01-01, counted from 0001-01-01 as day 1.
 const EPOCH_DAY: i32 = 719_163;
 const SECONDS_PER_DAY: i64 = 24 * 3600;
 /// The Julian day number of 1970-01-01.
@@ -51,13 +51,13 @@ pub(crate) enum ColumnType {
         unit: TimeUnit,
         is_utc: bool,
     },
-    /// Byte arrays of the same length.
+    /// Byte arrays that all have the same length.
     FixedBytes {
         is_uuid: bool,
     },
     /// A struct: a group of columns, each with one value per row.
     Group,
-    /// An unsupported type, with its name for error messages.
+    /// A type that is not supported. Its name is for error messages.
     Other(&'static str),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for ColumnType {
 }
 
 impl ColumnType {
-    /// Returns the type of a column, by the rules of arrow-rs.
+    /// Returns the type of a column, by the same rules as arrow-rs.
     pub(crate) fn of(column: &Type) -> Self {
         let info = column.get_basic_info();
         if info.has_repetition() && info.repetition() == Repetition::REPEATED {
@@ -226,7 +226,7 @@ impl ColumnType {
     }
 }
 
-/// The values of some rows, by physical type. Null rows have no value.
+/// The values of some rows, by physical type. They omit null values.
 #[derive(Debug)]
 enum Values {
     Boolean(Vec<bool>),
@@ -255,7 +255,8 @@ impl Values {
             Self::Boolean(values) => Value::Boolean(*values.get(at)?),
             Self::Int32(values) => Value::Integer((*values.get(at)?).into()),
             Self::Int64(values) => Value::Integer(*values.get(at)?),
-            // Converts to microseconds: 64 bits of nanoseconds cannot represent times before 1677 or after 2262.
+            // Converts to microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after
+            // 2262.
             Self::Int96(values) => Value::Integer(micros(values.get(at)?)?),
             Self::Float(values) => Value::Float(*values.get(at)?),
             Self::Double(values) => Value::Double(*values.get(at)?),
@@ -265,24 +266,24 @@ impl Values {
     }
 }
 
-/// A column of a file, and the values of the last decoded rows.
+/// A column of a file, and the values of the rows that were decoded last.
 pub(crate) struct DecodedColumn {
     of_type: ColumnType,
-    /// The index among the leaf columns of the file.
+    /// The index of the column among the leaf columns of the file.
     stored: usize,
-    /// The definition level of values that are not null; 0 if the column cannot have null values.
+    /// The definition level of non-null values; 0 if the column cannot have null values.
     defined: i16,
-    /// The reader of the rest of the current row group; `None` before the first row group.
+    /// The reader, positioned after the last decoded row of the current row group; `None` before the first row group.
     reader: Option<ColumnReader>,
-    /// The values that are not null. Byte arrays refer to the page or the dictionary, so that rows can share a long
-    /// text.
+    /// The non-null values. Byte arrays share the memory of the page or the dictionary, so that a long text that many
+    /// rows have is stored once.
     values: Values,
-    /// The index in `values` of the value of each row, `None` for null; empty if the column cannot have null values.
+    /// For each row, the index of its value, `None` for null; empty if the column cannot have null values.
     value_of: Vec<Option<usize>>,
 }
 
 impl DecodedColumn {
-    /// Creates a column without rows. `stored` is its index among the leaf columns of the file.
+    /// Creates a column without rows. `stored` is the index of the column among the leaf columns of the file.
     pub(crate) fn new(stored: usize, column: &ColumnDescriptor) -> Self {
         Self {
             of_type: ColumnType::of(column.self_type()),
@@ -294,21 +295,21 @@ impl DecodedColumn {
         }
     }
 
-    /// Opens the column in a row group, so that [`decode`](Self::decode) continues with the first row of the group.
+    /// Opens the column in a row group; [`decode`](Self::decode) then starts with the first row of the group.
     ///
     /// # Errors
     ///
-    /// The footer has impossible positions of the pages of the column.
+    /// The footer has invalid positions of the column's pages.
     pub(crate) fn begin(&mut self, file: &Arc<Checked>, group: &RowGroupMetaData) -> Result<(), String> {
         self.reader = Some(column_reader(file, group, self.stored).map_err(|error| error.to_string())?);
         Ok(())
     }
 
-    /// Decodes the next `rows` rows of the row group. They replace the rows that were decoded before.
+    /// Decodes the next `rows` rows of the row group, which replace the rows that were decoded last.
     ///
     /// # Errors
     ///
-    /// The column is damaged, has fewer rows left, or has a value that its type does not allow.
+    /// The column is damaged, the row group has too few rows, or a value is invalid for the type of the column.
     pub(crate) fn decode(&mut self, rows: usize) -> Result<(), String> {
         let mut levels = Vec::new();
         let (read, values) = self.read(rows, &mut levels)?;
@@ -341,8 +342,8 @@ impl DecodedColumn {
         Ok(())
     }
 
-    /// Reads at most `rows` rows. Returns the number of rows that were read and their values. Appends the definition
-    /// level of each row to `levels`, unless the column cannot have null values.
+    /// Reads at most `rows` rows. Returns the number of rows read, and their values. If the column can have null
+    /// values, appends the definition level of each row to `levels`.
     fn read(&mut self, rows: usize, levels: &mut Vec<i16>) -> Result<(usize, Values), String> {
         match self.reader.as_mut().ok_or("a column without pages")? {
             ColumnReader::BoolColumnReader(from) => read(from, rows, levels, Values::Boolean),
@@ -356,7 +357,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns an error if a byte array is not allowed by the type of the column.
+    /// Returns an error if a value is invalid for the type of the column.
     fn check_values(&self) -> Result<(), String> {
         let Values::Bytes(values) = &self.values else { return Ok(()) };
         let is_text = self.of_type == ColumnType::Text;
@@ -372,7 +373,7 @@ impl DecodedColumn {
         Ok(())
     }
 
-    /// Returns the value in a row; `None` for null.
+    /// Returns the value in row `at`; `None` for null.
     fn value(&self, at: usize) -> Option<Value<'_>> {
         let at = if self.defined == 0 { at } else { (*self.value_of.get(at)?)? };
         self.values.get(at)
@@ -404,8 +405,8 @@ impl DecodedColumn {
         self.digits(at).map(String::into_bytes).or_else(|| self.bytes(at).map(<[u8]>::to_vec))
     }
 
-    /// Returns the value in a row as a key or as a part of a key. Numbers are decimal text, times have the ISO 8601
-    /// format, byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, for times
+    /// Returns the value in a row as a key or as a part of a key. Numbers are written in decimal, times in ISO 8601
+    /// format, byte arrays of fixed length in hexadecimal, and UUIDs with hyphens. Returns `None` for null, for times
     /// in years that the calendar does not support, and for columns of other types.
     pub(crate) fn key(&self, at: usize) -> Option<Vec<u8>> {
         let written = match (self.of_type, self.value(at)?) {
@@ -470,7 +471,7 @@ fn micros(time: &Int96) -> Option<i64> {
     days.checked_mul(SECONDS_PER_DAY * 1_000_000)?.checked_add(nanoseconds / 1_000)
 }
 
-/// Does the work of [`DecodedColumn::read`] for one physical type. `values_of` wraps the values.
+/// Does the work of [`DecodedColumn::read`] for one physical type. `values_of` creates [`Values`] from a vector.
 fn read<T: DataType>(
     from: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -483,11 +484,11 @@ fn read<T: DataType>(
     Ok((rows, values_of(values)))
 }
 
-/// Returns a reader of a row group of a column. `column` is the index of the column among the leaf columns.
+/// Returns a reader for a column in a row group. `column` is the index of the column among the leaf columns.
 ///
 /// # Errors
 ///
-/// The footer has impossible positions of the pages of the column.
+/// The footer has invalid positions of the column's pages.
 pub(crate) fn column_reader(
     file: &Arc<Checked>,
     group: &RowGroupMetaData,
@@ -512,7 +513,7 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Returns the time that is `value` units after the start of 1970; `None` if the calendar does not support its year.
+/// Returns the time `value` units after the start of 1970; `None` if the calendar does not support its year.
 fn time(value: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     let per_second = per_second(unit);
     let nanoseconds = value.rem_euclid(per_second) * (1_000_000_000 / per_second);
@@ -520,8 +521,8 @@ fn time(value: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     Some(time.naive_utc())
 }
 
-/// Returns a decimal number as text with `scale` digits after the decimal point; `None` if the value is neither an
-/// integer nor bytes. Bytes are a big-endian integer in two's complement.
+/// Returns a decimal number as text with `scale` digits after the decimal point. The value is an integer, or bytes that
+/// are a big-endian integer in two's complement; `None` for other values.
 fn decimal(value: Value<'_>, scale: usize) -> Option<String> {
     let digits = match value {
         Value::Integer(value) => value.to_string(),

@@ -1,9 +1,9 @@
-//! Copies kept rows of Parquet files as they are stored, so that the output has the types, logical types, order,
-//! compression and metadata of the input.
+//! Copies kept rows of Parquet files without converting values, so that the output has the same types, logical types,
+//! order, compression and metadata as the input.
 //!
-//! Values are decoded only to their physical types, so that values whose meaning is not supported are copied, too: a
-//! 96-bit timestamp that no other type can represent, or a column that only another reader supports. Each row group
-//! becomes one row group without the removed rows, so that metadata about its sort order is still valid.
+//! Values are decoded only to their physical types. So values of unsupported logical types are copied, too, for example
+//! a 96-bit timestamp that no other type can represent. Each row group of the input becomes one row group without the
+//! removed rows, so that metadata about its sort order remains valid.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -40,10 +40,10 @@ use crate::work::file::{Hashed, WrittenFile};
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// Maximum number of distinct values for which a bloom filter is sized; it then has a few megabytes.
+/// Maximum number of distinct values for which a bloom filter is sized. A filter of this size has a few megabytes.
 const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
-/// Files of kept rows, one for each set of columns, in the order in which the sets first occurred.
+/// The files of kept rows, one for each distinct [`ParquetColumns`] of the inputs, in the order of first occurrence.
 pub(crate) struct Writers<'n> {
     folder: PathBuf,
     /// The start of the file names.
@@ -61,19 +61,19 @@ struct ParquetOutput {
     /// The writer; `None` before the first rows are copied.
     writer: Option<SerializedFileWriter<Hashed<fs::File>>>,
     rows: u64,
-    /// Writes the keys that are not in the rows; `None` if there are none.
+    /// Writes the keys of rows that do not contain their key; `None` if there are no such rows.
     keys: Option<files::KeyWriter>,
-    /// The keys of the metadata entries that were copied.
+    /// The keys of the metadata entries that were copied so far.
     said: HashSet<String>,
 }
 
 impl ParquetOutput {
-    /// Copies the file-level metadata of an input, except for keys that were copied from an earlier input. Inputs may
-    /// have different values for a key, such as the number of rows.
+    /// Copies the file-level metadata of an input. A key that was already copied from an earlier input is skipped, even
+    /// if its value differs.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
         let Some(writer) = &mut self.writer else { return };
         let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        // The Arrow schema describes only the columns of the input.
+        // The Arrow schema is not copied if columns are added, because it describes only the columns of the input.
         let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
         let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
         self.said.extend(new.iter().map(|said| said.key.clone()));
@@ -83,7 +83,7 @@ impl ParquetOutput {
     }
 }
 
-/// Rows that are not yet copied: in ascending order, from one input file to one output file.
+/// Rows that are not yet copied. All are from one input file, go to one output file, and are in ascending order.
 struct Pending {
     file: Arc<ParquetFile>,
     at: usize,
@@ -106,8 +106,8 @@ impl<'n> Writers<'n> {
         files::name(self.stem, PARQUET, at, None)
     }
 
-    /// Adds a row to copy, given its line, and its key if the row has another key or none. Rows must be added file by
-    /// file, in the order of the file.
+    /// Adds a row to copy, given its line. `key` is the key of the document if the row has no key or a different one.
+    /// Rows must be added file by file, in the order of the rows in the file.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl<'n> Writers<'n> {
         })
     }
 
-    /// Creates the output file for rows with the columns of `file`, so that it exists even if no row is kept.
+    /// Creates the output file for rows with the columns of `file`. The file then exists even if no row is kept.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl<'n> Writers<'n> {
         self.flush()
     }
 
-    /// Copies the pending rows.
+    /// Copies all pending rows to their output file.
     fn flush(&mut self) -> anyhow::Result<()> {
         let Some(Pending { file, at, rows, documents }) = self.pending.take() else { return Ok(()) };
         let shown = file.path.display();
@@ -220,7 +220,7 @@ impl<'n> Writers<'n> {
         Ok(())
     }
 
-    /// Copies the pending rows, syncs the files, and returns them.
+    /// Copies all pending rows, syncs the output files, and returns them.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl<'n> Writers<'n> {
     }
 }
 
-/// An input file that is opened again to copy rows.
+/// An input file that was opened again to copy rows.
 struct ParquetInput {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
@@ -258,16 +258,18 @@ struct ParquetInput {
 impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
         let metadata = metadata_of(&file)?;
-        // Sets no size limit: only the columns that were read before are limited, and others may have longer values.
+        // Sets no size limit. The limit applied to the columns that were read as documents; other columns may have
+        // longer values.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
     }
 }
 
-/// Returns the properties of a writer that keeps the format of the columns in a file.
+/// Returns the properties of a writer that writes columns in the format of the input file.
 fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
     let mut most_values = HashMap::new();
-    // Allows bloom filters for dictionary columns. Whether a column has a filter is copied from the input below.
+    // Allows bloom filters for columns with dictionaries. The loop below sets a filter for each column that has one in
+    // the input.
     let mut builder = WriterProperties::builder()
         .set_sorting_columns(sorting)
         .set_bloom_filter_for_dictionary_encoded_chunks(true);
@@ -283,7 +285,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     for group in metadata.row_groups() {
         for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
             let path = column.column_path().clone();
-            // The number of values is an upper bound; the filter is shrunk to the number of distinct values.
+            // The number of values is an upper bound; the writer shrinks the filter to the number of distinct values.
             let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
             let known = most_values.entry(path.clone()).or_insert(0);
             *known = values.max(*known);
@@ -346,7 +348,7 @@ fn copy(
     }
 }
 
-/// Returns the spans to remove from each text column in the rows of a row group; empty if no text changes.
+/// Returns the cuts for each text column of a row group, by column index; empty if no text of these rows changes.
 fn cut_texts<'c>(
     input: &ParquetInput,
     group: &RowGroupMetaData,
@@ -373,8 +375,8 @@ fn cut_texts<'c>(
     Ok(all)
 }
 
-/// Returns the runs of consecutive rows in a row group: for each run, the number of rows skipped before it, and its
-/// length.
+/// Splits the requested rows of a row group into runs of consecutive rows. Returns the number of rows to skip before
+/// each run, and the length of the run.
 fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut next = first;
@@ -431,8 +433,8 @@ fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies values of one type, `at_once` rows at a time. `change` receives the values to write next, the definition
-/// level of each, and the number of rows written before.
+/// Copies the values in `runs`, `at_once` rows at a time. Before values are written, `change` may modify them. It
+/// receives the values, the definition level of each row, and the number of rows that were already written.
 fn copy_values<T: DataType>(
     mut from: ColumnReaderImpl<T>,
     to: &mut ColumnWriterImpl<'_, T>,
@@ -446,7 +448,7 @@ fn copy_values<T: DataType>(
     let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
         change(values, defined, written)?;
         written += held;
-        // Columns with exactly one value in each row have no levels.
+        // A column with exactly one value in each row has no levels. Empty levels must be passed as `None`.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
         let (of_values, of_lists) =
             (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
@@ -479,10 +481,10 @@ fn copy_values<T: DataType>(
     write(held, &mut values, &mut defined, &mut repeated)
 }
 
-/// Number of documents whose notes are in memory at a time.
+/// Number of documents whose annotations are in memory at a time.
 const TOGETHER: usize = 4096;
 
-/// Returns the columns of the input, followed by the added columns.
+/// Returns the schema of annotated files: the columns of the input, followed by the added columns.
 pub(crate) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {
@@ -504,7 +506,7 @@ pub(crate) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr,
     Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
 }
 
-/// Writes the added columns of a row group whose rows are these documents.
+/// Writes the added columns of a row group. `documents` has the index of the document in each row.
 pub(crate) fn write<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     documents: &[u32],

@@ -1,4 +1,4 @@
-//! Finds the columns of a Parquet file that contain the keys, texts and other values, including nested columns.
+//! Finds the columns of a Parquet file with keys, texts and other values. These may be nested columns.
 
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
@@ -8,7 +8,7 @@ use crate::input::parquet::decoded::ColumnType;
 /// A function that returns whether a column type is accepted.
 pub(crate) type TypeTest = fn(ColumnType) -> bool;
 
-/// The columns of a Parquet file.
+/// The columns of a Parquet file, in which columns are found by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'t>(pub(crate) &'t SchemaDescriptor);
 
@@ -31,7 +31,7 @@ impl<'t> Table<'t> {
     ///
     /// # Errors
     ///
-    /// A column does not exist, or has another type.
+    /// A column does not exist, or does not have an accepted type.
     pub(crate) fn select(
         self,
         name: &str,
@@ -51,7 +51,7 @@ impl<'t> Table<'t> {
     ///
     /// # Errors
     ///
-    /// The column does not exist, or has another type.
+    /// The column does not exist, or does not have an accepted type.
     pub(crate) fn named(
         self,
         name: &str,

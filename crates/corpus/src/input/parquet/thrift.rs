@@ -2,12 +2,12 @@
 //! reads them.
 //!
 //! arrow-rs allocates memory for a stated length before it checks that the bytes exist, and reads nested groups
-//! recursively. Neither a failed allocation nor a stack overflow can be caught. So it must only receive lengths that
+//! recursively. A failed allocation or a stack overflow aborts the process. So arrow-rs must receive only lengths that
 //! fit in the file, and groups nested no deeper than [`GROUPS_MAX`].
 //!
-//! arrow-rs identifies fields by the low bits of their numbers, and reads each with the expected type, whatever type
-//! the file states. So a file is accepted only if arrow-rs reads the same values as this check: known fields must have
-//! their types, and field numbers must be in range.
+//! arrow-rs identifies fields by the low bits of their numbers. It reads each field with the expected type, even if the
+//! file states another type. So a file is accepted only if arrow-rs reads the same values as this check: known fields
+//! must have their types, and field numbers must be in range.
 
 use std::fs;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -21,24 +21,24 @@ use parquet::file::reader::{ChunkReader, Length};
 const GROUPS_MAX: usize = 64;
 /// Maximum nesting depth of structures and lists. A valid footer has a depth of about eight.
 const DEPTH_MAX: u32 = 32;
-/// Number of bytes of a page header that are checked first, and maximum length of a page header. A header may contain
+/// Number of bytes of a page header that are read first, and maximum length of a page header. A long header contains
 /// the smallest and the largest text of its page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages up to this decompressed size in bytes are accepted, whatever the record limit and the compression ratio are.
+/// Pages up to this decompressed size in bytes are accepted with any record limit and compression ratio.
 const PAGE_BYTES: u64 = 32 << 20;
-/// Maximum number of decompressed bytes per compressed byte for pages larger than [`PAGE_BYTES`]; the maximum of gzip.
+/// The maximum ratio of decompressed to compressed size for pages above [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;
 
-/// The field of a plaintext footer that describes the encryption of columns.
+/// The number of the footer field that describes the encryption of columns, if the footer itself is not encrypted.
 const ENCRYPTION_ALGORITHM: i16 = 8;
 /// The error for a file with encrypted columns.
 const ENCRYPTED: &str = "it is encrypted, which twindex does not decode: write it again without encryption";
 
-/// Length in bytes of the footer's length and the magic number, at the end of the file.
+/// Length in bytes of the end of a file: the length of the footer, and the magic number.
 const TAIL_BYTES: u64 = 8;
 
-/// Reads one structure without storing it.
+/// Walks over one Thrift structure to check it, without storing its values.
 struct ThriftWalker<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -54,7 +54,7 @@ enum ThriftError {
 
 type ThriftResult<T> = std::result::Result<T, ThriftError>;
 
-/// The protocol types of fields.
+/// The type codes of fields in the compact protocol.
 const BOOLEAN: Field = Field(1, &[]); // true; false is type 2
 const BYTE: Field = Field(3, &[]);
 const I32: Field = Field(5, &[]);
@@ -63,7 +63,7 @@ const LIST: Field = Field(9, &[]);
 const EMPTY: Field = Field(STRUCT, &[]);
 const STRUCT: u8 = 12;
 
-/// The type of a field and, for a structure, its known fields, numbered from 1. Other fields may have any type.
+/// The type code of a field. For a structure, also its known fields, numbered from 1. Unknown fields may have any type.
 #[derive(Clone, Copy)]
 struct Field(u8, &'static [Field]);
 
@@ -93,8 +93,8 @@ const LOGICAL: &[Field] = &[
     Field(STRUCT, &[BINARY, I32]),
 ];
 const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
-/// The header of a page, with the headers of a data page, an index page, a dictionary page, and a data
-/// page of version 2.
+/// The header of a page. It contains the header of a data page, an index page, a dictionary page, or a data page of
+/// version 2.
 const PAGE: &[Field] = &[
     I32,
     I32,
@@ -154,14 +154,15 @@ impl<'b> ThriftWalker<'b> {
         i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(ThriftError::Bad)
     }
 
-    /// Reads the type of the items in a list, and their number.
+    /// Reads the head of a list: the type code of its items, and their number.
     fn list(&mut self) -> ThriftResult<(u8, u64)> {
         let head = self.byte()?;
         let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
         Ok((head & 15, items))
     }
 
-    /// Passes the number of each field in a structure to `take`, which returns whether it has read the field's value.
+    /// Passes the number of each field in a structure to `take`. If `take` returns that it has not read the value,
+    /// skips it.
     fn fields(
         &mut self,
         known: &[Field],
@@ -178,7 +179,7 @@ impl<'b> ThriftWalker<'b> {
             // guard: the number of a field is in its range
             // without it: i16::try_from(next).map_err(|_| ThriftError::Bad)? -> i16::try_from(next).unwrap_or(100)
             id = i16::try_from(next).map_err(|_| ThriftError::Bad)?;
-            // The protocol types of true and false are treated as one type.
+            // The type codes of true and false are treated as one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
             // guard: a field that is known has its type
@@ -191,8 +192,8 @@ impl<'b> ThriftWalker<'b> {
         }
     }
 
-    /// Skips a value. It must not be a boolean field of a structure, because the type of such a field encodes its
-    /// value. Booleans in lists are an error, because each is a byte that arrow-rs does not skip.
+    /// Skips a value. Must not be called for a boolean field of a structure, whose type code encodes the value.
+    /// Booleans in lists are an error: each takes a byte, but arrow-rs does not skip this byte.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
@@ -233,7 +234,7 @@ impl<'b> ThriftWalker<'b> {
 /// Checks the number and the nesting of the groups in a schema.
 fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     let (_, elements) = walk.list()?;
-    // For each open group, the number of its children that have not been read.
+    // For each open group, the number of its children that were not yet read.
     let mut open: Vec<u64> = Vec::new();
     for _ in 0..elements {
         let mut children = 0;
@@ -255,7 +256,7 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
                 return Err(ThriftError::Bad);
             }
         } else {
-            // A leaf closes all groups that have no further children.
+            // A leaf closes each open group of which it is the last child.
             while let Some(wanted) = open.last_mut() {
                 *wanted -= 1;
                 if *wanted > 0 {
@@ -296,8 +297,8 @@ pub(crate) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = ThriftWalker::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
-        // arrow-rs uses the first schema. Only the version may precede it: an unknown field could contain another
-        // schema.
+        // arrow-rs uses the first schema that it finds. Only the version may precede the schema, because an unknown
+        // field could contain another schema.
         let is_schema = id == 2 && !has_schema;
         is_encrypted |= id == ENCRYPTION_ALGORITHM;
         if is_schema {
@@ -313,7 +314,7 @@ pub(crate) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
-/// Reads a page header. Returns the compressed size, the decompressed size, and the length of the header.
+/// Reads a page header. Returns the decompressed size, the compressed size, and the length of the header.
 fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     let mut walk = ThriftWalker::new(bytes);
     let (mut unpacked, mut packed) = (None, None);
@@ -332,7 +333,7 @@ fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     }
 }
 
-/// A file for arrow-rs: each page header is checked before it is read, and no read may extend past the end of the file.
+/// A file for arrow-rs: page headers are checked before they are read, and reads past the end are refused.
 pub(crate) struct Checked {
     file: Arc<fs::File>,
     bytes: u64,
@@ -361,7 +362,7 @@ impl Length for Checked {
 impl ChunkReader for Checked {
     type T = PageHeader;
 
-    /// arrow-rs calls this function only for page headers, and reads some headers without it.
+    /// arrow-rs calls this function only to read page headers. It reads some headers in other ways.
     fn get_read(&self, start: u64) -> Result<PageHeader> {
         let (file, bytes) = (Arc::clone(&self.file), self.bytes);
         Ok(PageHeader { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
@@ -443,7 +444,7 @@ mod tests {
         bytes
     }
 
-    /// Encodes a number that is not negative as a signed number.
+    /// Encodes a non-negative number as a signed number.
     fn number(value: u64) -> Vec<u8> {
         varint(value << 1)
     }
@@ -454,7 +455,7 @@ mod tests {
         file
     }
 
-    /// Returns a Parquet file without rows. Its schema has one element for each of these numbers of children.
+    /// Returns a Parquet file without rows. Element `i` of its schema has `children[i]` children.
     fn of_schema(children: &[u64]) -> Vec<u8> {
         of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
     }
@@ -464,7 +465,7 @@ mod tests {
         [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
     }
 
-    /// Returns the bytes of a footer after the version.
+    /// Returns the bytes of a footer that follow the version: a schema with these numbers of children.
     fn schema(children: &[u64]) -> Vec<u8> {
         let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
         for &children in children {
@@ -481,7 +482,7 @@ mod tests {
         footer
     }
 
-    /// Returns the error message when such a file is opened as documents.
+    /// Opens `bytes` as a Parquet file of documents, and returns the error message.
     fn opened(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
@@ -502,12 +503,13 @@ mod tests {
         }
         let said = opened(&of_schema(&[u64::from(u32::MAX >> 1), 0]));
         assert!(said.contains("its footer is damaged"), "{said}");
-        // Groups next to one another have a depth of one.
+        // Groups beside each other do not increase the nesting depth.
         let beside: Vec<u64> = std::iter::once(100).chain([1, 0].repeat(100)).collect();
         assert_eq!(check_footer(&file(&of_schema(&beside))), Ok(()));
     }
 
-    /// arrow-rs reads field 65,538 as field 2, and reads known fields with their expected types.
+    /// arrow-rs reads field 65,538 as field 2, and reads known fields with their expected types. Each footer hides a
+    /// schema that only arrow-rs reads.
     #[test]
     fn structures_that_arrow_would_read_differently_are_refused() {
         let deep = schema(&[vec![1; 200_000], vec![0]].concat());
@@ -515,13 +517,13 @@ mod tests {
         // This check sees a text; arrow-rs sees a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
-        // The same in the scale of a decimal, inside the logical type of a column: arrow-rs sees a next column that is
-        // a group with too many children.
+        // The same inside the logical type of a column: the scale of a decimal is a text that arrow-rs reads as the
+        // next column, a group with too many children.
         let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
         let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
-        // A schema after an unknown field, which arrow-rs also reads as the number of rows.
+        // A schema after an unknown field, which arrow-rs reads as the number of rows and then the schema.
         let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
         let before =
             [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
@@ -566,17 +568,17 @@ mod tests {
                 .unwrap_err()
                 .contains("a page of 1000 bytes has 2147483647 by its header")
         );
-        // A statistics text that is longer than the file. arrow-rs would allocate memory for it.
+        // A text in the statistics that is longer than the file. arrow-rs would allocate memory for its length.
         let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
         assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");
         // A text so long that its end wraps around to its start.
         let round = head(10, 10, &[&b"\x98"[..], &varint(u64::MAX - 10)].concat());
-        // Structures nested deeper than any stack allows; the largest field number, and one more.
+        // Structures that are nested too deeply for the stack; the largest field number, followed by one more field.
         let deep = head(10, 10, &vec![0x9c; 200_000]);
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
         // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length again, in a field that arrow-rs mistakes for the same field; and the type hidden in a text.
+        // The length again, in a field that arrow-rs mistakes for its field; and the page type, hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
         // Booleans in a list, for which a reader may or may not read bytes; a header longer than the limit.

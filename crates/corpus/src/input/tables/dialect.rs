@@ -5,18 +5,18 @@ use std::str::FromStr;
 
 use csv_core::{Reader, ReaderBuilder};
 
-/// Options for the tables of an input. By default, CSV has commas and quotes; TSV has tabs and, as registered with
-/// IANA, no quotes.
+/// Options for the tables of an input. By default, CSV has commas and quotes, and TSV has tabs and no quotes, as in its
+/// registration with IANA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The delimiter of fields. `None` uses the delimiter in a first line `sep=`, or else a comma for CSV and a tab for
-    /// TSV.
+    /// The delimiter of fields. If `None`, a first line `sep=` sets the delimiter. Without this line, it is a comma for
+    /// CSV and a tab for TSV.
     pub delimiter: Option<u8>,
     /// The quote character around fields that contain delimiters or line ends.
     pub quote: Quote,
-    /// The escape character before a quote inside a quoted field. Doubled quotes are accepted in addition.
+    /// The escape character before a quote inside a quoted field. Doubled quotes are accepted, too.
     pub escape: Option<u8>,
-    /// Whether the first row contains the column names. If not, the names of columns are their numbers, from 1.
+    /// Whether the first row contains the column names. If not, columns are named by their numbers, from 1.
     pub has_header: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Dialect {
     }
 }
 
-/// Parses parts such as `delimiter=;`, joined by commas.
+/// Parses settings such as `delimiter=;`, separated by commas.
 impl FromStr for Dialect {
     type Err = String;
 
@@ -79,7 +79,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// Characters that are written by name in the text form of a dialect.
+/// Characters that have names in the text form of a dialect.
 const NAMES_OF_BYTES: [(&str, u8); 3] = [("tab", b'\t'), ("comma", b','), ("space", b' ')];
 
 fn byte_named(text: &str) -> Result<u8, String> {
@@ -96,19 +96,19 @@ fn name_of(byte: u8) -> String {
     named.map_or_else(|| char::from(byte).to_string(), |(name, _)| (*name).to_owned())
 }
 
-/// The dialect of one table, in which the defaults are resolved.
+/// The dialect of one table. Defaults are replaced by their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowDialect {
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
     pub(crate) escape: Option<u8>,
     pub(crate) has_header: bool,
-    /// Whether the file name says that the table is tab-separated.
+    /// Whether the table is tab-separated (TSV) according to its format.
     pub(crate) is_tsv: bool,
 }
 
 impl RowDialect {
-    /// Returns the dialect of a table, given its options and its format.
+    /// Resolves the options for a table. `is_tsv` is whether its format is TSV.
     pub(crate) fn of(dialect: Dialect, is_tsv: bool) -> Self {
         let quote = match dialect.quote {
             Quote::Usual => (!is_tsv).then_some(b'"'),
@@ -119,7 +119,7 @@ impl RowDialect {
         Self { delimiter, quote, escape: dialect.escape, has_header: dialect.has_header, is_tsv }
     }
 
-    /// Returns a row with these fields, from which a reader of this dialect restores the fields. Quotes fields only if
+    /// Formats fields as a row, so that a reader of this dialect returns the same fields. Quotes a field only if
     /// necessary.
     pub(crate) fn row(self, fields: &[Vec<u8>]) -> Vec<u8> {
         let mut row = Vec::new();

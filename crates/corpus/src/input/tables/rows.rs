@@ -1,9 +1,9 @@
 //! CSV and TSV tables (RFC 4180: quoted fields may contain the delimiter, newlines, and doubled quotes): reads rows
 //! from a stream in bounded memory, and parses the key and the text of a row.
 //!
-//! The first row has the column names. The reader finds the end of each row with `csv-core`; the thread that processes
-//! a row splits it into fields. If a row of several lines is bad, only its first line is skipped, so that an unbalanced
-//! quote does not discard valid rows.
+//! The first row has the column names. The reader finds the end of each row with `csv-core`; another thread splits the
+//! row into fields. If a row of several lines is bad, only its first line is skipped, so that an unbalanced quote does
+//! not discard the valid rows after it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,20 +27,20 @@ use crate::input::text::cuts::part_without;
 const HEADER_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of columns.
 const COLUMNS_MAX: usize = 1 << 16;
-/// Sizes of output buffers whose content is not used: for the bytes of fields, and for the ends of fields.
+/// Sizes of the buffers to which the reader writes fields and their ends. The content of the buffers is not used.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
-/// Maximum number of bytes of bad rows that are read again, per byte of the table. A table of only bad rows is read
-/// about this number of times.
+/// Maximum number of bytes of bad rows that are read again, as a multiple of the table's size. A table that has only
+/// bad rows is read about this number of times.
 const READ_AGAIN: u64 = 16;
-/// Delimiters that the hint about a missing column may suggest.
+/// Delimiters that the error about a missing column suggests, if the column is found with them.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The header of a table, with the positions of its columns.
 #[derive(Clone, Debug)]
 pub struct TableHeader {
-    /// The lines before the first row, without the last line end: a line `sep=`, and the column names. `None` if the
-    /// table has no column names.
+    /// The lines before the first row, without the last line end: a line `sep=`, if any, and the column names. `None`
+    /// if the table has no column names.
     pub line: Option<Vec<u8>>,
     /// Whether a byte order mark precedes the header.
     pub is_marked: bool,
@@ -68,7 +68,7 @@ impl TableHeader {
         if self.written.is_tsv { "tsv" } else { "csv" }
     }
 
-    /// Returns whether the other header describes rows in the same way. Ignores byte order marks and line ends.
+    /// Returns whether rows can be written below either header. Ignores byte order marks and line ends.
     pub(crate) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
             let Self { id, value, stamp, number, inside, url, columns, .. } = header;
@@ -165,7 +165,7 @@ impl TableHeader {
         if fields.ends.len() != self.columns {
             return Err(self.width(fields.ends.len()));
         }
-        // A value that is joined from several columns is appended to the bytes of the fields.
+        // The joined values of several columns are appended to the bytes of the fields.
         let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
             let start = fields.bytes.len();
             if columns.len() > 1 {
@@ -186,8 +186,8 @@ impl TableHeader {
         Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 
-    /// Returns a row without these byte ranges of its text, and the remaining text. The values of all other fields are
-    /// unchanged.
+    /// Removes these byte ranges of the text from a row. Returns the new row and the new text. The values of all other
+    /// fields are unchanged.
     pub(crate) fn line_without(
         &self,
         line: &[u8],
@@ -217,7 +217,7 @@ impl TableHeader {
     }
 }
 
-/// Returns a hint for the error about a missing column: the file may have another delimiter.
+/// Returns a hint for the error about a missing column, if the column is found with another delimiter.
 fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
     let names = |delimiter: &u8| {
         let mut names = RowFields::default();
@@ -233,13 +233,13 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
 }
 
 impl TableHeader {
-    /// Returns the error message for a row with this number of fields.
+    /// Returns the error message for a row with a wrong number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
         format!("{fields} fields, where {row} {}", self.columns)
     }
 
-    /// Returns the values that a row has in addition to key and text.
+    /// Returns the requested values of a row, except key and text.
     ///
     /// # Errors
     ///
@@ -259,10 +259,10 @@ impl TableHeader {
     }
 }
 
-/// The fields of a row, without quotes. Reused for all rows.
+/// The parsed fields of a row, without quotes. Reused for all rows.
 #[derive(Debug, Default)]
 pub(crate) struct RowFields {
-    /// The reader for this dialect. It is kept because creating one takes longer than reading a row.
+    /// The reader for the dialect. It is reused, because creating a reader takes longer than reading a row.
     reader: Option<(RowDialect, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -276,11 +276,11 @@ impl RowFields {
             other => &mut other.insert((written, Box::new(written.reader()))).1,
         };
         reader.reset();
-        // A parsed field is not longer than its bytes in the row. One more byte keeps the buffer from being full.
+        // A parsed field is at most as long as its bytes in the row. With one more byte, the buffer is never full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
-        // Passes a line end before the row, because the reader removes a byte order mark from the first bytes it
-        // receives. Here, such a mark would be part of the row.
+        // Passes a line end to the reader before the row, because the reader removes a byte order mark from its first
+        // input. A mark in the row belongs to its first field.
         // guard: a byte order mark is dropped before the first row alone
         reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);
@@ -307,12 +307,12 @@ pub(crate) struct TableRows {
     window: Window,
     reader: Reader,
     written: RowDialect,
-    /// Number of fields in a row; 0 if not yet known.
+    /// Number of fields that each row must have; 0 if not yet known.
     columns: usize,
-    /// Number of bytes of bad rows that were read again so far.
+    /// Number of bytes of bad rows that were read again.
     read_again: u64,
     row_bytes_max: usize,
-    /// Output buffers of the reader. Their content is not used.
+    /// Buffers to which the reader writes. Their content is not used.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -328,7 +328,7 @@ struct Row {
 }
 
 impl TableRows {
-    /// Opens a table and reads its header. If `is_given`, a first line `sep=` does not set the delimiter.
+    /// Opens a table and reads its header. A first line `sep=` sets the delimiter, unless `is_given`.
     ///
     /// # Errors
     ///
@@ -399,10 +399,10 @@ impl TableRows {
         Ok((rows, header))
     }
 
-    /// Resets the reader to the start of a row, at the start of the window and on line `line`.
+    /// Resets the reader: a row starts at the start of the window, on line `line`.
     fn start_at(&mut self, line: u64) {
         self.reader.reset();
-        // Passes a line end first, for the same reason as `RowFields::parse`.
+        // Passes a line end to the reader first, for the reason given in `RowFields::parse`.
         self.reader.read_record(b"\n", &mut self.fields, &mut self.ends);
         self.reader.set_line(line);
     }
@@ -412,8 +412,8 @@ impl TableRows {
         self.window.name()
     }
 
-    /// Passes the next row, or its error, to `take`, with the number of its first line. Returns false at the end. Skips
-    /// blank lines.
+    /// Passes the next row, or its error, to `take`, with the number of the row's first line. Skips blank lines.
+    /// Returns false at the end of the stream.
     ///
     /// # Errors
     ///
@@ -441,12 +441,12 @@ impl TableRows {
         let mut line = self.reader.line();
         let mut begun = false;
         loop {
-            // Stops at the limit, so that the detection of long rows does not depend on read sizes.
+            // Stops at the limit, so that the detection of long rows is independent of read sizes.
             let limit = self.row_bytes_max.saturating_add(1);
             // guard: a long row is refused
             if taken == limit {
                 if !begun {
-                    // Discards blank lines, which are not rows.
+                    // Discards blank lines, because they are not rows.
                     self.window.take(taken);
                     taken = 0;
                     continue;
@@ -467,7 +467,7 @@ impl TableRows {
             let end = self.window.bytes().len().min(limit);
             let input = &self.window.bytes()[taken..end];
             if !begun {
-                // Counts line ends before the row: the rest of the previous row's line end, and blank lines.
+                // Counts line ends before the row: the rest of the line end of the previous row, and blank lines.
                 let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
                 line = self.reader.line() + memchr::memchr_iter(b'\n', &input[..ends]).count() as u64;
                 begun = ends < input.len();
@@ -493,7 +493,7 @@ impl TableRows {
                     } else {
                         None
                     };
-                    // The first line of a discarded row is no longer in memory.
+                    // If a row was discarded, its first line is no longer in memory.
                     let again = problem.as_deref().filter(|_| !discarded);
                     let again = again.and_then(|problem| self.first_line(taken, line, problem));
                     return Ok(Some(again.unwrap_or(Row { taken, line, problem })));
@@ -505,10 +505,10 @@ impl TableRows {
         }
     }
 
-    /// Returns the line ending of a row of `taken` bytes of the window. A single carriage return is a line end, too.
+    /// Returns the line ending of a row of `taken` bytes. A single carriage return is a line end, too.
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
         Ok(match self.window.bytes()[..taken].last().copied() {
-            // The reader counts the newline as the start of the next row.
+            // The reader treats this newline as the start of the next row.
             Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => {
                 Ending::Crlf
             }
@@ -517,8 +517,7 @@ impl TableRows {
         })
     }
 
-    /// Handles a row whose first line is too long: skips only that line, so that the search for rows continues after
-    /// it.
+    /// Handles a row whose first line is too long. Skips only that line, so that the next line is parsed as a row.
     fn rest_of_line(&mut self, mut taken: usize, line: u64) -> Result<Row, Problem> {
         let problem = Some(self.too_long());
         loop {
@@ -543,8 +542,8 @@ impl TableRows {
         format!("a row of more than {} bytes", self.row_bytes_max)
     }
 
-    /// Returns only the first line of a bad row that has several lines, so that parsing continues after that line.
-    /// `None` if the row has one line, or if too many bytes were read again.
+    /// Returns the first line of a bad row of several lines as the bad row, so that the next line is parsed as a row.
+    /// Returns `None` if the row has one line, or if too many bytes were already read again.
     fn first_line(&mut self, taken: usize, line: u64, problem: &str) -> Option<Row> {
         let row = &self.window.bytes()[..taken];
         let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -568,8 +567,8 @@ fn lines(row: &[u8]) -> usize {
 /// Maximum length in bytes of a line `sep=`, which sets the delimiter.
 const SEP_BYTES: usize = 10;
 
-/// Parses a first line such as `sep=;`, which Excel writes. Returns the delimiter, and the length of the line in bytes
-/// with its end.
+/// Parses a first line such as `sep=;`, which Excel writes. Returns the delimiter, and the length of the line in bytes,
+/// including its end.
 fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     let line = &bytes[..memchr::memchr(b'\n', &bytes[..bytes.len().min(SEP_BYTES)])?];
     let said = line.strip_suffix(b"\r").unwrap_or(line);
@@ -581,8 +580,8 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Returns whether the last row ends inside a quoted field, by the rules of `csv-core`: a quote opens a field only at
-/// the start of the field, and two quotes inside the field are one quote.
+/// Returns whether a row ends inside a quoted field, by the rules of `csv-core`. A quote opens a quoted field only at
+/// the start of the field, and two quotes inside the field stand for one.
 fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     let Some(quote) = written.quote else { return false };
     let (mut quoted, mut begins) = (false, true);
@@ -614,7 +613,7 @@ mod tests {
     use crate::input::open::reader::{Origin, Reader as Stream};
     use crate::input::tables::dialect::{Dialect, Quote};
 
-    /// The line number of a row, and its key and text or its error.
+    /// The line number of a row, and the key and text of the row, or its error.
     type RowResult = (u64, Result<[String; 2], String>);
 
     fn rows(bytes: &[u8], delimiter: u8, max: usize) -> Result<Vec<RowResult>, String> {
@@ -739,7 +738,7 @@ mod tests {
         assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
         let last =
             |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
-        // A quote at the start of a field opens it, so line ends after the quote are in the field.
+        // A quote at the start of a field opens a quoted field, to which the line ends after the quote belong.
         assert_eq!(last("a\"b,\"two\n\n"), bad(3));
         assert_eq!(last("2,\"two \"\""), bad(3));
         assert_eq!(last("2,\""), bad(3));
@@ -760,8 +759,8 @@ mod tests {
             found[1..],
             [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]
         );
-        // Reading again is limited: a table with only such rows is read `READ_AGAIN` times. After that, all lines of a
-        // bad row are discarded.
+        // Rows are read again only up to a limit: a table of such rows is read `READ_AGAIN` times. After that, all
+        // lines of a bad row are discarded.
         let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));
         assert!(rows(bad.as_bytes(), b',', 1 << 20).unwrap().len() <= 20_001);
     }

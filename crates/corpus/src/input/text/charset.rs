@@ -1,24 +1,24 @@
-//! Decodes bytes to text. The encoding is given by a byte order mark, by an option, by the declaration in a header or
-//! in the page (HTML standard, 13.2.3.2), or it is detected.
+//! Decodes bytes to text. The encoding is given by a byte order mark, by an option, or by a declaration in the HTTP
+//! header or in the page (HTML standard, 13.2.3.2). Otherwise it is detected.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// Name and version of the detector for texts that declare no encoding.
+/// Name and version of the encoding detector, for texts without a declared encoding.
 pub(crate) const DETECTOR: &str = "chardetng 1";
-/// Number of bytes at the start of a page in which browsers search for a declared encoding before parsing.
+/// Number of bytes at the start of a page that browsers search for a declared encoding before they parse the page.
 const PRESCANNED: usize = 1024;
 
 /// The encoding of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// This encoding, for all texts that are not UTF-8. For pages, it overrides the declared encoding, but not a byte
+    /// The encoding of all texts that are not UTF-8. For pages, it overrides the declared encoding, but not a byte
     /// order mark.
     Of(&'static Encoding),
-    /// The encoding of the byte order mark, or the encoding that a page declares, or UTF-8 if all bytes are valid;
-    /// otherwise the encoding is detected.
+    /// The encoding is that of the byte order mark, the one that a page declares, or UTF-8 if all bytes are valid.
+    /// Otherwise it is detected.
     Auto,
 }
 
@@ -41,7 +41,7 @@ impl Charset {
         }
     }
 
-    /// Returns whether the encoding is UTF-16: texts then have zero bytes, and lines do not end with a single newline
+    /// Returns whether the encoding is UTF-16. UTF-16 texts contain zero bytes, and the end of a line is not a single
     /// byte.
     pub(crate) fn is_utf16(self) -> bool {
         matches!(self, Self::Of(encoding) if encoding == UTF_16BE || encoding == UTF_16LE)
@@ -75,13 +75,13 @@ impl<'b> Decoded<'b> {
     }
 }
 
-/// Decodes text that starts with a byte order mark; `None` if it has none.
+/// Decodes text that starts with a byte order mark; `None` if there is no such mark.
 fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
     let (encoding, mark) = Encoding::for_bom(bytes)?;
     Some(Decoded::by(encoding, &bytes[mark..]))
 }
 
-/// Returns whether the bytes start with a byte order mark of UTF-16. If so, zero bytes do not indicate binary data.
+/// Returns whether the bytes start with the byte order mark of UTF-16. Zero bytes then do not indicate binary data.
 pub(crate) fn is_marked_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe")
 }
@@ -105,7 +105,7 @@ pub(crate) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
-/// Decodes the body of an HTTP response. `of_type` is the content type in its header.
+/// Decodes the plain text in an HTTP response. `of_type` is the content type in the HTTP header.
 pub(crate) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(Charset::Of(encoding)) = charset {
         return marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes));
@@ -127,15 +127,15 @@ pub(crate) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     }
     let start = &bytes[..bytes.len().min(PRESCANNED)];
     let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
-        // Browsers also find a declaration after the prescanned bytes, while they parse the page.
+        // While browsers parse a page, they also find a declaration after the prescanned bytes.
         let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
         is_needed.then(|| prescan(bytes)).flatten()
     });
     declared(bytes, &[of_head, own])
 }
 
-/// Decodes with the first of `encodings` in which all bytes are valid, or with UTF-8. If all of these fail, uses the
-/// first encoding, unless most non-ASCII characters are invalid in it and a detected encoding decodes all bytes.
+/// Decodes with the first of `encodings` and UTF-8 in which all bytes are valid. If there is none, uses the first
+/// encoding, unless most non-ASCII characters are invalid in it and a detected encoding decodes all bytes.
 fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
     let known = encodings.iter().copied().flatten();
     let mut fitting = known.clone().chain([UTF_8]);
@@ -157,8 +157,8 @@ fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// Returns the encoding that a page declares. Returns UTF-8 for UTF-16: since the ASCII declaration could be read, the
-/// page cannot be UTF-16.
+/// Returns the encoding that a page declares by this label. If the label is UTF-16, returns UTF-8, because a page in
+/// UTF-16 would not contain the label in ASCII.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {
@@ -168,12 +168,13 @@ fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Returns the encoding in the content type of an HTTP header.
+/// Returns the encoding that the content type of an HTTP header names.
 fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
     of_label(charset_in(of_type)?)
 }
 
-/// Returns the label after `charset=` (HTML standard, "extracting a character encoding from a meta element").
+/// Returns the label after `charset=` in a value (HTML standard, "extracting a character encoding from a meta
+/// element").
 fn charset_in(value: &[u8]) -> Option<&[u8]> {
     let lower = value.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {
@@ -188,7 +189,7 @@ fn charset_in(value: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Returns the encoding in the XML declaration at the start of the page.
+/// Returns the encoding that an XML declaration at the start of the page names.
 fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let declaration = &declaration[..memchr::memchr(b'>', declaration)?];
@@ -249,14 +250,14 @@ fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, Unfin
     Ok(found.filter(|_| needs_pragma == Some(false) || needs_pragma == Some(true) && has_pragma))
 }
 
-/// The error that the page ends inside a tag.
+/// The error for a page that ends inside a tag.
 struct UnfinishedTag;
 
 /// The name and the value of an attribute.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-/// Returns the next attribute of a tag in lower case, or `None` at the end of the tag. Fails if the page ends inside
-/// the tag (HTML standard, "get an attribute").
+/// Returns the next attribute of a tag in lower case; `None` at the end of the tag. Returns an error if the page ends
+/// inside the tag (HTML standard, "get an attribute").
 fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, UnfinishedTag> {
     let peek = |at: usize| bytes.get(at).copied().ok_or(UnfinishedTag);
     let skip_space = |at: &mut usize| {
@@ -355,10 +356,10 @@ mod tests {
         let read = "Привет, мир! Это текст на русском.";
         let found = page(cyrillic, b"text/html; charset=utf-8", None);
         assert_eq!((&*found.text, found.is_lossy, found.is_detected), (read, false, true));
-        // If most bytes are valid in the declared encoding, it is used, and the invalid bytes are lost.
+        // If most bytes are valid in the declared encoding, this encoding is used, and invalid bytes are replaced.
         let found = page(b"<p>\xc3\xa4\xc3\xb6\xc3\xbc\xff", b"text/html; charset=utf-8", None);
         assert_eq!((&*found.text, found.is_lossy), ("<p>äöü\u{fffd}", true));
-        // The second of the two declarations is right.
+        // Of the two declarations, the second is right.
         let both = [b"<meta charset=windows-1251>", &cyrillic[..]].concat();
         let found = page(&both, b"text/html; charset=utf-8", None);
         assert_eq!((found.text.ends_with(read), found.is_detected), (true, false));

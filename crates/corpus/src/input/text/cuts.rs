@@ -16,14 +16,14 @@ pub fn without(text: &str, cut: &[Range<usize>]) -> String {
 }
 
 /// The byte ranges to remove from texts. The ranges of a text are in ascending order, do not overlap, and are on
-/// character boundaries. In a text that is joined from several fields, one byte separates two fields.
+/// character boundaries. If a text is joined from several fields, the newline between two fields counts as one byte.
 #[derive(Clone, Copy)]
 pub struct Cuts<'c> {
     /// Returns the ranges of the document with this index.
     pub of: &'c (dyn Fn(u32) -> Vec<Range<usize>> + Sync),
 }
 
-/// Returns the ranges within a part of a text, relative to the start of the part.
+/// Clips the ranges of a text to a part of the text, and makes them relative to the start of the part.
 fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     let clamped = |range: &Range<usize>| {
         let clamp = |at: usize| at.clamp(part.start, part.end) - part.start;
@@ -32,7 +32,7 @@ fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     cut.iter().map(clamped).filter(|range| !range.is_empty()).collect()
 }
 
-/// Returns `part`, the part of a text at the range `place`, without these byte ranges of the text.
+/// Removes byte ranges of a text from `part`, which is the range `place` of the text.
 pub(crate) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
     without(part, &inside(cut, place))
 }

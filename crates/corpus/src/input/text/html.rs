@@ -1,7 +1,7 @@
 //! Extracts the visible text from HTML, with the tokenizer of a browser engine (html5ever).
 //!
-//! No tree is built: the nesting of elements is not needed, and a tree may have many more nodes than the page has
-//! bytes.
+//! Builds no tree of elements, because their nesting is not needed and a tree may have many more nodes than the page
+//! has bytes.
 
 use std::cell::RefCell;
 
@@ -12,21 +12,21 @@ use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Elements whose content is not visible, and that may be nested in elements of the same name.
+/// Elements with invisible content that may contain elements of the same name.
 const HIDDEN: [&str; 2] = ["svg", "template"];
 
-/// Elements whose content is not visible and contains no tags.
+/// Elements with invisible content that contains no tags.
 const RAW: [&str; 6] = ["iframe", "noembed", "noframes", "noscript", "script", "style"];
 
-/// Elements that do not break the line. All other elements start a new line.
+/// Elements that do not start a new line. All other elements do.
 const INLINE: [&str; 35] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
-/// Returns the text of a page: its title and the visible text of its body. Entities are decoded, runs of white space
-/// are replaced with one space, and each block is a line. Any input is a valid page, so there are no errors.
+/// Returns the text of a page: its title and the visible text of its body. Entities are decoded, a run of white space
+/// becomes one space, and each block becomes a line. Any input is a valid page, so there are no errors.
 pub(crate) fn text(page: &str) -> String {
     let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
@@ -52,9 +52,9 @@ struct VisibleText(RefCell<State>);
 #[derive(Default)]
 struct State {
     text: HtmlText,
-    /// The open hidden element, and the nesting depth of elements with its name.
+    /// The open hidden element, and the number of open elements with its name.
     hidden: Option<(&'static str, u32)>,
-    /// Whether the following text is inside an element of [`RAW`].
+    /// Whether the text that follows is inside an element of [`RAW`].
     raw: bool,
 }
 
@@ -75,7 +75,7 @@ impl TokenSink for VisibleText {
 impl State {
     fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
-        self.raw = false; // content without tags ends at the next tag
+        self.raw = false; // the next tag ends content without tags
         if let Some(hidden) = HIDDEN.into_iter().find(|hidden| *hidden == name) {
             let depth = self.hidden.filter(|(open, _)| *open == hidden).map_or(0, |(_, depth)| depth);
             match tag.kind {
@@ -94,8 +94,8 @@ impl State {
         if tag.kind == TagKind::EndTag || self.hidden.is_some() {
             return TokenSinkResult::Continue;
         }
-        // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), since it affects how the rest of
-        // the page is parsed.
+        // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), because the state affects how the
+        // following text is tokenized.
         match name {
             "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
             name if RAW.contains(&name) => {
@@ -110,7 +110,7 @@ impl State {
     }
 }
 
-/// The gap between two words: none, white space or a line break.
+/// The gap between two words: nothing, white space or a line break.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]

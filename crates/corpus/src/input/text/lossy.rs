@@ -1,21 +1,21 @@
-//! Texts with bytes or lone surrogates that could not be decoded: records the data that U+FFFD replaces.
+//! Texts with undecodable data (invalid bytes or lone surrogates), which marks record and U+FFFD replaces.
 //!
-//! A *marked* text contains all undecodable data, so that different inputs have different marked texts. Each lone
+//! A *marked* text contains all undecodable data, so that different inputs have different marked texts. A lone
 //! surrogate is encoded as U+10FFFF, four hexadecimal digits, U+10FFFF. An invalid byte `XX` is encoded like the
 //! surrogate `dcXX`, as in Python's `surrogateescape`. U+10FFFF itself is doubled. Lossy texts are compared in marked
-//! form, and shown with U+FFFD.
+//! form, and displayed with U+FFFD.
 
 use std::fmt::Write;
 
 /// The character before and after undecodable data.
 const MARK: char = '\u{10ffff}';
 
-/// The first byte of the compared bytes of a lossy text. No UTF-8 text begins with it.
+/// The first byte of the bytes that are compared instead of a lossy text. No UTF-8 text begins with this byte.
 pub(crate) const LOSSY: u8 = 0xff;
-/// The first byte of the compared bytes of a page without visible text.
+/// The first byte of the bytes that are compared instead of the text of a page without visible text.
 pub(crate) const UNSEEN: u8 = 0xfe;
 
-/// Returns the text with invalid bytes marked.
+/// Returns the text in marked form: invalid bytes are marked.
 pub(crate) fn mark(bytes: &[u8]) -> String {
     let mut marked = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
@@ -45,7 +45,7 @@ fn push_lost(marked: &mut String, halves: impl ExactSizeIterator<Item = u16>) {
     marked.push(MARK);
 }
 
-/// Returns a JSON line with invalid bytes and escapes of lone surrogates marked.
+/// Returns a JSON line in marked form: invalid bytes and escapes of lone surrogates are marked.
 pub(crate) fn mark_json(line: &[u8]) -> String {
     let plain = mark(line);
     let mut marked = String::with_capacity(plain.len());
@@ -54,7 +54,7 @@ pub(crate) fn mark_json(line: &[u8]) -> String {
         marked.push_str(&rest[..at]);
         rest = &rest[at..];
         let Some(first) = half(rest) else {
-            // Any other escape is the backslash and one character.
+            // Any other escape is skipped as a backslash and one character.
             let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
             marked.push_str(&rest[..end]);
             rest = &rest[end..];
@@ -80,7 +80,7 @@ pub(crate) fn mark_json(line: &[u8]) -> String {
             push_lost(&mut marked, [first].into_iter());
             rest = &rest[ESCAPE..];
         } else {
-            // Decodes consecutive escaped bytes together, like raw bytes of the line.
+            // Decodes consecutive escaped bytes together, as if they were raw bytes of the line.
             marked.push_str(&mark(&bytes));
         }
     }
@@ -91,19 +91,20 @@ pub(crate) fn mark_json(line: &[u8]) -> String {
 /// Length in bytes of a `\u` escape.
 const ESCAPE: usize = 6;
 
-/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if no such escape starts there.
+/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if `rest` does not start with such an
+/// escape.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;
     (0xd800..0xe000).contains(&half).then_some(half)
 }
 
-/// Returns whether a line has an escape of a surrogate, which may be a lone one.
+/// Returns whether a line contains an escape of a surrogate, which may be lone.
 pub(crate) fn has_half(line: &str) -> bool {
     memchr::memmem::find_iter(line.as_bytes(), b"\\u").any(|at| half(&line[at..]).is_some())
 }
 
-/// Returns a marked text with U+FFFD instead of marks; `None` if it has no marks.
+/// Replaces the marks of a marked text with U+FFFD; `None` if it has no marks.
 pub(crate) fn shown(marked: &str) -> Option<String> {
     if !marked.contains(MARK) {
         return None;
@@ -118,7 +119,7 @@ pub(crate) fn shown(marked: &str) -> Option<String> {
     )
 }
 
-/// Returns whether a marked text has undecodable data.
+/// Returns whether a marked text contains undecodable data.
 pub(crate) fn is_lossy(marked: &str) -> bool {
     parts(marked).any(|part| matches!(part, TextPart::Lost))
 }
@@ -128,7 +129,7 @@ enum TextPart<'m> {
     Lost,
 }
 
-/// Splits a marked text at the marks: the parts are alternately text and undecodable data.
+/// Splits a marked text at [`MARK`]: the parts are text and undecodable data in alternation.
 fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     marked.split(MARK).enumerate().map(|(number, part)| match (number % 2, part) {
         (0, text) => TextPart::Text(text),
@@ -160,14 +161,14 @@ pub enum InvalidUtf8 {
     /// A line or a named file with invalid bytes is a bad record. Files in folders are skipped.
     Error,
     /// Each maximal invalid part of a character, and each byte that cannot begin a character, is replaced with U+FFFD.
-    /// Invalid bytes in keys are an error. `dedup` compares such a text only for equality of its bytes.
+    /// Invalid bytes in keys are an error. `dedup` compares such texts only for equality of their original bytes.
     Replace,
-    /// The text is skipped and counted.
+    /// A text with invalid bytes is skipped and counted.
     Skip,
 }
 
 impl InvalidUtf8 {
-    /// Replaces [`InvalidUtf8::Usual`] by the treatment for pages and archives, or for other inputs.
+    /// Resolves [`InvalidUtf8::Usual`], which depends on whether the input is a page or an archive.
     pub(crate) fn of(self, is_page_or_archive: bool) -> Self {
         match self {
             Self::Usual if is_page_or_archive => Self::Replace,
@@ -183,8 +184,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the bytes before marking; a lone surrogate that does not represent an invalid byte is encoded as in
-    /// UTF-8. Since marking can be reversed, different inputs have different marked texts.
+    /// Returns the bytes from which a marked text was made. A lone surrogate that does not represent an invalid byte is
+    /// encoded as in UTF-8. Because marking can be reversed, different inputs have different marked texts.
     fn bytes(marked: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, part) in marked.split(MARK).enumerate() {

@@ -1,4 +1,4 @@
-//! Texts: encodings, bytes that cannot be decoded, and pages of HTML.
+//! Texts: encodings, bytes that cannot be decoded, and HTML pages.
 
 pub(crate) mod charset;
 pub(crate) mod cuts;

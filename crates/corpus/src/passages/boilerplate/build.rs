@@ -1,5 +1,5 @@
-//! Finds the spans that many documents share. A filter of fixed size counts fingerprints; an external sort then counts
-//! the t-grams exactly.
+//! Finds t-grams (runs of `t` words) that many documents share: a filter of fixed size counts their fingerprints, and
+//! an external sort then counts the t-grams of frequent fingerprints exactly.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,9 +23,9 @@ const BLOCK: usize = 64;
 /// `more_than` + 1, at most 255.
 ///
 /// Each fingerprint has two counters, in the same block of 64 bytes. A fingerprint that occurs in more than `more_than`
-/// documents is always reported. Another fingerprint is reported if both of its counters saturate, because other
-/// fingerprints share them or because `more_than` is above 254. Such false positives cost time but change no result.
-/// Several threads may count at the same time, in any order.
+/// documents is always reported. A rarer fingerprint is reported if both of its counters saturate, either by collisions
+/// or because `more_than` is above 254. These false positives cost time but change no result. Several threads may count
+/// at the same time, in any order.
 #[derive(Debug)]
 pub struct SharedGrams {
     counters: Vec<AtomicU8>,
@@ -52,11 +52,11 @@ impl SharedGrams {
         Ok(Self { counters, blocks: blocks as u64, enough })
     }
 
-    /// Returns the two counters of a fingerprint.
+    /// Returns the two distinct counters of a fingerprint.
     #[inline]
     fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // The low bits are uniform even though the fingerprint is the minimum of a window.
+        // The minimum of a window is biased in its high bits only, so the low bits choose the counters in the block.
         let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
         let second = if first == second { (second + 1) % BLOCK } else { second };
         [&self.counters[block + first], &self.counters[block + second]]
@@ -188,7 +188,7 @@ impl Builder {
         self.sorter.push(GramCount { hash, documents })
     }
 
-    /// Sets the total number of documents, if the caller has counted the t-grams.
+    /// Sets the total number of documents, which [`push_counted`](Self::push_counted) does not count.
     pub fn of_documents(&mut self, documents: u64) {
         self.documents = documents;
     }

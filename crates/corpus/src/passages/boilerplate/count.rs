@@ -1,4 +1,4 @@
-//! Lists of boilerplate: spans of words that many documents share and that comparisons ignore.
+//! Builds and opens boilerplate lists: runs of words that many documents share and that comparisons ignore.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub const BOILERPLATE_WORDS: u32 = 10;
 ///
 /// # Errors
 ///
-/// The errors of [`Boilerplate::open`], with a hint how to create a list.
+/// The errors of [`Boilerplate::open`]; the message says how to create a list.
 pub fn open(path: &Path) -> anyhow::Result<Arc<Boilerplate>> {
     let list = Boilerplate::open(path).with_context(|| {
         format!("{}: expected a list of spans, as `dedup --without-boilerplate` makes it", path.display())
@@ -50,18 +50,18 @@ pub(crate) fn of_results(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(BOILERPLATE)).filter(|path| path.is_file())
 }
 
-/// Returns the path of the boilerplate list in the folder of an index or, as in a results folder, in its parent folder.
+/// Returns the path of the boilerplate list of an index: in its folder or, in results of `dedup`, in the parent folder.
 pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
     of_results(folder).or_else(|| of_results(&folder.join("..")))
 }
 
-/// Returns the sketcher of an index. If the index ignores boilerplate, the sketcher uses the list at `given`, or the
-/// list that is stored with the index.
+/// Returns the sketcher of an index. If the index was built without boilerplate, the sketcher removes it from texts,
+/// too, by the list at `given` or else the list that is stored with the index.
 ///
 /// # Errors
 ///
-/// A list is needed, but is missing or is not the list with which the index was built; a list is given, but the index
-/// ignores no boilerplate; the errors of [`Index::sketcher`].
+/// Fails if the index needs a list and none is found, or the list is not the one with which the index was built. Fails
+/// if `given` is set for an index that needs no list. Also returns the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();
@@ -87,7 +87,7 @@ pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher>
         .with_context(|| format!("{}: not the list of {shown}", path.display()))
 }
 
-/// Creates a sketcher with `params`, and with the boilerplate list and the IDF table to which they refer.
+/// Creates a sketcher from `params` and the boilerplate list and IDF table whose digests `params` contain.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     write().with_context(|| format!("{BOILERPLATE}: cannot write"))
 }
 
-/// The spans to list: their length, and the number of documents that must share them.
+/// Criteria for the spans of a list, and limits for the job that counts the spans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanCriteria {
     /// Length of a span in words.
@@ -180,8 +180,8 @@ impl SpanWords {
         }
     }
 
-    /// Returns the bytes of a boilerplate list with the spans `spans`. The caller has counted that each span occurs in more
-    /// than `more_than` of `documents` documents.
+    /// Encodes `spans` as a boilerplate list. The caller has counted that each span occurs in more than `more_than` of
+    /// all `documents` documents.
     ///
     /// # Errors
     ///
@@ -204,12 +204,12 @@ impl SpanWords {
     }
 }
 
-/// Memory budget in bytes for sorting the spans of a list that the caller counted.
+/// Memory budget in bytes in which [`SpanWords::list_of`] sorts spans.
 const LIST_MEMORY: usize = 64 << 20;
 
-/// Finds the spans of texts in two steps, one text at a time, for jobs in which a framework such as Spark moves the
-/// rows. The caller counts the texts that select each fingerprint and then, for frequent fingerprints only, the texts
-/// that contain each run of words.
+/// Finds spans in two steps, one text at a time, for jobs in which a framework such as Spark moves the rows. After the
+/// first step the caller counts in how many texts each fingerprint was selected. The second step returns the runs of
+/// words with frequent fingerprints, and the caller counts the texts that contain each run.
 ///
 /// ```
 /// use twindex::params::Shingling;
@@ -281,7 +281,7 @@ impl SpanCounting<'_> {
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
         record.attached(parser)?; // fails for the same records as in `dedup`
         check_memory(record, 0, Some(memory), true)?;
-        // A text with bytes that could not be decoded is treated as empty.
+        // Treats a record without a decoded text as an empty text.
         let text = if let Content::Text(text) = record.content { text } else { "" };
         self.hash(text).map_err(|error| record.bad(&error))?;
         Ok(ReadingTotals { records: 1, texts: xxh3_64(text.as_bytes()) })
@@ -293,12 +293,12 @@ impl SpanCounting<'_> {
 struct ChunkGrams {
     seen: ReadingTotals,
     grams: Vec<[u64; 2]>,
-    /// The key of each record, and the end offset of its runs.
+    /// The key of each record, and the end of the record's runs in `grams`.
     records: Vec<(Vec<u8>, usize)>,
 }
 
-/// Returns the tokenizer for spans. If `shingling` splits texts into words, spans use the same words, but without stop
-/// words and stemming, since spans are parts of the unchanged text.
+/// Returns the tokenizer for spans. If `shingling` splits texts into words, spans consist of the same words, but stop
+/// words are kept and words are not stemmed.
 fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     let mut words = Shingling::words(1, shingling.seed);
     if matches!(shingling.tokens, Tokens::UnicodeWords | Tokens::WordsSymbols) {
@@ -399,18 +399,18 @@ pub(crate) fn count(
     open(&path)
 }
 
-/// Creates a filter for texts of `bytes` bytes in total: `bytes` one-byte counters, in at most a quarter of `memory`.
-/// Texts select fewer than `bytes / 2` fingerprints, so there are two counters per fingerprint.
+/// Creates a filter with one counter for each of the `bytes` bytes of text, but at most a quarter of `memory`. Fewer
+/// than `bytes / 2` fingerprints are selected, so each has at least two counters if the memory suffices.
 fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
     let max = memory / 4;
     let wanted = usize::try_from(bytes).unwrap_or(max);
     SharedGrams::new(wanted.clamp(1 << 16, max.max(1 << 16)), more_than)
 }
 
-/// Number of texts that a thread processes at a time. The runs of words of these texts are in memory.
+/// Number of texts that a thread processes at a time. All their runs of words are held in memory.
 const TOGETHER: usize = 256;
 
-/// Returns the bytes as text; the empty string if they are not UTF-8.
+/// Returns `text` as a string, or the empty string if it is not UTF-8.
 fn text_of<'t>(text: &&'t [u8]) -> &'t str {
     std::str::from_utf8(text).unwrap_or_default()
 }
@@ -457,8 +457,8 @@ pub(crate) fn count_texts(
     open(&path)
 }
 
-/// Returns an error if the list was built with another span length than `words`, or with another number of documents
-/// than `more_than`. `None` accepts any.
+/// Returns an error if the list was built with a span length other than `words`, or with a threshold other than
+/// `more_than`. `None` accepts any value.
 pub(crate) fn check(
     list: &Boilerplate,
     words: Option<u32>,

@@ -17,7 +17,7 @@ pub(crate) const SPAN_BYTES: usize = 16;
 /// Maximum size of the settings in bytes.
 pub(crate) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
-/// The options with which a list was built, and the number of documents.
+/// The options with which a list was built, and the number of documents in which its spans were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTotals {
     /// Number of words in a span.
@@ -37,7 +37,7 @@ pub(crate) struct ListHeader {
     pub(crate) settings_bytes: u64,
 }
 
-/// A fault in a file: its offset, the expected value, and the value found.
+/// A fault in a file: the offset, the expected value, and the value found.
 pub(crate) type ListFault = (u64, String, String);
 
 impl ListHeader {
@@ -54,7 +54,7 @@ impl ListHeader {
         bytes
     }
 
-    /// Returns the byte ranges of the settings and of the spans.
+    /// Returns the byte ranges of the settings and of the spans in the file.
     pub(crate) fn places(&self) -> (Range<usize>, Range<usize>) {
         let settings = HEADER_BYTES..HEADER_BYTES + self.settings_bytes as usize;
         let end = settings.end + self.spans as usize * SPAN_BYTES;
@@ -121,7 +121,7 @@ impl ListHeader {
     }
 }
 
-/// Returns the XXH3-128 digest of the concatenated pieces.
+/// Returns the XXH3-128 digest of all byte strings that `pieces` passes to its argument, concatenated.
 pub(crate) fn digest_of(pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     let mut state = Xxh3::new();
     pieces(&mut |piece| state.update(piece));

@@ -1,4 +1,4 @@
-//! A list of spans that many documents share, and its removal from texts.
+//! A list of spans that many documents share; removes these spans from texts.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,14 +17,14 @@ use crate::passages::boilerplate::format::{
 };
 use crate::passages::find::hashed::{Exact, Hashed, Hasher};
 
-/// Minimum number of bits of the filter per span, and maximum number of bits of the whole filter. The number of bits is
+/// The filter has at least this number of bits per span, but at most this number of bits in total. Its size in bits is
 /// rounded up to a power of two.
 const FILTER_BITS: (u64, u64) = (8, 1 << 26);
-/// The working memory for a text is kept for later texts only if the text had at most this number of bytes.
+/// Working memory is reused for later texts only if its text had at most this number of bytes.
 const KEPT_TEXT: usize = 1 << 20;
 
-/// A list of spans that can be removed from texts ([`LeavesOut`]). An opened file is memory-mapped. A filter in memory,
-/// of at least 8 bits per span but at most 8 MiB in total, rejects most runs that are not in the list before they are
+/// A list of spans that can be removed from texts ([`LeavesOut`]). [`open`](Self::open) maps the file into memory. A
+/// Bloom filter of at least 8 bits per span, but at most 8 MiB, rejects most runs that are not spans before they are
 /// looked up.
 pub struct Boilerplate {
     path: PathBuf,
@@ -140,7 +140,7 @@ impl Boilerplate {
         &self.bytes
     }
 
-    /// Returns the options with which the list was built, and the number of documents.
+    /// Returns the options with which the list was built, and the number of documents in which its spans were counted.
     #[must_use]
     pub fn counted(&self) -> ListTotals {
         self.counted
@@ -200,7 +200,7 @@ impl Boilerplate {
             hashed.push_token(&self.hasher, text, place, word);
         });
         let width = self.counted.words as usize;
-        // The units of the current run of overlapping spans, and the number of units in all earlier runs.
+        // `run`: units of the current run of overlapping spans. `words`: number of units in all earlier runs.
         let (mut run, mut words) = (0..0, 0);
         let mut end_run = |run: &Range<usize>| {
             if !run.is_empty() {
@@ -224,7 +224,7 @@ impl Boilerplate {
     }
 }
 
-/// Returns the index of the filter's bit for a random 64-bit fingerprint.
+/// Returns the index of the filter's bit for a fingerprint: its upper bits, as many as index all bits of the filter.
 #[inline]
 fn bit_of(filter: &[u64], fingerprint: u64) -> usize {
     let bits = 64 * filter.len() as u64;
@@ -236,7 +236,7 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// Replaces the contents of `rest` by the text outside spans. Joins the pieces of the text with line feeds.
+    /// Replaces the contents of `rest` by the pieces of the text that are outside spans, joined with line feeds.
     fn leave_out(
         &self,
         text: &str,

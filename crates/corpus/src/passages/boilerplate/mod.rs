@@ -1,12 +1,13 @@
 //! Finds spans that many documents share, such as menus, footers and licences, and removes them from texts.
 //!
-//! A *span* is a run of `t` words that occurs in more than `N` documents. Several occurrences in one document are counted
-//! once. All words in such a run are removed from a text. The spans are the same as those computed with a suffix array.
+//! A *span* is a run of `t` words that occurs in more than `N` documents; repeats inside one document do not count. All
+//! words inside spans are removed from a text. The spans are the same as those computed with a suffix array.
 //!
-//! Spans are found in two passes. The first pass counts the selected fingerprints of each document in [`SharedGrams`], a
-//! filter of fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N` documents has a fingerprint
-//! that was counted more than `N` times. The second pass sorts the t-grams of these fingerprints by 122-bit hashes, out
-//! of core, and counts the t-grams exactly. The resulting list, a [`Boilerplate`], stores the sorted hashes.
+//! Spans are found in two passes. The first pass selects fingerprints of each document by winnowing and counts them in
+//! [`SharedGrams`], a filter of fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N`
+//! documents has a fingerprint that was counted more than `N` times. The second pass collects the t-grams of these
+//! fingerprints, sorts their 122-bit hashes externally, and counts them exactly. The resulting list, a [`Boilerplate`],
+//! stores the sorted hashes.
 //!
 //! ```
 //! use twindex::params::Shingling;

@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twindex::{Error, Result};
 
-/// Number of words in a block. A block fills one cache line.
+/// Number of 64-bit words in a block. A block fills one cache line.
 const BLOCK: usize = 8;
-/// Number of 2-bit counters in a word.
+/// Number of 2-bit counters in a 64-bit word.
 const COUNTERS: u64 = 32;
 
 /// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with 2-bit counters that saturate at two.
 ///
 /// Each fingerprint has two counters, in the same block of 64 bytes. Several threads may count at the same time; the
-/// result does not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint
-/// that was counted once is a false positive if other fingerprints also increased both of its counters. False positives
-/// cost time but change no result. With `n` fingerprints and `m` counters, their probability is about
+/// result does not depend on their order. A fingerprint that was counted at least twice is always reported. A
+/// fingerprint that was counted once is reported falsely if other fingerprints increased both of its counters, too.
+/// False positives cost time but change no result. With `n` fingerprints and `m` counters, their probability is about
 /// (1 - exp(-2 n / m))^2.
 #[derive(Debug)]
 pub struct Recurring {
@@ -57,7 +57,7 @@ impl Recurring {
     #[inline]
     fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // The low bits are uniform even though the fingerprint is the minimum of a window.
+        // The minimum of a window is biased in its high bits only, so the low bits choose the counters in the block.
         let counter = |bits: u64| {
             let at = bits % (BLOCK as u64 * COUNTERS);
             (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))
@@ -123,8 +123,7 @@ mod tests {
         assert_eq!(bits(&together), bits(&one));
     }
 
-    /// Counted fingerprints are minima of windows, so their upper bits are mostly zero. They must nevertheless use all
-    /// blocks.
+    /// Fingerprints that are minima of windows have mostly zeros as upper bits, but must be spread over all blocks.
     #[test]
     fn window_minima_use_all_blocks_with_few_false_positives() {
         let mut state = 7;

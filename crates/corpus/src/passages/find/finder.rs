@@ -1,4 +1,4 @@
-//! The two passes over a document: the first computes its selected fingerprints, the second its t-grams that may recur.
+//! Computes the selected fingerprints of a document in the first pass, and its t-grams that may recur in the second.
 
 use crate::passages::find::filter::Recurring;
 use crate::passages::find::hashed::{Hashed, Hasher};
@@ -10,8 +10,8 @@ pub const WIDTH_MAX: usize = 65_535;
 /// The number `t` of units in a run, and the number `k` of units in a fingerprint.
 ///
 /// One fingerprint of k units is selected in each window of w = t - k + 1 fingerprints, about 2 / (w + 1) of all
-/// fingerprints. With a larger k, a fingerprint recurs less often without its t-gram. With a smaller k, fewer
-/// fingerprints are selected. [`words`](Self::words) uses k = t / 2, rounded up.
+/// fingerprints. A larger k lets fewer fingerprints recur whose t-grams do not recur. A smaller k selects fewer
+/// fingerprints. [`words`](Self::words) uses k = t / 2, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     t: usize,
@@ -75,12 +75,12 @@ pub struct Gram {
     pub end: u32,
 }
 
-/// Number of low bits of a hash's second half that store the number of words, if units may have several words.
+/// If units may have several words, this number of low bits in the second half of a hash store the number of words.
 const WORD_BITS: u32 = 24;
-/// Maximum number of words that a hash can store. Longer units are stored with this number.
+/// Maximum number of words that a hash can store. For longer units, the hash stores this maximum.
 pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
 
-/// The hasher and the working memory of one thread: 8 bytes for each unit of a document.
+/// The hasher and the working memory of one thread. Takes 8 bytes for each unit of a document.
 #[derive(Clone, Debug)]
 pub struct FinderScratch {
     shape: Shape,
@@ -89,7 +89,7 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// The lengths of a fingerprint and of a run for which `powers` were computed, as returned by [`Hashed::numbers`].
+    /// The lengths for which `powers` were computed: [`Hashed::numbers`] of a fingerprint and of a run.
     powers_of: (usize, usize),
 }
 
@@ -118,7 +118,7 @@ impl FinderScratch {
         self.fingerprints.extend((0..count).map(|first| hashed.fingerprint(first, k, powers)));
     }
 
-    /// Passes each fingerprint that the document selects to `each`, with its position, in order. Each position is passed
+    /// Passes each selected fingerprint of the document to `each`, with its position, in order. Each position is passed
     /// once.
     pub fn for_each_selected(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, u64)) {
         self.fingerprint(hashed);
@@ -132,8 +132,8 @@ impl FinderScratch {
         });
     }
 
-    /// First pass: counts the fingerprints that the document selects. With `within`, a fingerprint is counted each time it
-    /// is selected, otherwise once per document.
+    /// First pass: counts the selected fingerprints of the document. With `within`, counts a fingerprint once for each
+    /// position at which it is selected, otherwise once per document.
     pub fn count(&mut self, hashed: &Hashed, recurring: &Recurring, within: bool) {
         if within {
             self.for_each_selected(hashed, |_, fingerprint| recurring.count(fingerprint));
@@ -142,7 +142,7 @@ impl FinderScratch {
         }
     }
 
-    /// Passes each distinct fingerprint that the document selects to `each`.
+    /// Passes each distinct selected fingerprint of the document to `each`.
     pub fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
@@ -153,8 +153,8 @@ impl FinderScratch {
         self.selected = selected;
     }
 
-    /// Second pass: passes each t-gram whose selected fingerprint `recurring` reports to `each`, in order. All t-grams
-    /// that occur at least twice are passed.
+    /// Second pass: passes each t-gram whose selected fingerprint `recurring` reports to `each`, in order. This
+    /// includes every t-gram that occurs at least twice.
     pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
         self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
     }
@@ -189,8 +189,8 @@ impl FinderScratch {
         winnowing.for_each_window(fingerprints, |position, at| each(position, at, fingerprints[at]));
     }
 
-    /// Returns the t-gram at a position of the document whose fingerprints were computed last. Returns `None` if the t-gram
-    /// has fewer than `min_words` words.
+    /// Returns the t-gram at a position, or `None` if it has fewer than `min_words` words. `hashed` must be the
+    /// document whose fingerprints were computed last.
     pub(crate) fn gram(&self, hashed: &Hashed, position: usize) -> Option<Gram> {
         let Shape { t, min_words, .. } = self.shape;
         let mut hash = hashed.hash(position, t, self.powers[1]);

@@ -28,7 +28,7 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The criterion for equal runs of words: their tokens or their bytes.
+/// Whether runs of words are compared by their tokens or by their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
     /// Runs are equal if their tokens are equal.
@@ -40,10 +40,10 @@ pub enum Exact {
 
 /// A keyed hash function for runs of units.
 ///
-/// A unit is hashed to two numbers below the prime 2^61 - 1. They are coefficients of two polynomials modulo the prime.
-/// The hash of a run of units is the value of each polynomial at a point that is derived from the seed. Different runs
-/// of `n` units have equal hashes with a probability of about (n / 2^61)^2 (Karp and Rabin, *Efficient randomized
-/// pattern-matching algorithms*, 1987).
+/// A unit is hashed to two numbers below the prime 2^61 - 1, which are coefficients of two polynomials modulo the
+/// prime. The hash of a run consists of the values of both polynomials, each at a point that is derived from the seed.
+/// Different runs of `n` units have equal hashes with a probability of about (n / 2^61)^2 (Karp and Rabin, *Efficient
+/// randomized pattern-matching algorithms*, 1987).
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     seed: u64,
@@ -54,7 +54,7 @@ impl Hasher {
     /// Creates the hash function with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // A point of evaluation is above 2^32, so that runs of few units do not have small hashes.
+        // Each base is above 2^32, so that runs of few units do not have small hashes.
         let base = |salt: u64| mixed(seed ^ salt) % (PRIME - (1 << 33)) + (1 << 32);
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
@@ -66,8 +66,8 @@ impl Hasher {
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// Returns `base^length` modulo the prime for both points. The hash of a run of `length` coefficients is the hash
-    /// of the prefix up to its end, minus the hash of the prefix up to its start times this power.
+    /// Returns `base^length` modulo the prime for both bases. The hash of a run of `length` coefficients is the hash of
+    /// the prefix up to the run's end, minus this power times the hash of the prefix up to the run's start.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);
@@ -106,7 +106,7 @@ impl Hashed {
         self.is_bytes = exact == Exact::Bytes;
     }
 
-    /// Adds a token of `text` with its byte range, which must not begin before the previous token.
+    /// Adds a token of `text` with its byte range. Tokens must be added in the order of their starts.
     ///
     /// Offsets must fit in 32 bits; the caller must refuse texts of 4 GiB or more.
     #[inline]
@@ -127,7 +127,7 @@ impl Hashed {
         self.places.push((place.start as u32, place.end as u32));
     }
 
-    /// Adds a unit of several words with its byte range. Two units are equal if their `identity` is equal.
+    /// Adds a unit of several words with its byte range. Units are equal if their `identity` bytes are equal.
     pub fn push_unit(&mut self, hasher: &Hasher, place: Range<usize>, identity: &[u8], words: u32) {
         if self.is_bytes && !self.places.is_empty() {
             self.push_number(hasher, [0, 0]);
@@ -163,7 +163,7 @@ impl Hashed {
         self.places.is_empty()
     }
 
-    /// Returns a 32-bit hash of a unit. Only valid if runs are compared by tokens.
+    /// Returns a 32-bit hash of a unit. The document must be hashed by tokens, not by bytes.
     #[inline]
     pub(crate) fn unit_hash(&self, hasher: &Hasher, unit: usize) -> u32 {
         let [base, _] = hasher.bases;
@@ -175,7 +175,7 @@ impl Hashed {
     ///
     /// # Panics
     ///
-    /// If the document has no such units.
+    /// If the run ends past the last unit of the document.
     #[must_use]
     pub fn place(&self, first: usize, width: usize) -> Range<u32> {
         self.places[first].0..self.places[first + width - 1].1
@@ -220,7 +220,7 @@ impl Hashed {
         mixed(reduced(all + PRIME - times(before, powers[0])))
     }
 
-    /// Returns the hash of a run of units as two numbers of 61 bits. Takes the `powers` of
+    /// Returns the hash of a run of units as two numbers of 61 bits. `powers` is as in
     /// [`fingerprint`](Self::fingerprint).
     #[inline]
     pub(crate) fn hash(&self, first: usize, width: usize, powers: [u64; 2]) -> [u64; 2] {

@@ -1,5 +1,5 @@
-//! Computes lines from t-grams. One external sort finds the first occurrence of each t-gram. A second external sort
-//! orders the repeated positions by document and position.
+//! Joins t-grams that repeat earlier ones into lines. One external sort finds the first occurrence of each t-gram. A
+//! second external sort orders the repeated positions by document and position.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use twindex::{Error, Result};
 
 use crate::passages::find::finder::{Gram, WORDS_MAX};
 
-/// A maximal run of repeated positions whose sources advance by one.
+/// A repeated passage: a maximal run of repeated positions whose sources advance by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
-    /// The number of the document that repeats the source.
+    /// The number of the document that contains the repeat.
     pub document: u32,
     /// The byte offset in the document's text at which the line starts: the start of its first token.
     pub start: u32,
@@ -28,7 +28,7 @@ pub struct Line {
     pub words: u32,
 }
 
-/// Collects the t-grams that may recur, 32 bytes each, and sorts them by their hashes out of core.
+/// Collects the t-grams that may recur, 32 bytes each, and sorts them externally by their hashes.
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
@@ -48,7 +48,7 @@ enum WordCounting {
 }
 
 impl WordCounting {
-    /// Returns the number of words that a further t-gram adds to a line.
+    /// Returns the number of words that a t-gram adds to the line that it extends.
     #[inline]
     fn of_hash(self, hash: u64) -> u32 {
         match self {
@@ -69,8 +69,8 @@ fn halves(pair: u64) -> (u32, u32) {
 }
 
 impl Grams {
-    /// Creates an empty collection for runs of `width` words. Two sorters use up to `memory` bytes each, then scratch
-    /// files in `folder`.
+    /// Creates an empty collection for runs of `width` words. Each of two sorters uses up to `memory` bytes, then
+    /// scratch files in `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
         Self::of(folder, memory, WordCounting::Run(width as u32))
@@ -97,7 +97,7 @@ impl Grams {
         self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
     }
 
-    /// Adds a t-gram of a document. `source` is its known first occurrence, as document number and position.
+    /// Adds a t-gram whose first occurrence is already known: `source` is its document number and position.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl Grams {
 
     /// Like [`finish`](Self::finish), for t-grams that were pushed with the rank of their document instead of its
     /// number. The source of a t-gram is then its occurrence in the document of lowest rank. `document` maps a rank to
-    /// the number of the document. Lines contain document numbers and are sorted by them. T-grams with a known source
-    /// must be pushed with document numbers.
+    /// the number of the document. Lines contain document numbers and are sorted by document number. T-grams with a
+    /// known source must be pushed with the number, not the rank.
     ///
     /// ```
     /// use twindex_corpus::passages::{Gram, Grams};
@@ -167,8 +167,8 @@ impl Grams {
     }
 }
 
-/// The repeated positions of all documents, in the order of documents and positions.
-/// [`for_each_line`](Self::for_each_line) joins consecutive positions into lines.
+/// The repeated positions of all documents, sorted by document and position. [`for_each_line`](Self::for_each_line)
+/// joins consecutive positions into lines.
 #[derive(Debug)]
 pub struct Repeats {
     sorted: Sorted<[u64; 4]>,

@@ -1,4 +1,4 @@
-//! Winnowing: selects the fingerprints that represent a text.
+//! Winnowing: selects a subset of fingerprints such that equal runs in two texts select equal fingerprints.
 
 /// Selects one fingerprint in each window of `w` consecutive fingerprints: the minimum, or the rightmost one of several
 /// equal minima.
@@ -6,11 +6,11 @@
 /// - Equal windows select equal fingerprints. If two texts share a run of `t = w + k - 1` tokens, they therefore share a
 ///   selected fingerprint of `k` tokens.
 /// - Shared runs shorter than `k` tokens are not found.
-/// - In a random text, a fraction of 2 / (w + 1) of the fingerprints is selected (the *density*).
+/// - In a random text, the *density* is 2 / (w + 1): the fraction of fingerprints that are selected.
 ///
 /// *Robust* winnowing, which is not used here, keeps the selection of the previous window if it is still minimal. It
-/// selects fewer fingerprints in repetitive texts. But its selection depends on the preceding text, so equal windows may
-/// select different fingerprints.
+/// selects fewer fingerprints in repetitive texts. But the selection then depends on the preceding text, so equal
+/// windows may select different fingerprints.
 ///
 /// ```
 /// use twindex_corpus::passages::Winnowing;
@@ -24,12 +24,12 @@ pub struct Winnowing {
     width: usize,
     /// Positions of fingerprints that may be the minimum of this or a later window, ascending in position and in value.
     waiting: Vec<u32>,
-    /// Number of leading entries of `waiting` that are before the current window.
+    /// Number of leading entries of `waiting` whose positions are before the current window.
     gone: usize,
 }
 
 impl Winnowing {
-    /// Creates a selection with windows of `width` fingerprints; a width of 0 means 1.
+    /// Creates a selector with windows of `width` fingerprints; a width of 0 means 1.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width: width.max(1), waiting: Vec::new(), gone: 0 }

@@ -1,4 +1,4 @@
-//! Builds a part out of core: writes the data of documents to scratch files, and sorts postings externally.
+//! Builds a part in bounded memory: writes the data of documents to scratch files, and sorts postings externally.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::passages::index::format::{
     put, zigzag,
 };
 
-/// The data that an index stores about a document. Extracts can be computed on any thread.
+/// The data that an index stores about a document. Extracts of several documents can be computed in parallel.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
     hashes: Vec<u8>,
@@ -122,7 +122,7 @@ impl Builder {
         Ok(document)
     }
 
-    /// Ends the input and sorts all postings. The scratch folder is not needed afterwards.
+    /// Sorts all postings and returns the complete part. The scratch folder may be removed afterwards.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Builder {
 /// A complete part that has not been added to an index yet.
 #[derive(Debug)]
 pub struct BuiltPart {
-    /// The scratch folder, for error messages.
+    /// The scratch folder, which error messages name.
     folder: PathBuf,
     shape: Shape,
     seed: u64,
@@ -252,7 +252,7 @@ impl BuiltPart {
     }
 }
 
-/// A file that ends with checksums, 8 bytes for each block of 16 KiB.
+/// A writer that computes an 8-byte checksum for each block of 16 KiB and appends the checksums to the file.
 struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,

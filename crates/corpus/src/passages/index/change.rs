@@ -21,7 +21,7 @@ use crate::passages::index::format::{PARTS_MAX, PartEntry, list_to_bytes};
 pub struct Deleted {
     /// Number of documents that were deleted.
     pub documents: u64,
-    /// Number of given keys that no document had.
+    /// Number of keys that no document of the index had.
     pub absent: u64,
 }
 
@@ -46,15 +46,16 @@ fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
 }
 
-/// Returns the position of the first part to merge; a merge takes all parts from there to the end of the list. Returns
-/// `None` if no merge is needed. `sizes` has the sizes of all parts, in order. For each tier, considers the longest run
-/// of parts at the end of the list that are of this tier or lower. The run qualifies if it has more than [`FAN_IN`]
-/// parts for each tier that occurs in it. Of several runs, the run for the highest tier is merged.
+/// Returns the position of the first part to merge; a merge takes this part and all later parts of the list. Returns
+/// `None` if no merge is needed. `sizes` has the sizes of all parts, in order. For each tier, a run consists of the
+/// parts at the end of the list whose tier is not higher. A run qualifies if it has more than [`FAN_IN`] parts for each
+/// tier that occurs in it. Of all qualifying runs, the run of the highest tier is merged.
 ///
 /// Documents have an order, so only adjacent parts can be merged. After a merge there are at most [`FAN_IN`] parts per
-/// tier. If parts are added one at a time, a merge leaves a part above tier 0 in its tier only if another part of this
-/// tier was added meanwhile. At most [`FAN_IN`] - 1 merges can do so. A byte is therefore written fewer than [`FAN_IN`]
-/// times per tier, and about once if all parts have the same size. A merge in tier 0 writes less than 72 MiB.
+/// tier. If parts are added one at a time, a merge of a part above tier 0 usually produces a part of a higher tier. It
+/// does not if another part of the same tier was added meanwhile, which happens at most [`FAN_IN`] - 1 times. A byte is
+/// therefore written fewer than [`FAN_IN`] times per tier, and about once if all parts have the same size. A merge in
+/// tier 0 writes less than 72 MiB.
 fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     let tiers: Vec<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
     let highest = tiers.iter().copied().max()?;
@@ -74,7 +75,7 @@ struct IndexChange<'f> {
 }
 
 impl<'f> IndexChange<'f> {
-    /// Locks the index, and removes files that a crash left over.
+    /// Locks the index for changes, and removes files that a crash left over.
     fn begin(folder: &'f Path) -> Result<Self> {
         let lock = lock(folder)?;
         let entries = read_list(folder)?.unwrap_or_default();
@@ -105,7 +106,7 @@ impl<'f> IndexChange<'f> {
         Ok(())
     }
 
-    /// Returns a file number that is not in use.
+    /// Returns a number for a new file: above the numbers of all files in the list.
     fn next_number(&self) -> u64 {
         self.entries.iter().map(|entry| entry.number.max(entry.deletions)).max().unwrap_or(0) + 1
     }
@@ -141,7 +142,7 @@ fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
 }
 
 impl PassageIndex {
-    /// Adds a built part to an index, durably. Creates the index and its folder if they do not exist. `settings` are the
+    /// Durably adds a built part to an index. Creates the index and its folder if they do not exist. `settings` are the
     /// text options, which must be the same for all parts.
     ///
     /// # Errors
@@ -174,7 +175,7 @@ impl PassageIndex {
     }
 
     /// Deletes all documents with these keys, in all parts. Readers that have the index open still find the documents.
-    /// Their bytes are freed when the parts are [merged](Self::compact).
+    /// The space of deleted documents is freed when the parts are [merged](Self::compact).
     ///
     /// Takes time linear in the number of documents of the index.
     ///
@@ -182,7 +183,7 @@ impl PassageIndex {
     ///
     /// [`Error::Locked`] while another process writes; the errors of [`open`](Self::open).
     pub fn delete(folder: &Path, keys: &HashSet<Vec<u8>>) -> Result<Deleted> {
-        drop(Self::open(folder)?); // fails without an index, before a lock file is created
+        drop(Self::open(folder)?); // fails if there is no index, before a lock file is created
         let mut change = IndexChange::begin(folder)?;
         let index = Self::open(folder)?;
         let (mut deleted, mut found) = (Deleted::default(), HashSet::new());
@@ -213,15 +214,16 @@ impl PassageIndex {
         deleted.absent = (keys.len() - found.len()) as u64;
         if deleted.documents > 0 {
             change.publish()?;
-            // If cleaning fails, the next writer removes the files.
+            // The change is durable already. If removing old files fails, the next writer removes them.
             let _ = change.clean();
         }
         Ok(deleted)
     }
 
-    /// Merges all parts into one, without the deleted documents. The resulting part has the same bytes as if the remaining
-    /// documents had been added at once. Returns `None` if there is only one part and no deleted document. Sorts in up to
-    /// `memory` bytes, then in scratch files in the folder. Readers that have the index open continue to use the old parts.
+    /// Merges all parts into one, without the deleted documents. The part has the same bytes as if the other documents
+    /// had been added at once. Returns `None` if there is only one part and no deleted document. Sorts in up to
+    /// `memory` bytes, then in scratch files in the folder. Readers that have the index open continue to use the old
+    /// parts.
     ///
     /// # Errors
     ///
@@ -237,9 +239,9 @@ impl PassageIndex {
     }
 
     /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of
-    /// similar size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow
-    /// by a factor of 8. The index then has at most 8 parts per tier. Each byte is written fewer than 8 times per tier,
-    /// and about once if all appended parts have the same size. Returns `None` if nothing was merged.
+    /// similar size. Sizes are divided into tiers that grow by a factor of 8. If this is called after each
+    /// [`append`](Self::append), the index has at most 8 parts per tier. Each byte is written fewer than 8 times per
+    /// tier, and about once if all appended parts have the same size. Returns `None` if nothing was merged.
     ///
     /// # Errors
     ///
@@ -252,7 +254,7 @@ impl PassageIndex {
         Self::open(folder)?.merge_from(start, &mut change, memory).map(Some)
     }
 
-    /// Merges the parts from position `start` on.
+    /// Merges the parts from index `start` to the end of the list.
     fn merge_from(&self, start: usize, change: &mut IndexChange<'_>, memory: usize) -> Result<Compacted> {
         let folder = change.folder;
         let parts = &self.parts[start..];
@@ -280,7 +282,7 @@ impl PassageIndex {
         change.entries.truncate(start);
         change.entries.push(entry);
         change.publish()?;
-        // If cleaning fails, the next writer removes the files.
+        // The change is durable already. If removing old files fails, the next writer removes them.
         let _ = change.clean();
         Ok(Compacted { parts: parts.len(), dropped, bytes })
     }

@@ -1,4 +1,4 @@
-//! The set of the deleted documents of a part, and its file.
+//! The set of deleted documents of a part, and the encoding of its file.
 
 use crate::passages::index::format::{GONE_HEAD_BYTES, GONE_MAGIC, VERSION, checksum};
 
@@ -12,7 +12,7 @@ pub(crate) struct DeletedDocuments {
 }
 
 impl DeletedDocuments {
-    /// Creates the set of these document numbers, which must be ascending and distinct.
+    /// Creates the set from document numbers, which must be ascending and distinct.
     pub(crate) fn of(numbers: &[u32]) -> Self {
         let Some(&last) = numbers.last() else { return Self::default() };
         let mut bits = vec![0_u64; last as usize / 64 + 1];
@@ -75,7 +75,7 @@ impl DeletedDocuments {
     ///
     /// # Errors
     ///
-    /// The file is damaged. The error has the offset, the expected value, and the value found.
+    /// Fails if the file is damaged, with the offset, the expected value, and the value found.
     pub(crate) fn from_bytes(bytes: &[u8], part: u64, documents: u32) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         let number_at = |at: usize, size: usize| {

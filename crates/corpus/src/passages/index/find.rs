@@ -14,13 +14,13 @@ use crate::passages::index::part::{Hashes, Part, Postings};
 /// A run of units that a text shares with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// The byte offset in the text at which the run starts.
+    /// Where the run starts in the text, as a byte offset.
     pub start: u32,
-    /// The byte offset in the text at which the run ends.
+    /// Where the run ends in the text, as a byte offset.
     pub end: u32,
-    /// The byte offset in the document's text at which the run starts.
+    /// Where the run starts in the document, as a byte offset.
     pub document_start: u32,
-    /// The byte offset in the document's text at which the run ends.
+    /// Where the run ends in the document, as a byte offset.
     pub document_end: u32,
     /// Number of units in the run.
     pub words: u32,
@@ -40,8 +40,8 @@ pub struct Matches {
 /// The documents that share runs with a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The documents with the most shared units, in descending order, then in the order in which they were added. At most
-    /// [`Limits::documents`] documents.
+    /// The documents that share the most units with the text, at most [`Limits::documents`]. They are sorted by shared
+    /// units, descending; documents with equally many are in the order of the index.
     pub documents: Vec<Matches>,
     /// Number of documents that share a run with the text, including documents beyond the limit.
     pub documents_found: u64,
@@ -49,18 +49,18 @@ pub struct Answer {
     pub words: u32,
     /// Number of units of the text that occur in a shared run of at least one document.
     pub words_found: u32,
-    /// Number of fingerprints with more than [`Limits::places`] postings. Postings beyond the limit were not followed,
+    /// Number of fingerprints with more than [`Limits::places`] postings. The postings beyond the limit were ignored,
     /// so documents and matches may be missing.
     pub capped: u32,
 }
 
-/// Limits of the size of an answer, and of the work to find it.
+/// Limits of the size of an answer and of the work of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of documents in an answer.
     pub documents: usize,
-    /// Maximum number of postings that are followed for each fingerprint. [`Answer::capped`] counts fingerprints with
-    /// more.
+    /// Maximum number of postings that a query reads for each fingerprint. [`Answer::capped`] counts the fingerprints
+    /// that have more.
     pub places: usize,
 }
 
@@ -69,7 +69,7 @@ impl Limits {
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that shares runs with a text. The document with the most shared units is the least in the order.
+/// A document that shares runs with a text. The order is by shared units, descending, then by document.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -79,7 +79,7 @@ struct RankedDocument {
 
 struct FindState {
     answer: Answer,
-    /// For each unit of the text, whether a document found so far shares a run that contains the unit.
+    /// For each unit of the text, whether it is in a run that a document found so far shares.
     covered: Vec<bool>,
     /// The documents with the most shared units so far; the top of the heap has the fewest.
     best: BinaryHeap<RankedDocument>,
@@ -103,8 +103,8 @@ impl FindState {
     }
 }
 
-/// A run that a text shares with a document: its units in the text, and its diagonal. The diagonal is the position of
-/// the run in the text minus its position in the document.
+/// A run that a text shares with a document. `start` and `end` are positions in the text; the diagonal is the position
+/// in the text minus the position in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     diagonal: usize,
@@ -112,8 +112,8 @@ struct Run {
     end: usize,
 }
 
-/// Compares units in both directions from the positions `at` in the text and `there` in the document. Returns the
-/// number of equal units before the positions and the number from the positions on, at most `max`.
+/// Compares units in both directions, from position `at` of the text and position `there` of the document. Returns the
+/// number of equal units before these positions and from these positions on, each at most its entry of `max`.
 fn agreeing(
     own: impl Fn(usize) -> Option<u32>,
     other: Hashes<'_>,
@@ -131,8 +131,8 @@ fn agreeing(
 
 impl PassageIndex {
     /// Passes each posting of a fingerprint in all parts to `each`, until `each` returns false. Skips deleted
-    /// documents. `each` takes the number of the document in the index, the position, the part, and the number in the
-    /// part.
+    /// documents. The arguments of `each` are the document's number in the index, the position, the part, and the
+    /// document's number in the part.
     fn for_each_posting(
         &self,
         fingerprint: u64,
@@ -150,15 +150,15 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents of the
-    /// index.
+    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents
+    /// were.
     ///
-    /// Merges the postings of all fingerprints by document. All runs of a document are therefore found before the
-    /// document is ranked, and at most `limits.documents` documents are held in memory.
+    /// Merges the postings of all fingerprints by document, so all runs of one document are found together. Only the
+    /// `limits.documents` best documents are held in memory.
     ///
-    /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the length of
-    /// the shared runs of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of
-    /// `limits.documents` documents.
+    /// Time: one lookup per selected fingerprint, one comparison of units per posting, and the total length of all
+    /// shared runs. Memory: up to 128 postings of each selected fingerprint, and the runs of `limits.documents`
+    /// documents.
     ///
     /// # Errors
     ///
@@ -237,13 +237,13 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Extends seeds in both directions to the runs that the text shares with a document. A seed is a diagonal and a
-    /// position in the text. Seeds must ascend.
+    /// Returns the runs that the text shares with a document, by extending seeds in both directions. A seed is a
+    /// diagonal and a position in the text; seeds must be in ascending order.
     fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
         let width = self.shape.width();
         let mut runs: Vec<Run> = Vec::new();
         for &(diagonal, at) in seeds {
-            // Skips the seed if the last run contains it.
+            // The last run already contains this seed.
             if runs.last().is_some_and(|run| run.diagonal == diagonal && (run.start..run.end).contains(&at)) {
                 continue;
             }
@@ -281,8 +281,8 @@ impl PassageIndex {
 
     /// Like [`FinderScratch::for_each_recurring`], for a document that comes after the documents of the index. Passes
     /// each t-gram that occurs in the index to `each`, with the document and the position of its first occurrence.
-    /// Passes each other t-gram if `wanted` accepts its fingerprint. Stops following the postings of a fingerprint when
-    /// all its t-grams were found.
+    /// Passes each other t-gram if `wanted` accepts its fingerprint. Stops reading the postings of a fingerprint when
+    /// the sources of all its t-grams are found.
     ///
     /// # Errors
     ///
@@ -296,8 +296,8 @@ impl PassageIndex {
     ) -> Result<()> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
         let width = self.shape.width();
-        // Groups the windows that select the same position, which are adjacent. A group has the windows, the position
-        // and the fingerprint.
+        // Groups the adjacent windows that select the same position. A group is the range of windows, the position and
+        // the fingerprint.
         let mut groups: Vec<(Range<usize>, usize, u64)> = Vec::new();
         work.for_each_window(hashed, |position, at, fingerprint| match groups.last_mut() {
             Some((windows, last, _)) if *last == at => windows.end = position + 1,

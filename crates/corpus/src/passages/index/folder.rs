@@ -1,4 +1,4 @@
-//! The folder of an index of passages, and its list of parts.
+//! Opens the folder of a passage index, and reads its list of parts.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub fn is_name(name: &str) -> bool {
     [LIST, LOCK].contains(&name) || number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
-/// An open index. It does not see changes that are made after it was opened.
+/// An open index: a snapshot that does not show later changes.
 #[derive(Debug)]
 pub struct PassageIndex {
     pub(crate) parts: Vec<Part>,
@@ -58,8 +58,7 @@ impl PassageIndex {
                 return Err(Error::NotAnIndex { path: folder.to_owned(), why });
             };
             match Self::of_list(folder, &entries) {
-                // A writer has meanwhile replaced the list and removed files of the old list. Retries with the new
-                // list.
+                // A writer may have replaced the list and removed files of the old list: retry with the new list.
                 Err(Error::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound && before.as_ref() != Some(&entries) =>
                 {
@@ -160,7 +159,7 @@ impl PassageIndex {
         self.parts.first().map_or(Ok(""), Part::settings)
     }
 
-    /// Returns the number of units in runs and in fingerprints.
+    /// Returns the shape: the number of units in runs and in fingerprints.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -197,7 +196,7 @@ impl PassageIndex {
         self.parts.iter().map(|part| part.identity().0).sum()
     }
 
-    /// Returns the part that contains a document, and the number of the document in this part.
+    /// Returns the part that contains a document, and the document's number within the part.
     fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
         let number = self.starts.partition_point(|&start| start <= document).checked_sub(1);
         let found = number.map(|number| (&self.parts[number], document - self.starts[number]));
@@ -236,7 +235,7 @@ impl PassageIndex {
     }
 }
 
-/// Reads the deleted documents of the part that `entry` describes.
+/// Reads the file of deleted documents of the part that `entry` describes.
 fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> {
     let path = folder.join(deletions_name(entry.deletions));
     let bytes = read_small(&path, 4 * entry.documents + 64)?;
@@ -252,7 +251,7 @@ fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> 
     )
 }
 
-/// Reads a file of at most `max` bytes.
+/// Reads a whole file into memory; fails if it is longer than `max` bytes.
 fn read_small(path: &Path, max: u64) -> Result<Vec<u8>> {
     let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
     let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;

@@ -12,7 +12,7 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 256;
 /// Size of a block in bytes. Each block has a checksum.
 pub(crate) const BLOCK: usize = 1 << 14;
-/// Number of postings in a group. Each posting of a group is encoded as the difference from the previous one.
+/// Number of postings in a group. Within a group, a posting is encoded as the difference from the previous posting.
 pub(crate) const POSTINGS: usize = 128;
 /// Number of upper bits of a fingerprint that are stored.
 pub(crate) const FINGERPRINT_BITS: u32 = 48;
@@ -92,8 +92,8 @@ pub(crate) struct PartHeader {
     pub(crate) documents: u64,
     pub(crate) units: u64,
     pub(crate) postings: u64,
-    /// The end of each section, as an offset in the file. The first section begins after the header, each other section at
-    /// the end of the previous one.
+    /// The end of each section, as an offset in the file. The first section begins after the header; every other
+    /// section begins where the previous one ends.
     pub(crate) ends: [u64; SECTIONS],
 }
 
@@ -126,7 +126,7 @@ impl PartHeader {
     ///
     /// # Errors
     ///
-    /// The header is damaged. The error has the offset, the expected value, and the value found.
+    /// Fails if the header is damaged, with the offset, the expected value, and the value found.
     pub(crate) fn from_bytes(bytes: &[u8], file_bytes: u64) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.len() < HEADER_BYTES {
@@ -253,7 +253,7 @@ pub(crate) struct PartEntry {
     pub(crate) number: u64,
     pub(crate) bytes: u64,
     pub(crate) documents: u64,
-    /// The checksum at the end of the part's header.
+    /// The checksum of the part's header, which is stored at the header's end.
     pub(crate) header: u64,
     /// The number in the file name of the part's deleted documents; 0 if no document is deleted.
     pub(crate) deletions: u64,
@@ -262,7 +262,7 @@ pub(crate) struct PartEntry {
 }
 
 impl PartEntry {
-    /// Returns the size in bytes of an entry in a list of these entries.
+    /// Returns the size in bytes of an encoded entry: larger if any part of the list has deleted documents.
     pub(crate) fn bytes_of(entries: &[Self]) -> usize {
         let has_deletions = entries.iter().any(|entry| entry.deletions > 0);
         if has_deletions { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
@@ -291,7 +291,7 @@ pub(crate) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// The list is damaged. The error has the offset, the expected value, and the value found.
+/// Fails if the list is damaged, with the offset, the expected value, and the value found.
 pub(crate) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<PartEntry>, (u64, String, String)> {
     let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
     let u64_at = |at: usize| -> u64 {

@@ -1,10 +1,10 @@
-//! An index of passages. It finds the stored documents that share passages with a text, and the shared passages.
+//! A passage index: finds the stored documents that share passages with a text, and the positions of these passages.
 //!
 //! An index is a folder of immutable *parts*, and a list of the parts and of their deleted documents. Each addition of
 //! documents writes a part. A part stores the key of each document, a 32-bit hash of each unit, the byte range of each
-//! unit in the text, and the postings of the selected fingerprints, sorted by fingerprint. Texts are not stored. If a
-//! text and a document share a run of `t` units, they share a selected fingerprint. The match is verified, and extended
-//! in both directions, by comparing the hashes of units.
+//! unit in the text, and the postings of the fingerprints that winnowing selected, sorted by fingerprint. Texts are not
+//! stored. A text and a document that share a run of `t` units share a selected fingerprint. Its posting is verified,
+//! and extended to a run in both directions, by comparing the hashes of units.
 
 pub(crate) mod build;
 pub(crate) mod change;

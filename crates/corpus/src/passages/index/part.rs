@@ -52,7 +52,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns the error for damage at offset `at` of a section.
+    /// Returns the error that reports damage at offset `at` of a section.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
@@ -139,7 +139,8 @@ impl Part {
         self.header.documents as u32 // `PartHeader::from_bytes` refuses larger numbers
     }
 
-    /// Returns the range of a document's data, from the ends that `section` stores. `limit` is the largest valid end.
+    /// Returns the range of a document's data, given by two adjacent ends in `section`. `limit` is the largest valid
+    /// end.
     fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
@@ -175,7 +176,7 @@ impl Part {
         Ok(Hashes(self.part(IndexSection::Hashes, 4 * range.start..4 * range.end)?))
     }
 
-    /// Returns the byte ranges of a document's units, encoded.
+    /// Returns the byte ranges of a document's units as they are encoded in the file.
     pub(crate) fn place_bytes(&self, document: u32) -> Result<&[u8]> {
         let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
         self.part(IndexSection::Places, range)
@@ -236,8 +237,8 @@ impl Part {
 
     /// Returns the first group that may contain postings of a stored fingerprint.
     fn first_group(&self, wanted: u64) -> Result<u64> {
-        // Finds the last group that begins below `wanted`, since it may end with postings of `wanted`. If no group
-        // begins below `wanted`, the result is the first group.
+        // The last group that begins below `wanted` may end with postings of `wanted`. If no group begins below
+        // `wanted`, the first group is returned.
         let (mut low, mut high) = (0, self.groups());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -284,7 +285,7 @@ impl Part {
                 let document_now = document.checked_add(later)?;
                 let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
                 let position = if later == 0 && !is_first {
-                    // Positions in the same document must ascend.
+                    // Positions in one document must ascend; otherwise the group is damaged.
                     position.checked_add(position_now).filter(|now| *now > position)?
                 } else {
                     position_now
@@ -302,7 +303,7 @@ impl Part {
         if at == bytes.len() { Ok(()) } else { Err(fault(at, format!("{} bytes more", bytes.len() - at))) }
     }
 
-    /// Verifies the checksums of all blocks, and checks that the sections are consistent.
+    /// Verifies the checksums of all blocks, and that the sections are consistent with each other.
     pub(crate) fn verify(&self) -> Result<()> {
         for section in [
             IndexSection::Keys,
@@ -365,7 +366,7 @@ pub(crate) struct Postings<'p> {
 }
 
 impl Postings<'_> {
-    /// Reads groups until one contains postings of the fingerprint, or no group is left.
+    /// Reads the next groups until one contains postings of the fingerprint or begins above it.
     fn fill(&mut self) -> Result<()> {
         let Self { part, wanted, group, read, at } = self;
         read.clear();
@@ -406,7 +407,7 @@ impl<'a> Hashes<'a> {
         self.0.len() / 4
     }
 
-    /// Returns the hash of a unit, or `None` if the document has no such unit.
+    /// Returns the hash of a unit, or `None` if `unit` is past the end of the document.
     #[inline]
     pub(crate) fn get(&self, unit: usize) -> Option<u32> {
         Some(u32::from_le_bytes(*self.0.get(4 * unit..)?.first_chunk()?))

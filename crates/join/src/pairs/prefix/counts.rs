@@ -6,17 +6,17 @@ use crate::bands::candidates::{PAIRS, PAIRS_LEAST};
 use crate::work::threads::{on_each, on_threads};
 use twindex::error::Result;
 
-/// Number of candidates per set above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A candidate is
-/// counted once for each shared element.
+/// Number of candidates per set above which the cap is lowered, unless there are fewer than `CANDIDATES_MIN` candidates
+/// in total. A candidate is counted once for each shared element.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
 /// Total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 1_000_000_000;
-/// Number of pieces per thread that are processed before their results are collected.
+/// Number of pieces per thread that are processed before any of their results are collected.
 pub(super) const PIECES: usize = 8;
-/// Minimum memory, in bytes, of a block's index and of the filter.
+/// Minimum memory in bytes for the index of a block, and for the filter.
 pub(super) const LEAST: usize = 1 << 16;
 
-/// A filter for the elements in the prefixes of more than one set. It may have false positives.
+/// A filter that recognises the elements that are in the prefixes of more than one set. It has false positives.
 pub(super) struct SharedFilter {
     /// Two bits per element, four elements per byte: 0 if no prefix contains the element, 1 for one prefix, 3 for more.
     seen: Vec<u8>,
@@ -73,7 +73,7 @@ impl CountPart<'_> {
     }
 }
 
-/// The elements that a thread found, by part of the tables. Aligned so that threads share no cache line.
+/// The elements that a thread found, by part of the tables. Aligned to prevent false sharing.
 #[repr(align(128))]
 struct Finder<'r> {
     head_scratch: &'r mut HeadScratch,
@@ -98,8 +98,8 @@ impl ElementCounts {
 
     /// Lowers the cap until it allows neither too many candidates nor too many pairs.
     ///
-    /// A set that shares an element with c - 1 other sets is in at least c - 1 pairs, and in more only because of other
-    /// elements. The number of pairs of a set is therefore estimated from its most frequent element that is not capped.
+    /// A set that shares an element with c - 1 other sets forms at least c - 1 pairs. Only other elements can add
+    /// pairs. So the number of pairs of a set is estimated from its most frequent element that is not capped.
     fn limit(
         &mut self,
         ordered: Ordered<'_>,
@@ -168,7 +168,7 @@ pub(super) fn counted(
     let all = (ordered.sets.elements() as f64 * (1.0 - ordered.threshold)) as u64 + ordered.sets.len() as u64;
     let bits = (8 * all).clamp(4, 4 * memory.max(LEAST) as u64).ilog2();
     let mut shared = SharedFilter { seen: vec![0; 1 << (bits - 2)], bits };
-    // The size does not depend on the memory, so that results do not depend on it either.
+    // The size of this table affects the results, so it must not depend on the memory.
     let element_count_bits = (all / 4).clamp(1 << 10, 1 << 22).ilog2();
     let mut element_counts = ElementCounts {
         counts: vec![0; 1 << element_count_bits],
@@ -176,15 +176,15 @@ pub(super) fn counted(
         cap: max_bucket,
         largest: 0,
     };
-    // Sets in the order of their numbers, which is their order in the scratch file.
+    // Reads the sets in the order of their numbers, which is also their order in the scratch file.
     let list: Vec<u32> = (0..ordered.sets.len() as u32).filter(|&set| ordered.sets.size(set) > 0).collect();
     let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
-    // Threads first find elements; then each thread counts the elements of its own parts. No two threads write to the same
-    // cell.
+    // All threads first collect elements. Then each thread counts the elements of its own parts, so no two threads
+    // write to the same cell.
     let part_bits = head_scratches.len().next_power_of_two().ilog2().min(bits - 2).min(element_count_bits);
     let mut parts = parts(&mut shared, &mut element_counts, part_bits);
-    // Writes each page before it is read: reading it first would map the shared zero page, and the later write would
-    // cause a second page fault, with a TLB shootdown on all other threads.
+    // Writes each page before it is read. A read would map the shared zero page, and a later write would cause a second
+    // page fault with a TLB shootdown on all other threads.
     on_each(&mut parts, |_, part| {
         part.seen.fill(0);
         part.counts.fill(0);

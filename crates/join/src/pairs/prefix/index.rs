@@ -1,4 +1,4 @@
-//! Indexes the sets of a block by the indexed elements of their prefixes.
+//! Maps the indexed elements of prefixes to the sets of a block.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -7,17 +7,16 @@ use crate::work::threads::on_threads;
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 
-/// Number of lookups between the current lookup and the one whose postings are prefetched. Slots are prefetched twice as
-/// early.
+/// Postings are prefetched this number of lookups ahead, and slots twice as early.
 pub(super) const AHEAD: usize = 8;
 
 /// An element of a set's prefix that other sets may have in their prefixes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedElement {
     pub(super) element: u64,
-    /// Number of elements of the set after this one, in the order of elements.
+    /// Number of elements of the set that follow this element in the global order.
     pub(super) elements_after: u32,
-    /// Number of capped elements of the set before this one. Capped elements are not looked up.
+    /// Number of capped elements of the set that precede this element. Capped elements are not looked up.
     pub(super) capped_elements: u32,
 }
 
@@ -51,7 +50,7 @@ impl SetPrefixes {
 pub(super) struct SetPosting {
     /// The position of the set in the block.
     pub(super) place: u32,
-    /// Number of elements of the set after the element.
+    /// Number of elements of the set that follow this element in the global order.
     pub(super) elements_after: u32,
 }
 
@@ -59,8 +58,8 @@ pub(super) struct SetPosting {
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct ElementSlot {
-    /// Bits of the element's hash that the slot does not determine. Two elements with the same slot and tag are treated as
-    /// one. Sets then seem to share more elements, so fewer pairs are ruled out.
+    /// Bits of the element's hash that do not follow from the position of the slot. Two elements with the same slot and
+    /// tag are treated as one. Sets then seem to share more elements, so fewer pairs are ruled out.
     tag: u32,
     end: u32,
 }
@@ -74,7 +73,7 @@ pub(super) struct PrefixIndex {
 
 /// A hash table with linear probing. At least a quarter of the slots are empty.
 struct PrefixPart {
-    /// The slots, preceded by an empty slot whose end is the start of the first postings.
+    /// The slots. Before them is an empty slot, whose end is the start of the first postings.
     slots: Vec<ElementSlot>,
     bits: u32,
     /// The postings of all elements; for each element, sorted by position in the block.
@@ -103,7 +102,7 @@ impl PrefixIndex {
         prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<ElementSlot>());
     }
 
-    /// Prefetches the postings of an element, assuming that its slot is the first one of the search.
+    /// Prefetches the postings of an element, assuming that the search finds the element in its first slot.
     #[inline(always)]
     pub(super) fn prefetch_postings(&self, element: u64) {
         let part = self.part(element);
@@ -199,7 +198,7 @@ impl PartPostings {
         let mut count = 0;
         for (shared_elements, indexed) in heads.sets() {
             for shared_elements in &shared_elements[..indexed] {
-                // Branch-free: each posting is written, and the count advances only if the posting is in this part.
+                // Has no branch: writes each posting, and advances the count only if the posting is in this part.
                 self.postings[count] = (
                     shared_elements.element,
                     SetPosting { place, elements_after: shared_elements.elements_after },
@@ -244,7 +243,7 @@ impl ElementNumbers {
         prefetch(self.slots.as_bytes(), at * size_of::<NumberSlot>());
     }
 
-    /// Returns the number of an element, adding the element if it is new, and increments its count.
+    /// Adds the element if it is new, increments its count, and returns its number.
     #[inline(always)]
     fn of(&mut self, element: u64, part_bits: u32) -> u32 {
         let tag = tag(element);

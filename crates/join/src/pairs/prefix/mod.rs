@@ -1,14 +1,14 @@
 //! Finds candidate pairs by prefix filtering: an exact set-similarity join.
 //!
-//! This is `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional
-//! filter of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All
-//! sets are sorted by the same order of elements. Two sets x and y with at least o common elements then have a common
-//! element among the first |x| - o + 1 elements of x and the first |y| - o + 1 elements of y. With rare elements first, few
-//! candidates are found by chance.
+//! The method is `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the
+//! positional filter of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*,
+//! WWW 2008). All sets are sorted by the same order of elements. Two sets x and y with at least o common elements then
+//! have a common element among the first |x| - o + 1 elements of x and the first |y| - o + 1 elements of y. If rare
+//! elements come first in the order, few candidates are found by chance.
 //!
-//! With resemblance t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller set. Larger sets
-//! therefore look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 elements of smaller
-//! sets, and no pair is missed.
+//! If the resemblance is at least t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller
+//! set. So it suffices to index the first (1 - t) / (1 + t) |y| + 1 elements of each smaller set, and to look up the
+//! first (1 - t) |x| + 1 elements of each larger set.
 //!
 //! Differences from the papers, which bound the memory and avoid reading most elements:
 //!
@@ -52,7 +52,7 @@ use twindex_sketch::nearness::{least_intersection, least_part};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
-    /// Number of candidate pairs that were passed to the callback.
+    /// Number of candidate pairs that were found.
     pub candidates: u64,
     /// Number of capped elements, which are in the prefixes of more than `cap` sets.
     pub capped: u64,
@@ -63,20 +63,20 @@ pub struct Prefixes {
     pub cap: u64,
 }
 
-/// Minimum number of pairs in a batch that is passed to the callback, except in the last batch.
+/// Minimum number of pairs in each batch that is passed to the callback, except the last batch.
 const BATCH: usize = 1 << 14;
-/// Maximum memory per indexed element, in bytes: for the element, another prefix element that is only looked up, and a
-/// posting. While the index is built, also for the element with its count (12 bytes), its number, and fewer than three
-/// slots in each of two hash tables.
+/// Maximum memory in bytes per indexed element. It holds the element, another prefix element that is only looked up,
+/// and a posting. While the index is built, it also holds the element with its count (12 bytes), its number, and fewer
+/// than three slots in each of two hash tables.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
     + 6 * size_of::<ElementSlot>()
     + size_of::<SetPosting>();
 /// Passes all pairs of sets whose resemblance is at least `threshold`, which must be above 0, and some other pairs to
-/// `each`, in batches. The pairs of a set are consecutive, with this set first; the other sets are not larger. Each pair is
-/// passed once, or up to twice if elements are capped. Up to `threads` threads work, but `each` is called only on the
-/// calling thread. The result depends on neither the number of threads nor `memory`.
+/// `each`, in batches. The larger set of a pair comes first, and the pairs with the same first set are consecutive.
+/// Each pair is passed once, or up to twice if elements are capped. Up to `threads` threads find pairs; `each` is
+/// called only on the calling thread. The result depends on neither the number of threads nor `memory`.
 ///
 /// Memory: about `memory` bytes, at least 1 MiB; up to 16 MiB for counters; and 16 bytes per set. Fewer threads are started
 /// if the memory does not suffice for all. If elements are capped, pairs may be missing (see [`Prefixes::capped`]), and
@@ -138,7 +138,7 @@ struct PrefixJoin<'a> {
     list: &'a [u32],
     shared: &'a SharedFilter,
     element_counts: &'a ElementCounts,
-    /// A block is full with `max` postings or with `most_sets` sets.
+    /// A block ends when it has `max` postings or `most_sets` sets.
     max: usize,
     most_sets: usize,
     found: Prefixes,
@@ -147,8 +147,8 @@ struct PrefixJoin<'a> {
     head_scratches: Vec<HeadScratch>,
 }
 
-/// A star: the sets that have a given capped element, or that have the same capped elements. Each set is paired only with
-/// the first and the previous set of the star.
+/// The sets that have a given capped element, or the sets that have the same capped elements. Each set is paired only
+/// with the first and the previous set of the star.
 #[derive(Clone, Copy)]
 struct Star {
     first: u32,
@@ -170,7 +170,7 @@ impl Star {
 }
 
 impl PrefixJoin<'_> {
-    /// Pairs the sets that have capped elements with the representatives of these elements.
+    /// Pairs each set that has capped elements with the representatives of these elements.
     fn stars<E: From<twindex::Error>>(
         &mut self,
         each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
@@ -246,7 +246,7 @@ impl PrefixJoin<'_> {
         }
         drop(own);
         drop(heads);
-        // Then looks up the sets after the block, up to the largest set that can resemble the block's largest set.
+        // Looks up the sets after the block, up to the largest set that can resemble the largest set of the block.
         let largest = ordered.sets.size(list[end - 1]);
         let near = |&set: &u32| ordered.could_resemble(largest, ordered.sets.size(set));
         let list = &list[..end + list[end..].partition_point(near)];
@@ -336,7 +336,7 @@ fn heads_of(
         let shared_elements = &mut heads.shared_elements[start..];
         let (mut count, mut capped_elements, mut found_by) = (0, 0, 0);
         for (i, &element) in head.iter().enumerate() {
-            // Branch-free: each element is written, and the count advances only if the element is shared.
+            // Has no branch: writes each element, and advances the count only if the element is shared.
             let is_shared = shared.has(element);
             shared_elements[count] =
                 SharedElement { element, elements_after: size - 1 - i as u32, capped_elements };
@@ -366,7 +366,7 @@ impl PairState {
     const OUT: u32 = u32::MAX;
 }
 
-/// Working memory of a thread that looks up sets, and the pairs it found. Aligned so that threads share no cache line.
+/// Working memory of a thread that looks up sets, and the pairs it found. Aligned to prevent false sharing.
 #[derive(Default)]
 #[repr(align(128))]
 struct PrefixLookup {
@@ -399,7 +399,7 @@ impl SetBlock<'_> {
         for (number, &SharedElement { element, elements_after, capped_elements }) in
             shared_elements.iter().enumerate()
         {
-            // Prefetches the slot of a later element, and the postings of an element in between.
+            // Prefetches the slot of an element far ahead, and the postings of an element half as far ahead.
             if let Some(later) = shared_elements.get(number + 2 * AHEAD) {
                 self.index.prefetch_slot(later.element);
             }
@@ -436,7 +436,7 @@ impl SetBlock<'_> {
                 found.push((set, self.members[place as usize]));
             }
         }
-        found[before..].sort_unstable(); // in the order of sets in the scratch file
+        found[before..].sort_unstable(); // sorts the pairs by the position of their sets in the scratch file
     }
 }
 
@@ -549,7 +549,7 @@ mod tests {
     #[test]
     fn several_blocks_find_the_same_near_pairs_as_one() {
         let dir = tempfile::tempdir().unwrap();
-        // There are at least 40,000 postings, but the minimum memory holds only a few hundred.
+        // The sets have at least 40,000 postings. The minimum memory holds a few hundred, so there are many blocks.
         let sets = families(9, 3000, 300);
         let stored = stored(&sets, dir.path(), usize::MAX);
         let whole = candidates(&stored, 0.5, usize::MAX, 1 << 30, 1);
@@ -567,7 +567,8 @@ mod tests {
         }
     }
 
-    /// Returns families of `count` sets. Each set equals the family's common set, except for `changed` elements of its own.
+    /// Returns `families` families of `count` sets each. A set equals the common set of its family, except for
+    /// `changed` elements of its own.
     fn crowd(seed: u64, families: usize, count: usize, size: usize, changed: usize) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets = Vec::new();
@@ -586,7 +587,7 @@ mod tests {
         sets
     }
 
-    /// Returns the component of each set if near pairs among `pairs` are joined.
+    /// Returns the component of each set if those of `pairs` that reach the threshold are edges.
     fn components(stored: &ShingleSets, pairs: &[(u32, u32)], threshold: f64) -> Vec<u32> {
         let mut forest = crate::Forest::new(stored.len() as u32);
         for &(a, b) in pairs {

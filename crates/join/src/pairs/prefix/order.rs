@@ -19,7 +19,7 @@ impl FrequencyClasses {
     /// The minimum counts of the classes 1, 2 and 3.
     const STEPS: [u8; 3] = [4, 16, 64];
 
-    /// Counts the elements of every n-th set, so that about [`Self::SAMPLE`] elements are counted.
+    /// Determines the classes from the elements of every n-th set. Counts about [`Self::SAMPLE`] elements.
     pub(crate) fn of(sets: &ShingleSets) -> Result<Self> {
         let mut counts = vec![0_u8; 1 << Self::BITS];
         let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
@@ -51,7 +51,7 @@ pub(super) struct Ordered<'a> {
     pub(super) threshold: f64,
 }
 
-/// Working memory of [`Ordered::head`], aligned so that threads share no cache line.
+/// Working memory of [`Ordered::head`], aligned so that no two threads write to the same cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct HeadScratch {
@@ -60,8 +60,8 @@ pub(super) struct HeadScratch {
 }
 
 impl Ordered<'_> {
-    /// Returns the prefix of a set, and the number of elements at its start that are indexed. All elements of the prefix are
-    /// looked up.
+    /// Returns the prefix of a set, all of whose elements are looked up, and the number of its first elements that are
+    /// indexed.
     pub(super) fn head<'r>(&self, set: u32, head_scratch: &'r mut HeadScratch) -> Result<(&'r [u64], usize)> {
         let HeadScratch { read, head } = head_scratch;
         read.clear();
@@ -78,8 +78,8 @@ impl Ordered<'_> {
                 if found == wanted {
                     break;
                 }
-                // Branch-free: each element is written, and the count advances only if the element is in the class.
-                // A mispredicted branch would cost more.
+                // Has no branch, which would often be mispredicted: writes each element, and advances the count only if
+                // the element is in the class.
                 head[found] = element;
                 found += usize::from(self.classes.of_element(element) == class);
             }
@@ -103,12 +103,12 @@ impl Ordered<'_> {
     }
 }
 
-/// Maximum number of elements of the sets in a piece, and of sets in a piece. Small pieces take little time and memory.
+/// Maximum number of elements in all sets of a piece, and of sets in a piece. Small pieces take little time and memory.
 const PIECE_ELEMENTS: u64 = 1 << 17;
 const PIECE_SETS: usize = 1 << 8;
 
-/// Returns the number of elements at the start of a set that must be indexed so that lookups of all resembling sets of the
-/// same or a larger size find the set.
+/// Returns how many of its first elements a set must index, so that the lookup of any resembling set of the same or a
+/// larger size finds it.
 fn indexed_part(size: usize, threshold: f64) -> usize {
     (size + 1).saturating_sub(least_intersection(2 * size, threshold))
 }

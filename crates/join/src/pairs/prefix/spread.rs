@@ -1,9 +1,9 @@
-//! Maps elements to slots of tables, and to parts.
+//! Maps elements to the slots and to the parts of tables.
 
 /// Hashes an element to a number below 2^`bits`.
 #[inline(always)]
 pub(super) fn spread(element: u64, bits: u32) -> usize {
-    // Multiplies by an odd constant, because callers may pass elements that are not hashes.
+    // Multiplies by an odd constant, because some callers pass elements that are not hashes.
     (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
 }
 

@@ -1,6 +1,6 @@
 //! The classes of characters that the rules of UAX #29 distinguish.
 
-/// A value of the property `Word_Break`. Pictographs (`Extended_Pictographic`) have values of their own.
+/// A value of the property `Word_Break`. Pictographs (`Extended_Pictographic`) have two additional values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Word {
@@ -38,7 +38,7 @@ pub(super) const NUMERIC: Words = set(&[Word::Numeric]);
 pub(super) const HEBREW: Words = set(&[Word::HebrewLetter]);
 pub(super) const KATAKANA: Words = set(&[Word::Katakana]);
 pub(super) const CONNECTORS: Words = set(&[Word::ExtendNumLet]);
-/// The values that WB4 ignores.
+/// The values of the characters that rule WB4 ignores.
 pub(super) const IGNORED: Words = set(&[Word::Extend, Word::Format, Word::Zwj]);
 pub(super) const NEWLINES: Words = set(&[Word::CR, Word::LF, Word::Newline]);
 pub(super) const PICTOGRAPHS: Words = set(&[Word::Pictograph, Word::PictographLetter]);
@@ -87,7 +87,7 @@ impl Word {
         set >> self as u32 & 1 == 1
     }
 
-    /// Returns the values that continue a word directly after this value: WB5, 8, 9, 10, 13, 13a, 13b.
+    /// Returns the values of characters that continue a word after one of this value (WB5, 8, 9, 10, 13, 13a, 13b).
     pub(super) const fn continued_by(self) -> Words {
         match self {
             Self::ALetter | Self::PictographLetter | Self::HebrewLetter | Self::Numeric => {
@@ -99,7 +99,7 @@ impl Word {
         }
     }
 
-    /// Returns the values that continue a word after this value and `punctuation`: WB6, 7, 7b, 7c, 11, 12.
+    /// Returns the values of characters that continue a word after this one and `punctuation` (WB6, 7, 7b, 7c, 11, 12).
     pub(super) const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS

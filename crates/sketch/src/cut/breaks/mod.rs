@@ -1,8 +1,8 @@
 //! Word and sentence boundaries by the default rules of UAX #29, with tables that are part of this crate.
 //!
-//! The tables have the properties of characters in one version of Unicode, which is stored in the parameters of an index.
-//! Later versions of Unicode occasionally change the properties of characters. Rules and tables are part of this crate so
-//! that no update of a dependency can move a boundary.
+//! The tables list the properties of characters in one version of Unicode. The parameters of an index contain this
+//! version. Later versions of Unicode occasionally change the properties of characters. Rules and tables are part of
+//! this crate so that no update of a dependency can move a boundary.
 
 mod classes;
 mod sentences;

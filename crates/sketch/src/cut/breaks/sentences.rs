@@ -12,8 +12,8 @@ enum End {
     Space,
 }
 
-/// Returns the sentences of `text`, each including the space after it. Takes linear time: SB8 looks ahead once after each
-/// full stop, and no further than the next one.
+/// Returns the sentences of `text`, each including the space after it. Takes linear time: rule SB8 looks ahead only
+/// once after each full stop, and at most to the next full stop.
 pub(in crate::cut) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
 }
@@ -24,7 +24,7 @@ fn end_of(text: &str, start: usize) -> usize {
     let mut end = End::Nothing;
     // Whether the last terminator is an `ATerm` (a full stop), and whether it follows a letter that has case.
     let (mut full_stop, mut cased) = (false, false);
-    // The last character that is not ignored by SB5.
+    // The class of the last character that rule SB5 does not ignore.
     let mut before = Sentence::Other;
     while at < bytes.len() {
         if end == End::Nothing {
@@ -38,7 +38,7 @@ fn end_of(text: &str, start: usize) -> usize {
         }
         let ((_, sentence), next) = traits_at(text, at);
         let joins = match sentence {
-            // SB5 ignores these characters.
+            // Rule SB5 ignores these characters.
             Sentence::Extend | Sentence::Format => {
                 at = next;
                 continue;

@@ -1,5 +1,5 @@
-//! Compares boundaries with the boundaries of the crate `unicode-segmentation`, in the version that was used for the
-//! first indexes.
+//! Compares boundaries with the boundaries of the crate `unicode-segmentation`, in the version with which the first
+//! indexes were built.
 
 use std::collections::BTreeSet;
 

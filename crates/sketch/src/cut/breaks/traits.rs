@@ -14,9 +14,9 @@ pub(super) static TRAITS: [(Word, Sentence); count(BREAKS, 0) / 2] = {
     }
     traits
 };
-/// Two-stage table: maps the upper bits of a character to its block. Characters past the end use the last block.
+/// Two-stage table: maps the upper bits of a character to its block. Characters beyond its end use the last block.
 static BLOCK_OF: [u8; count(BREAKS, 1)] = u8s(BREAKS, 1);
-/// The second stage: the index in `TRAITS` of each character, block after block.
+/// The second stage: for each character, block after block, the index of its properties in `TRAITS`.
 static BLOCKS: [u8; count(BREAKS, 2)] = u8s(BREAKS, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const BLOCK_BITS: u32 = 7;

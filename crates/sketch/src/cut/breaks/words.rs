@@ -5,9 +5,9 @@ use super::traits::{ASCII, Pieces, traits_at};
 
 /// Returns the segments of `text` between word boundaries: words, punctuation and space. Takes linear time.
 ///
-/// Departs from the rules in one case, for compatibility with the first indexes: a pictograph after a joiner (U+200D, rule
-/// 3c) is never treated as a letter, and punctuation before the joiner stays in the word. So in `a\u{200d}ℹb` a word ends
-/// before `b`, although `ℹ` is a letter, and `a:\u{200d}😀` is one segment.
+/// For compatibility with the first indexes, the function departs from the rules in one case: a pictograph after a
+/// joiner (U+200D, rule 3c) is never treated as a letter, and punctuation before the joiner stays in the word. So in
+/// `a\u{200d}ℹb` a word ends before `b`, although `ℹ` is a letter, and `a:\u{200d}😀` is one segment.
 pub(in crate::cut) fn words(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
 }
@@ -21,7 +21,7 @@ fn end_of(text: &str, start: usize) -> usize {
     }
     // `neighbour` is the character before `at`, and `before` is the last character that WB4 does not ignore.
     let (mut neighbour, mut before) = (first, first);
-    // Whether the last regional indicator has no partner yet (WB15, 16).
+    // Whether the last regional indicator still lacks the second indicator of its pair (WB15, 16).
     let mut flag = first == Word::RegionalIndicator;
     while at < bytes.len() {
         if before.is_in(LETTERS | NUMERIC | CONNECTORS) {

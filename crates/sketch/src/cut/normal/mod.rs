@@ -1,9 +1,9 @@
-//! Converts text to NFKC (UAX #15) and removes marks, with tables that are part of this crate. Only stretches of text that
-//! may not be in the normal form are processed.
+//! Converts text to NFKC (UAX #15) and removes marks, with tables that are part of this crate. Stretches of text that
+//! are certainly in the normal form are copied unchanged.
 //!
-//! The tables have the decompositions, compositions and combining classes of one version of Unicode, which is stored in the
-//! parameters of an index. Later versions assign more characters but never change the normal form of assigned characters. A
-//! character that this version does not assign is never changed, even if newer libraries have data for it.
+//! The tables list the decompositions, compositions and combining classes of one version of Unicode. The parameters of
+//! an index contain this version. Later versions assign more characters but never change the normal form of assigned
+//! characters. A character that this version does not assign is never changed, even if newer libraries would change it.
 
 #[cfg(test)]
 mod tests;
@@ -13,24 +13,26 @@ use std::ops::Range;
 use super::pieces::Pieces;
 use crate::tables::{NORMAL, count, u8s, u16s, u32s};
 
-/// The distinct combinations of a combining class, in the low 8 bits, and the flags [`CHANGES`] and [`COMPOSES`].
+/// The distinct values of [`trait_of`]: a combining class in the low 8 bits, and the flags `CHANGES` and `COMPOSES`.
 static TRAITS: [u16; count(NORMAL, 0)] = u16s(NORMAL, 0);
-/// Two-stage table, like those below: maps the upper bits of a character to its block. Characters past the end use the
-/// last block.
+/// Two-stage table, like the tables below: maps the upper bits of a character to its block. Characters beyond the end
+/// of this table use the last block.
 static TRAIT_BLOCK_OF: [u8; count(NORMAL, 1)] = u8s(NORMAL, 1);
-/// The second stage: the index in `TRAITS` of each character, block after block.
+/// The second stage: for each character, block after block, the index of its combination in `TRAITS`.
 static TRAIT_BLOCKS: [u8; count(NORMAL, 2)] = u8s(NORMAL, 2);
 /// The base-2 logarithm of the number of characters in a block.
 const TRAIT_BITS: u32 = 6;
 
 static DECOMPOSED_BLOCK_OF: [u8; count(NORMAL, 3)] = u8s(NORMAL, 3);
-/// The number of the full compatibility decomposition of each character (0: none, or Hangul), block after block.
+/// For each character, block after block, the number of its full compatibility decomposition, counted from 1. The
+/// number is 0 for a Hangul syllable and for a character without a decomposition.
 static DECOMPOSED_BLOCKS: [u16; count(NORMAL, 4)] = u16s(NORMAL, 4);
 const DECOMPOSED_BITS: u32 = 6;
 /// The end of each decomposition in `CHARACTERS`.
 static ENDS: [u16; count(NORMAL, 5)] = u16s(NORMAL, 5);
 static CHARACTERS: [u32; count(NORMAL, 6)] = u32s(NORMAL, 6);
-/// Three numbers for each composition, ascending: two characters, and their composition. Hangul is omitted.
+/// Three numbers for each composition, ascending: two characters, and the character that they compose to. Hangul
+/// syllables are not listed.
 static COMPOSITIONS: [u32; count(NORMAL, 7)] = u32s(NORMAL, 7);
 
 static FLAG_BLOCK_OF: [u8; count(NORMAL, 8)] = u8s(NORMAL, 8);
@@ -90,7 +92,7 @@ pub(super) struct CutScratch {
 /// including all of ASCII. A *stretch* is one of these characters and the text up to the next; it is normalised only if
 /// it may not be in NFKC. Takes linear time, except for long runs of marks, which are sorted.
 ///
-/// If `pieces` is given, records in it which parts of `text` the parts of the result came from. For this purpose, a
+/// If `pieces` is given, records for each part of the result from which part of `text` it came. For this purpose, a
 /// stretch is also split before each character whose decomposition begins with a starter that never composes with a
 /// previous character.
 pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Option<&mut Pieces>) -> &'a str {
@@ -100,7 +102,7 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Opti
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // The text before `copied` is already in `normal`. The current stretch begins at `start`.
+    // The text before `copied` is already in `normal`. The current stretch begins at byte `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let mut class = 0;
     while at < bytes.len() {
@@ -199,7 +201,7 @@ pub(super) fn without_marks<'a>(
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // The text before `copied` is already in `unmarked`. The current stretch begins at `start`.
+    // The text before `copied` is already in `unmarked`. The current stretch begins at byte `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let bytes = text.as_bytes();
     while at < bytes.len() {
@@ -244,7 +246,7 @@ pub(super) fn without_marks<'a>(
     unmarked
 }
 
-/// The forms of letters with marks that occur in a text.
+/// Which forms of letters with marks occur in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
     /// Some letters with marks are a single character, as in NFC: `é`, `й`, `が`, `각`.
@@ -391,7 +393,7 @@ fn composition(first: char, second: char) -> Option<char> {
     char::from_u32(compositions[found][2])
 }
 
-/// Returns the combining class of a character, and the flags that determine whether it may change; 0 for most characters.
+/// Returns the combining class of a character, and the flags [`CHANGES`] and [`COMPOSES`]. Usually 0.
 #[inline]
 fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]

@@ -1,5 +1,5 @@
-//! Compares normal forms with the results of the crate `unicode-normalization`, in the version that was used for the
-//! first indexes.
+//! Compares normal forms with the results of the crate `unicode-normalization`, in the version with which the first
+//! indexes were built.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -66,7 +66,7 @@ fn tables_have_the_unicode_version_of_unicode_normalization() {
     assert_eq!(ours, compared, "compare with a version of unicode-normalization that has our Unicode");
 }
 
-/// Compares with the definition: decompose, remove marks, compose.
+/// Compares `without_marks` with its definition: decompose, remove marks, compose.
 fn check_unmarked(text: &str, work: &mut CutScratch) {
     let kept: String = text.nfd().filter(|&c| flags_of(c) & MARK == 0).collect();
     let expected: String = kept.nfc().collect();
@@ -80,7 +80,7 @@ fn marks_and_combining_classes_match_unicode_normalization() {
             .filter(move |&c| is_combining_mark(c) && (flags_of(c) & MARK != 0) == wanted)
             .count()
     };
-    // The category Mn contains most characters of M, and no others.
+    // The category Mn is a part of the category M, and contains most of its characters.
     assert!(marks(true) > 2000 && marks(false) < 600, "{} and {}", marks(true), marks(false));
     assert!(('\0'..=char::MAX).all(|c| flags_of(c) & MARK == 0 || is_combining_mark(c)));
     for (c, is_mark) in [

@@ -11,7 +11,7 @@ use twindex_corpus::tsv;
 
 use crate::pair_file::PairFiles;
 
-/// Assigns numbers to keys. Tables that are compared share one assignment.
+/// Assigns numbers to keys. Tables that are compared with each other must use the same assignment.
 #[derive(Default)]
 pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
 
@@ -139,7 +139,7 @@ impl KnownColumns {
             if intersection > union {
                 return Err(format!("an intersection of {intersection} in a union of {union}"));
             }
-            // A union of 0 means two documents without shingles, which are equal: their resemblance is 1.
+            // If the union is 0, both documents lack shingles. They are equal, so their resemblance is 1.
             let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
             return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
@@ -208,7 +208,7 @@ impl KnownPairs {
             for key in &fields[..2] {
                 tsv::unescape(key.as_bytes()).with_context(|| place().to_string())?;
             }
-            // Every key has exactly one escaped form, so escaped keys can be compared instead of keys.
+            // Every key has exactly one escaped form, so escaped keys are compared without unescaping.
             known.push(keys.number(fields[0].as_bytes()), keys.number(fields[1].as_bytes()), measured);
         }
         known.finish();
@@ -219,7 +219,7 @@ impl KnownPairs {
         self.pairs.push((a.min(b), a.max(b), measured));
     }
 
-    /// Sorts the pairs. Of a repeated pair, only the first entry is kept.
+    /// Sorts the pairs. Keeps only the first entry of a repeated pair.
     pub(super) fn finish(&mut self) {
         self.pairs.sort_by_key(|&(a, b, _)| (a, b));
         self.pairs.dedup_by_key(|&mut (a, b, _)| (a, b));
