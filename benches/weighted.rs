@@ -58,7 +58,7 @@ fn sums(c: &mut Criterion) {
     group.finish();
 }
 
-/// Returns an IDF table with this number of entries, each of which is in 2 to 9 of the counted documents.
+/// Returns an IDF table with this number of entries. Each is in 2 to 9 of the counted documents.
 fn table(entries: usize) -> IdfTable {
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     let all = numbers(4, entries);

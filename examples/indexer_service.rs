@@ -439,7 +439,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Queries for documents near stored ones until it is told to stop. Returns an error if a query fails.
+/// Queries for documents near stored ones until it is instructed to stop. Returns an error if a query fails.
 fn ask(
     index: &Index,
     measured: &Measured,

@@ -162,8 +162,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the time of a query in nanoseconds if the tables are in memory. Applies to a batch of 100,000 queries,
-    /// half of which have a hit, on one thread of the reference machine. Single queries take about twice as long.
+    /// Returns the time of a query in nanoseconds if the tables are in memory. Applies to a batch of 100,000 queries.
+    /// Half of them have a hit, on one thread of the reference machine. Single queries take about twice as long.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()

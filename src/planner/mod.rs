@@ -7,8 +7,7 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
-//! so the number of equal minima has a binomial distribution. This answers the following questions before any document
-//! is sketched:
+//! so the number of equal minima has a binomial distribution. This answers, before any document is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Verifies that a segment file is exactly the file that `build` would write for its records.
 //!
 //! Reads the file once, and tables and bands several times. Uses about 20 bytes of memory per document plus 64 MiB. The
-//! time is proportional to the number of documents, of which even a tiny file may have many (if it has consecutive keys
+//! time is proportional to the number of documents. Even a tiny file may have many (if it has consecutive keys
 //! and no sketches). Checks these properties:
 //!
 //! 1. each page matches its checksum, and gaps between parts are zeros;

@@ -91,8 +91,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches the data that queries for these features will read. `features` has one feature per band, of which
-    /// only the first `bits` bits are compared.
+    /// Prefetches the data that queries for these features will read. `features` has one feature per band. Only
+    /// its first `bits` bits are compared.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),

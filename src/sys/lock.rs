@@ -2,7 +2,7 @@
 //!
 //! It is an advisory lock of the operating system on the file `LOCK` in the index directory. The system releases it
 //! when the process ends for any reason. The first line of the file is the process id of the holder, for users. The
-//! second line is a random number that identifies the holder. A holder still has the lock if two conditions are met.
+//! second line is a random number that identifies the holder. A holder still has the lock under two conditions.
 //! The file at the path is the locked file; another process may have deleted and recreated it. And the file has the
 //! contents that the holder wrote; otherwise the lock was released, and another process took it.
 //!

@@ -191,7 +191,7 @@ pub(crate) enum View {
         /// Whether to advise the operating system before page ranges are read.
         hints: bool,
     },
-    /// A file of which the used pieces are copied to memory.
+    /// A file whose used pieces are copied to memory.
     Fetched(PartialFile),
 }
 
@@ -267,7 +267,7 @@ impl View {
     }
 }
 
-/// A file of which pieces are read into memory when they are first used. The pieces are stored in a reserved region as
+/// A file whose pieces are read into memory when they are first used. The pieces are stored in a reserved region as
 /// long as the file; a page of the region uses no memory until it is written. A stored piece never changes.
 #[derive(Debug)]
 pub(crate) struct PartialFile {

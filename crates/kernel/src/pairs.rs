@@ -532,7 +532,7 @@ pub(super) mod x86 {
         add_noted::<R, false>(&noted[..count], (all, first), (lanes, first), |i| !1 << i, limit, found);
     }
 
-    /// Calls `tile` with the smallest number of registers that fits all columns, of which there are at most [`TILE`].
+    /// Calls `tile` with the smallest number of registers that fits all columns, at most [`TILE`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {

@@ -106,7 +106,7 @@ impl Votes {
         }
     }
 
-    /// Returns the fingerprint. With a total weight of n, of which v votes for 1, a bit is 1 if v - (n - v) > 0. This
+    /// Returns the fingerprint. With a total weight of n and a weight of v for 1, a bit is 1 if v - (n - v) > 0. This
     /// is equivalent to v > floor(n / 2).
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;

@@ -129,7 +129,7 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
 }
 
 /// Checks both stores. Returns an entry for each page in order: `None` if the page is searchable, otherwise the URL of
-/// the page of which it is a duplicate.
+/// the page that it duplicates.
 fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;

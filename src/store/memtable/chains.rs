@@ -114,7 +114,7 @@ impl Chains {
 
     /// Adds one entry per hash to an empty table; there are at most `count` hashes. If entries with equal hashes are
     /// equal, the result is the same as after one [`push`](Self::push) per hash. Faster than `push`: it fills one range
-    /// of buckets after the other, each of which fits in the caches, so most insertions do not wait for memory.
+    /// of buckets after the other, and each range fits in the caches, so most insertions do not wait for memory.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
         // Allocates enough buckets for distinct hashes. If hashes repeat, some buckets only waste memory.
@@ -289,7 +289,7 @@ impl Chains {
 mod tests {
     use super::*;
 
-    /// Generates values, some of which repeat. Different values can have the same hash.
+    /// Generates values. Some repeat. Different values can have the same hash.
     fn value(step: u64) -> u64 {
         (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 5000
     }

@@ -28,7 +28,7 @@ use crate::input::whole_files::{FileContent, PassedOver, UnreadFile, WholeFile};
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// Number of bytes added to the length of each record when a batch is split into chunks. It stands for the cost of a
+/// Number of bytes added to the length of each record when a batch is split into chunks. It is the cost of a
 /// record that does not depend on its length, so that chunks of many short records do not take longer than others.
 const RECORD_BYTES: usize = 32;
 

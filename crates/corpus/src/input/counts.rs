@@ -51,7 +51,7 @@ pub struct Counts {
     pub ignored: u64,
     /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
-    /// Number of revisit records in web archives. Each stands for a capture that equals an earlier one.
+    /// Number of revisit records in web archives. Each reports a capture that equals an earlier one.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
     /// Number of truncated web archives. All records before the truncation were read.

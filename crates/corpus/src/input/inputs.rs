@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-/// The inputs of which some records were not yet read, in order.
+/// The inputs with records that were not yet read, in order.
 pub(crate) struct Inputs {
     /// The inputs that were not yet opened. The order is reversed, so that the next input is the last element.
     pub(crate) sources: Vec<Source>,

@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 4;
 /// Maximum number of values at a position if a separate rule is learned for each value.
 const VALUES_MAX: usize = 64;
 
-/// A normal form: stands for all URLs that become equal when the ignored parts are removed.
+/// A normal form: represents all URLs that become equal when the ignored parts are removed.
 pub(crate) struct NormalForm {
     /// The first page with this form.
     pub(crate) page: u32,

@@ -12,7 +12,7 @@ use twindex::KeyBuf;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Returns the letter that stands for `byte` after a backslash; `None` if `byte` is not escaped by a letter.
+/// Returns the letter that represents `byte` after a backslash; `None` if `byte` is not escaped by a letter.
 fn letter_of(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),

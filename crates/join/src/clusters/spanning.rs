@@ -717,7 +717,7 @@ mod tests {
             assert!(!held.is_on_disk());
             assert_eq!(edges_of(&held), wanted, "{count} in memory");
             assert_eq!(held.edges(), wanted.len() as u64);
-            // 30,000 keys are so many that even their ranks exceed 64 KiB.
+            // With 30,000 keys, even the ranks exceed 64 KiB.
             let spilled = forest_of(&pairs, 0);
             assert_eq!(spilled.is_on_disk(), count >= 3000);
             assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());

@@ -125,8 +125,8 @@ impl PrefixEnds {
     }
 }
 
-/// Short rows are used only if at most one in this number of fingerprints shares its prefix with so many others that
-/// its rank takes a binary search. If more do, full rows are faster.
+/// Short rows are used only if at most one in this number of fingerprints shares its prefix with many
+/// others, so that its rank takes a binary search. If more do, full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {

@@ -313,7 +313,7 @@ impl Kernel for DeltaKernel<'_> {
         let mut count = 0;
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
             count += look_up(simd, reference, hashes, &mut buffers.marks, &mut buffers.new[count..]);
-            // Gives up early if more than three in four hashes of the first chunk are new.
+            // Returns early if more than three in four hashes of the first chunk are new.
             if count > max || number == 0 && 4 * count > 3 * STEP {
                 return None;
             }
@@ -322,7 +322,7 @@ impl Kernel for DeltaKernel<'_> {
     }
 }
 
-/// Replaces the contents of `bits` with the packed `marks`, each of which is 0 or 1.
+/// Replaces the contents of `bits` with the packed `marks`. Each mark is 0 or 1.
 fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     bits.clear();
     bits.extend(marks.chunks(u64::BITS as usize).map(|marks| {

@@ -49,7 +49,7 @@ impl SharedProgress {
         Ok(())
     }
 
-    /// Begins a stage of `parts` parts, none of which is done.
+    /// Begins a stage of `parts` parts. None is done.
     pub fn begin(&self, stage: &'static str, parts: u64) {
         let mut now = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);

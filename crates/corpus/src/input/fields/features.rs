@@ -218,7 +218,7 @@ impl Value {
         }
     }
 
-    /// Returns the name of the feature that the value stands for: a string unchanged, or the digits of an integer.
+    /// Returns the name of the feature that the value denotes: a string unchanged, or the digits of an integer.
     fn name(&self) -> Result<Cow<'_, str>, String> {
         match self {
             Self::String(name) => Ok(Cow::Borrowed(name)),

@@ -256,7 +256,7 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
                 return Err(ThriftError::Bad);
             }
         } else {
-            // A leaf closes each open group of which it is the last child.
+            // A leaf closes each open group whose last child it is.
             while let Some(wanted) = open.last_mut() {
                 *wanted -= 1;
                 if *wanted > 0 {
