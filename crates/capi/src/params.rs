@@ -136,9 +136,8 @@ pub unsafe extern "C" fn twindex_params_parse(
     })
 }
 
-/// Returns the canonical text of complete parameters, which come from `twindex_index_params` or `twindex_params_parse`,
-/// with one option per line. Returns an empty string for other parameters. The string is valid until the parameters are
-/// freed.
+/// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters come
+/// from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_text(params: Option<&Params>) -> *const c_char {

@@ -93,7 +93,7 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
 
 /// Collects in `scratch`, ascending, the `t` least distinct sampled hashes below a threshold.
 fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>) {
-    /// `scratch` collects 3 t + `ROOM` hashes at most. When it is full, all but the t least are removed.
+    /// `scratch` collects at most 3 t + 1,024 hashes. When it is full, all but the t least are removed.
     const ROOM: usize = 1024;
     let capacity = (3 * t + ROOM).min(shingles.len());
     scratch.resize(capacity, 0);

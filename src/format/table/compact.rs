@@ -45,8 +45,8 @@ const WORD: u64 = 64;
 const STEP: u64 = 2048;
 /// Number of rows that one call of a kernel tests.
 const LANES: usize = 64;
-/// The smallest radius for which a scan filters by the first 32 bits of the low parts. With only 16 bits, at least a
-/// tenth of random rows would pass.
+/// The smallest radius for which a scan filters by the first 32 bits of the low part of each fingerprint. From this radius
+/// on, a filter by 16 bits would pass at least a tenth of random rows.
 const RADIUS_WIDE: u32 = 5;
 
 /// The layout of a section, which depends only on its number of rows.

@@ -389,7 +389,8 @@ impl<'h> PassageCorpus<'h> {
         own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
     }
 
-    /// Returns whether the first pass accepted record number `record` as a document. `hash` is its text's hash now.
+    /// Returns whether the first pass accepted record number `record` as a document. `hash` is the hash of the record's
+    /// text in this pass.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ impl Cells {
     }
 }
 
-/// Adds elements to a table, many to a part of the table at once.
+/// Adds elements to a table in batches: collects the elements of each part of the table, and adds them together.
 pub(super) struct CellAdder<'c> {
     cells: &'c Cells,
     /// For each part, space for [`GROUP`] positions of cells in the part.

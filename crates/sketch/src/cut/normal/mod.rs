@@ -31,8 +31,8 @@ const DECOMPOSED_BITS: u32 = 6;
 /// The end of each decomposition in `CHARACTERS`.
 static ENDS: [u16; count(NORMAL, 5)] = u16s(NORMAL, 5);
 static CHARACTERS: [u32; count(NORMAL, 6)] = u32s(NORMAL, 6);
-/// Three numbers for each composition, ascending: two characters, and the character that they compose to. Hangul
-/// syllables are not listed.
+/// The compositions, in ascending order. Each has three numbers: two characters, and the character that they compose to.
+/// Hangul syllables are not listed.
 static COMPOSITIONS: [u32; count(NORMAL, 7)] = u32s(NORMAL, 7);
 
 static FLAG_BLOCK_OF: [u8; count(NORMAL, 8)] = u8s(NORMAL, 8);
