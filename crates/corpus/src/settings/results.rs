@@ -21,10 +21,10 @@ settings! {
         /// repeated; results are the same, byte for byte. --memory, --threads and --skip-bad may differ.
         /// Standard input is refused.
         resume: bool = false, "";
-        /// Which documents OUT/index contains: kept, all or none
+        /// Write an index to OUT/index: of the kept documents, of all, or none
         ///
-        /// `none` writes no index and no report.html, and saves their time and space.
-        index: IndexOf = IndexOf::Kept, "WHICH";
+        /// `query` and `stream` need the index. `--against OUT` uses it instead of the kept texts, with the same result.
+        index: IndexOf = IndexOf::None, "WHICH";
         /// What to write in addition: annotated, sizes or revisits; may be repeated
         ///
         /// `annotated`: all documents with the decision about each, in annotated.* as they are in the inputs. The fields,
@@ -76,7 +76,7 @@ pub enum IndexOf {
     Kept,
     /// All documents that were read, except documents near a document of a history.
     All,
-    /// No documents: neither an index nor the HTML report about it is written. The other results are the same.
+    /// No documents: no index is written. The other results are the same.
     None,
 }
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use twindex::KeyBuf;
 use twindex::sys::{Column, MemoryBudget};
-use twindex::{Key, KeyBuf, Resemblance};
 
 use crate::input::content::Form;
 use crate::input::kept::annotate::Annotation;
@@ -24,29 +24,16 @@ use crate::work::tsv;
 /// The near document of the index for which a document was removed.
 pub(crate) struct Dropped {
     pub(crate) other: KeyBuf,
-    pub(crate) near: MeasuredNearness,
-}
-
-pub(crate) enum MeasuredNearness {
-    Counted { intersection: u32, union: u32 },
-    Resemblance(Resemblance),
-    Distance(u32),
+    pub(crate) near: Score,
 }
 
 impl Dropped {
     /// Writes the key of the near document and the score as table columns.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
-        match self.near {
-            MeasuredNearness::Counted { intersection, union } => {
-                out.write_all(b"\t")?;
-                Score::Resemblance { intersection, union }.write(ScoreKind::Resemblance, out)
-            }
-            MeasuredNearness::Resemblance(resemblance) => {
-                write!(out, "\t{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
-            }
-            MeasuredNearness::Distance(distance) => write!(out, "\t{distance}"),
-        }
+        out.write_all(b"\t")?;
+        // A distance is written alike for each kind.
+        self.near.write(ScoreKind::Resemblance, out)
     }
 }
 
@@ -141,6 +128,8 @@ pub(crate) struct Corpus {
     lines: LineStore,
     /// Finds documents after the history by key; `None` once lookups are no longer needed.
     by_key: Option<KnownKeys>,
+    /// For each text without words after the history, its first document and its hash; `None` if no index lists them.
+    pub(crate) wordless: Option<(Column<u32>, Column<u128>)>,
     /// Documents that were removed because they are near a document of an index.
     pub(crate) dropped: DroppedDocuments,
     /// Parses stored lines again when their texts are needed.
@@ -183,6 +172,7 @@ impl Corpus {
             grouped,
             lines: LineStore::new(folder, budget)?,
             by_key: Some(KnownKeys::new(budget)?),
+            wordless: None,
             dropped: DroppedDocuments::new(budget),
             parser,
             history_parsers: Vec::new(),
@@ -224,6 +214,13 @@ impl Corpus {
             known.insert(key, document)?;
         }
         let is_new = self.push(one, set, false)?;
+        if let Some((firsts, hashes)) = &mut self.wordless
+            && is_new
+            && one.sketch.is_empty()
+        {
+            firsts.push(document)?;
+            hashes.push(one.whole.hash)?;
+        }
         if self.parser.reads_numbers() {
             self.numbers.push(one.attached.deciding().number.bits())?;
         }
@@ -385,22 +382,15 @@ impl Corpus {
         self.history..self.keys.len() as u32
     }
 
-    /// Returns the group of the document with this key; `None` if there is no such document.
-    pub(crate) fn group_at(&self, key: Key<'_>) -> Option<u32> {
-        let Key::Bytes(key) = key else { return None };
-        self.document_at(key).map(|document| self.grouped.group_of[document as usize])
-    }
-
     /// Returns the document after the history that has this key.
     fn document_at(&self, key: &[u8]) -> Option<u32> {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup structures after all documents were added. If `asked` is true, keeps the structures that
-    /// [`group_at`](Self::group_at) needs.
-    pub(crate) fn end(&mut self, asked: bool) {
+    /// Frees the lookup structures after all documents were added.
+    pub(crate) fn end(&mut self) {
         self.grouped.end();
-        self.by_key = self.by_key.take().filter(|_| asked);
+        self.by_key = None;
     }
 
     /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.
