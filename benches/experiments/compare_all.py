@@ -457,7 +457,7 @@ def text_systems(session, file, documents):
 
     return [
         ("twindex dedup", "exact", twindex(), of_rule, "out"),
-        ("twindex dedup --index none", "exact", twindex("--index", "none"), of_rule, "out"),
+        ("twindex dedup --index kept", "exact", twindex("--index", "kept"), of_rule, "out"),
         ("twindex build, pairs", "exact", listed([], []), of_pairs, "index"),
         ("twindex build --sets none, pairs --texts", "exact counts, of candidates",
          listed(["--sets", "none"], ["--texts", file]), of_pairs, "index"),
@@ -731,8 +731,8 @@ def tables(results):
         out.append(table(columns, lines))
     if of("texts"):
         out.append(f"## {JOBS['texts']}\n\nWhole processes, from a JSONL file to what the tool writes: pairs for libraries, kept "
-                   "documents for commands; `twindex dedup` also writes clusters and, without `--index none`, an index and a "
-                   "report. gaoya and most others leave no index, as `--index none` does. Seconds by the clock / "
+                   "documents for commands; `twindex dedup` also writes clusters and a report and, with `--index kept`, an "
+                   "index. gaoya and most others leave no index. Seconds by the clock / "
                    "CPU seconds. Quality is recall / precision against all pairs of resemblance 0.8 or more (shingles of five "
                    "words). Documents: those that are not the first of a cluster of such pairs; for `twindex dedup`, "
                    "those that its rule removes, near an earlier kept one, as computed from the exact pairs. "

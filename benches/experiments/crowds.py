@@ -72,7 +72,7 @@ def main():
                         words = [f"b{word}" for word in range(template) if row >> word & 1]
                         words += [f"u{at}x{own}" for own in range(OWN)]
                         print(json.dumps({"id": str(at), "text": " ".join(words)}), file=lines)
-                command = [binary, "dedup", source, "-o", out, "--words", "1", "--json", "--quiet", "--index", "none"]
+                command = [binary, "dedup", source, "-o", out, "--words", "1", "--json", "--quiet"]
                 printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
                 report = json.loads(printed.splitlines()[-1])
                 covered = dict(

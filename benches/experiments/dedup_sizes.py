@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints a table of the cost of `twindex dedup` by input size and memory.
 
-  scripts/experiment dedup_sizes [--gigabytes 1.5,3,6,12] [--memory 256M,1G,4G] [--words 300] [--options '--index none'] [--folder DIR]
+  scripts/experiment dedup_sizes [--gigabytes 1.5,3,6,12] [--memory 256M,1G,4G] [--words 300] [--options '--index kept'] [--folder DIR]
 
 Generates documents with planted near-duplicates (tools/examples/planted.rs: 15 % are copies in which up to one word in
 25 is replaced), and runs the default job on prefixes of them. Prints for each size and memory: CPU seconds, CPU seconds

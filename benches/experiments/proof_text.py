@@ -13,7 +13,7 @@ earlier kept document, and each kept document must not be. --made writes the doc
 documents of the same size from an earlier run if they are there. --kill runs the large size again with --resume and
 OPTIONS, kills the run with SIGKILL after a fifth of the time of the first run and, resumed, after half of it, resumes it
 again, and compares its kept documents, pairs and clusters with those of the first run, byte for byte. OPTIONS must not
-change these; with `--index none`, less disk space is needed. Needs Linux, zstd, and disk space of about twice the text, on
+change these. Needs Linux, zstd, and disk space of about twice the text, on
 a disk to which nothing else writes at the same time. TWINDEX names a binary to use in place of the one that `cargo build --release` makes.
 """
 

@@ -1,10 +1,12 @@
-//! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
+//! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and a page about the run.
 //!
-//! 1. *read*: all cores hash, shingle and sketch the documents. Documents whose texts are equal byte for byte form a
-//!   group; texts with equal hashes are compared to confirm that they are equal.
-//! 2. *decide*: a document is removed if and only if an earlier kept document is near it. Each set is compared only
-//! with kept sets ([`twindex_join::keep`]); near fingerprints are found in an index of all documents.
-//! 3. *write*: writes the results and, if requested, an index of the kept documents, `OUT/index`.
+//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
+//!    text is equal, byte for byte, to the text of an earlier document joins its group; equal hashes are confirmed by
+//!    comparing the texts.
+//! 2. *decide*: a document is removed if and only if an earlier document that is kept is near it. Each document is
+//!    compared only with kept ones ([`twindex_join::keep`]); distances of fingerprints are looked up in an index of all
+//!    documents.
+//! 3. *write*: writes the results and, on request, an index of the kept documents, `OUT/index`.
 //!
 //! All output is written to a temporary folder next to OUT. At the end, this folder is renamed to OUT. With
 //! [`Results::resume`](crate::Results::resume), the temporary folder is inside a journal folder, from which the next
@@ -157,8 +159,8 @@ fn work(
     let left_out = spans.map(|spans| spans.report());
     let read = read::read(job, params, &mut documents, past, (&sketcher, left_out), place, &mut stages)?;
 
-    let &JobFolder { folder, journal, observer } = place;
-    let limits = JoinLimits { folder, journal, observer, memory: job.resources.memory / 2, watched: None };
+    let &JobFolder { folder, journal, .. } = place;
+    let limits = JoinLimits { folder, journal, memory: job.resources.memory / 2, watched: None };
     let indexed = read.sketches.as_ref().map(|sketches| Indexed { params, table, sketches });
     let mut decision = decide(job, indexed.as_ref(), &read.corpus, &limits, &mut stages)?;
 
@@ -167,7 +169,7 @@ fn work(
     let mut run = RunFile::of(job, params, read.corpus.has_pages())?;
     run.written = Some(Written::of(folder, decision.clusters.count, &written.digests)?);
     run.write(folder)?;
-    Ok(Report::of(job, documents.counts(), &read, &decision, written, &past.used, (whole, stages)))
+    Ok(Report::of(job, documents.counts(), &read, &decision, written, past, (whole, stages)))
 }
 
 /// Creates the sketcher of a run, and copies the boilerplate list of the run to the results.

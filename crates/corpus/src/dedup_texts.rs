@@ -270,7 +270,6 @@ impl DedupTexts {
         let limits = JoinLimits {
             folder: scratch.path(),
             journal: None,
-            observer: &(),
             memory: self.resources.memory / 2,
             watched: Some(watched),
         };

@@ -4,8 +4,8 @@
 //! files, folders, archives --read--> texts --shingle--> sets -------rule-----> kept.*        documents as read
 //! (or texts in memory)                                           |             pairs.tsv     removed documents and why
 //!                                                                +-----------> clusters.tsv  one line per document
-//!                                                                              report.html   a page about the result
-//!                                                                              index/        for the next run
+//!                                                                              report.html   a page about the run
+//!                                                                              index/        on request, for queries
 //! ```
 //!
 //! [`Dedup`] is the main job; it reads and writes files. [`DedupTexts`] applies the same rule to texts in memory:
@@ -101,7 +101,7 @@ pub use passages::{
 };
 pub use results::documents::Revisits;
 pub use results::report::Report;
-pub use rule::against::{HistoryKind, HistoryUsed};
+pub use rule::against::{HistoryCost, HistoryKind, HistoryUsed};
 pub use rule::left_out::LeftOutReport;
 pub use rule::repeated::RepeatedKeys;
 pub use settings::job::Dedup;

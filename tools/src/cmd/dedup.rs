@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use twindex_corpus::{
-    Dedup as Job, Fingerprints, Near, Reading, Report, Resources, Results, Rule, Scope, TextOptions,
+    Dedup as Job, Fingerprints, HistoryCost, HistoryKind, Near, Reading, Report, Resources, Results, Rule,
+    Scope, TextOptions,
 };
 
 use crate::options::{Output, use_threads};
@@ -27,7 +28,7 @@ use crate::settings_args::Options;
     twindex dedup images.parquet --fingerprint-field phash --near within:4 -o deduped\n  \
     twindex dedup --job deduped/run.json -o again   # the same run again\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
-    OUT/report.html   what was found, as one page without other files (not with --index none or --near equal)\n\
+    OUT/report.html   what was found, as one page without other files\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
                       kept for it; sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
@@ -42,7 +43,7 @@ use crate::settings_args::Options;
     OUT/boilerplate   with --without-boilerplate: the list of spans that did not count, for --against OUT, `stream`, `query`\n\
     OUT/revisits.warc with --also revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the settings, by which `twindex why OUT KEY` reads the documents again, and --job runs them again\n    \
-    OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --index none or --near equal)\n\n\
+    OUT/index         with --index kept: the index of the kept ones, for `query`, `stream`, `stats`, and --against OUT\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
     `.OUT.twindex-resume`, by which the same command continues."
 )]
@@ -176,7 +177,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     }
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-    let index = if job.writes_index() { ", index, report.html" } else { "" };
+    let index = if job.writes_index() { ", index" } else { "" };
     let against = match (job.scope.against.is_empty(), report.contained) {
         (true, _) => "",
         (false, None) => ", against.tsv",
@@ -185,7 +186,8 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept: Vec<&str> =
         report.kept_files.iter().chain(&report.annotated_files).map(String::as_str).collect();
     let kept = kept.join(", ");
-    lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.results.out.display()));
+    let out = job.results.out.display();
+    lines.push(format!("{out}: pairs.tsv, clusters.tsv, {kept}{against}, report.html{index}"));
     lines
 }
 
@@ -255,6 +257,26 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
     if job.near() != Near::Equal {
         remarks.extend(report::empty_remark(report.empty));
     }
+    let is_by_index = report.histories.iter().any(|history| history.kind == HistoryKind::Index);
+    remarks.extend(report.history_cost.as_ref().map(|cost| of_history(cost, is_by_index)));
     remarks.extend(report.input.remarks());
     remarks
+}
+
+/// Formats how the run compared with the histories, and the cost of the other way.
+fn of_history(cost: &HistoryCost, is_by_index: bool) -> String {
+    let documents = count(cost.documents);
+    match (is_by_index, cost.other_bytes) {
+        (true, Some(bytes)) => format!(
+            "the index of {documents} earlier documents was queried; without it, {} of kept documents would be read again",
+            report::bytes(bytes)
+        ),
+        (true, None) => format!("the index of {documents} earlier documents was queried"),
+        (false, Some(bytes)) => format!(
+            "the {documents} earlier texts were read again; with --index kept, the earlier run would have stored an index \
+             of about {} (an estimate) that is queried instead",
+            report::bytes(bytes)
+        ),
+        (false, None) => format!("the {documents} earlier texts were read again: {}", cost.why),
+    }
 }

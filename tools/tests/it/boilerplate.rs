@@ -154,7 +154,7 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     bench.write("new.jsonl", jsonl(&new));
     bench.write("all-rest.jsonl", jsonl(&without(&[old.clone(), new.clone()].concat(), &old, 6).0));
     let options = "--threshold 0.7 -q";
-    bench.ok(&format!("dedup old.jsonl -o day1 --without-boilerplate 6:4 {options}"));
+    bench.ok(&format!("dedup old.jsonl -o day1 --index kept --without-boilerplate 6:4 {options}"));
     bench.ok(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
     bench.ok(&format!("dedup all-rest.jsonl -o all {options}"));
     assert_eq!(kept(&bench, &["day1", "day2"]), kept(&bench, &["all"]));
@@ -178,7 +178,7 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
         &["--without-boilerplate 7", "made with 6"],
     );
     refused("dedup new.jsonl -o x --against day1 --without-boilerplate 6:5", &["made with 4"]);
-    bench.ok(&format!("dedup old.jsonl -o plain {options}"));
+    bench.ok(&format!("dedup old.jsonl -o plain --index kept {options}"));
     refused(
         "dedup new.jsonl -o x --against plain --without-boilerplate 6",
         &["plain has no list", "--without-boilerplate @FILE"],
@@ -231,7 +231,7 @@ fn idf_weights_apply_to_shingles_outside_boilerplate() {
     bench.ok("idf old.jsonl -o words.idf --words 2 --min-df 1 -q");
     let spans = "--without-boilerplate 8:4";
     let options = "--weights idf --idf words.idf --weight-unit 0.25 --threshold 0.6 -q";
-    bench.ok(&format!("dedup old.jsonl -o day1 {spans} {options}"));
+    bench.ok(&format!("dedup old.jsonl -o day1 --index kept {spans} {options}"));
     bench.ok(&format!("dedup rest.jsonl -o rest {options}"));
     for name in ["pairs.tsv", "clusters.tsv"] {
         assert_eq!(bench.read(&format!("day1/{name}")), bench.read(&format!("rest/{name}")), "{name}");

@@ -60,7 +60,8 @@ fn check_against_brute_force(percent: usize, keep: &str) {
     documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
     bench.write("in.jsonl", jsonl(&documents));
     let threshold = format!("0.{percent:02}");
-    let report = bench.json(&format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep}"));
+    let report =
+        bench.json(&format!("dedup in.jsonl -o out --index kept --threshold {threshold} --keep {keep}"));
 
     let all = resemblances(&documents);
     let near: BTreeMap<(usize, usize), (usize, usize)> = (all.iter())
@@ -169,10 +170,7 @@ fn result_files_of_a_small_input_are_as_documented() {
     let kept = bench.read("out/kept.jsonl");
     let ids: Vec<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     assert_eq!(ids, ["b", "d", "g", "e", "i"]);
-    assert_eq!(
-        bench.names("out"),
-        ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]
-    );
+    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]);
     says(
         &out,
         &["9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
@@ -225,7 +223,7 @@ fn near_equal_finds_only_equal_texts_and_writes_no_index() {
     let distinct: BTreeSet<&str> = documents.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report["kept"], distinct.len());
     assert_eq!(bench.read("out/kept.jsonl").lines().count(), distinct.len());
-    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv", "run.json"]);
+    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]);
 }
 
 #[test]
@@ -423,7 +421,6 @@ fn contradicting_options_are_refused_as_usage_errors() {
         ("--max-work 9 --near equal", &["--max-work goes with a resemblance or containment in --near"]),
         ("--max-work 9 --near within:3", &["--max-work goes with a resemblance or containment in --near"]),
         ("--texts in.jsonl", &["--texts goes with --against"]),
-        ("--texts in.jsonl --against x --near within:3", &["not with --near within:K"]),
         ("--annotation-prefix x_", &["--annotation-prefix goes with --also annotated or --also sizes"]),
     ] {
         let output = bench.command(&format!("dedup in.jsonl -o out {options}")).output().unwrap();
@@ -462,7 +459,7 @@ fn new_documents_near_a_history_index_are_dropped_and_listed() {
     bench.write("old.jsonl", jsonl(old));
     bench.write("new.jsonl", jsonl(new));
     bench.ok("dedup old.jsonl -o old --index all -q");
-    let report = bench.json("dedup new.jsonl --against old/index -o new");
+    let report = bench.json("dedup new.jsonl --index kept --against old/index -o new");
     let rows = bench.rows("new/against.tsv", AGAINST);
     assert_eq!(
         (report["dropped"].as_u64().unwrap() as usize, report["documents"].as_u64().unwrap() as usize),
@@ -491,7 +488,7 @@ fn new_documents_near_a_history_index_are_dropped_and_listed() {
     let rest: Vec<Document> =
         new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
     bench.write("rest.jsonl", jsonl(&rest));
-    bench.ok("dedup rest.jsonl -o rest -q");
+    bench.ok("dedup rest.jsonl --index kept -o rest -q");
     for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl", "index/000001.seg"] {
         assert!(
             fs::read(bench.path(&format!("new/{file}"))).unwrap()
@@ -520,37 +517,27 @@ fn new_documents_near_a_history_index_are_dropped_and_listed() {
     assert_eq!(rows_of("both.twx.1"), rows_of("both.twx.2"));
     assert!(rows_of("both.twx.1").len() > 100);
 
-    // With fingerprints, every document within the radius is found.
+    // With fingerprints, the document with the smallest key within the radius is found. Only kept documents count.
     bench.ok("dedup old.jsonl --near within:3 -o oldsim --index all -q");
-    bench.ok("dedup new.jsonl --near within:3 --against oldsim/index -o newsim -q");
+    let kept = bench.read("oldsim/kept.jsonl");
+    let kept: BTreeSet<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
+    assert!(kept.len() < old.len());
     let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();
     let fingerprint = |text: &str| sketcher.sketch(text).unwrap().fingerprint().unwrap().0;
-    let of_old: Vec<u64> = old.iter().map(|(_, text)| fingerprint(text)).collect();
-    let mut wanted: Vec<String> = new
-        .iter()
-        .filter_map(|(key, text)| {
+    let of_old: Vec<(&str, u64)> = old.iter().map(|(key, text)| (key.as_str(), fingerprint(text))).collect();
+    for (index, has_all) in [("oldsim/index", false), ("both.twx", true)] {
+        bench.ok(&format!("dedup new.jsonl --near within:3 --against {index} -o newsim --force -q"));
+        let near = |(key, text): &Document| {
             let mine = fingerprint(text);
-            let nearest = of_old.iter().map(|other| (mine ^ other).count_ones()).min()?;
-            (nearest <= 3).then(|| format!("{key}\t{nearest}"))
-        })
-        .collect();
-    wanted.sort();
-    let found: Vec<String> = bench
-        .rows("newsim/against.tsv", "key\tother\tdistance")
-        .iter()
-        .map(|row| {
-            row.split('\t')
-                .enumerate()
-                .filter(|&(at, _)| at != 1)
-                .map(|(_, field)| field)
-                .collect::<Vec<_>>()
-                .join("\t")
-        })
-        .collect();
-    assert_eq!(found, wanted);
-    bench.ok("dedup new.jsonl --near within:3 --against both.twx -o newboth -q");
-    let with_both = bench.rows("newboth/against.tsv", "key\tother\tdistance");
-    assert_eq!(with_both, bench.rows("newsim/against.tsv", "key\tother\tdistance"));
+            let counted = of_old.iter().filter(|(key, _)| has_all || kept.contains(key));
+            let near = counted.map(|&(key, other)| (key, (mine ^ other).count_ones()));
+            let (other, distance) = near.filter(|(_, distance)| *distance <= 3).min()?;
+            Some(format!("{key}\t{other}\t{distance}"))
+        };
+        let mut wanted: Vec<String> = new.iter().filter_map(near).collect();
+        wanted.sort();
+        assert_eq!(bench.rows("newsim/against.tsv", "key\tother\tdistance"), wanted, "{index}");
+    }
 }
 
 #[test]
@@ -559,16 +546,8 @@ fn incomparable_history_index_and_previously_dropped_key_are_refused() {
     let text = "one two three four five six seven";
     bench.write("old.jsonl", jsonl(&documents([("x", text)])));
     bench.write("twice.jsonl", jsonl(&documents([("a", text), ("a", "something else")])));
-    bench.ok("dedup old.jsonl -o old -q");
-    says(
-        &bench.refused("dedup old.jsonl --near within:3 --against old/index -o out"),
-        &["--against old/index", "parameters differ"],
-    );
+    bench.ok("dedup old.jsonl -o old --index kept -q");
     bench.ok("build sim.twx old.jsonl --method simhash -q");
-    says(
-        &bench.refused("dedup old.jsonl --near within:3 --words 3 --against sim.twx -o out"),
-        &["--against sim.twx", "the options with which it was made", "width is 5 in the index and 3 here"],
-    );
     let usage = |line: &str, parts: &[&str]| {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -579,8 +558,16 @@ fn incomparable_history_index_and_previously_dropped_key_are_refused() {
         &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
         &["twice.jsonl:2", "is already at twice.jsonl:1"],
     );
-    // An index alone has no texts for exact counts.
+    // An index alone has no texts.
     let no_texts = ["--against old/index", "no texts to count on", "--texts"];
+    usage(
+        "dedup old.jsonl --near within:3 --against old/index -o out",
+        &[&no_texts[..], &["keeps no fingerprints like those of this run", "parameters differ"]].concat(),
+    );
+    usage(
+        "dedup old.jsonl --near within:3 --words 3 --against sim.twx -o out",
+        &["--against sim.twx", "no texts to count on", "width is 5 in the index and 3 here"],
+    );
     usage("dedup old.jsonl --near equal --against old/index -o out", &no_texts);
     usage("dedup old.jsonl --against old/index --near containment:0.8 -o out", &no_texts);
     let stricter = "dedup old.jsonl --against old/index --threshold 0.7 -o out";
@@ -602,7 +589,7 @@ fn worded(documents: Vec<Document>) -> Vec<Document> {
 fn empty_input_is_not_an_error() {
     let bench = Bench::new();
     bench.write("in.jsonl", "\n\n");
-    let report = bench.json("dedup in.jsonl -o out");
+    let report = bench.json("dedup in.jsonl -o out --index kept");
     assert_eq!(
         (&report["documents"], &report["pairs"], &report["clusters"]),
         (&0.into(), &0.into(), &0.into())
@@ -618,7 +605,7 @@ fn index_written_by_dedup_answers_queries_with_its_shingle_width() {
     let bench = Bench::new();
     let text = "one two three four five six seven";
     bench.write("in.jsonl", jsonl(&documents([("a", text)])));
-    bench.ok("dedup in.jsonl -o out --words 3 -q");
+    bench.ok("dedup in.jsonl -o out --index kept --words 3 -q");
     assert_eq!(bench.json("stats out/index")["params"]["width"], "3");
     bench.write("q.jsonl", jsonl(&documents([("q", text)])));
     assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\t5\t5\n");

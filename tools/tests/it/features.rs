@@ -152,7 +152,8 @@ fn dedup_weights_features_by_their_idf_table() {
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
     bench.ok("idf sets.jsonl --features-field ops --min-df 1 -o sets.idf -q");
     bench.ok("idf texts.jsonl --words 1 -o texts.idf -q");
-    let report = bench.json("dedup sets.jsonl --features-field ops --near within:3 --idf sets.idf -o out");
+    let report = bench
+        .json("dedup sets.jsonl --features-field ops --near within:3 --idf sets.idf --index kept -o out");
     assert_eq!([&report["documents"], &report["identical"], &report["empty"]], [5, 1, 1]);
     assert_eq!(bench.json("stats out/index")["params"]["simhash"], "idf");
     bench.ok("build direct.twx sets.jsonl --features-field ops --method simhash --idf sets.idf -q");

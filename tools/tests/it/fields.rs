@@ -36,7 +36,7 @@ fn write_lines(bench: &Bench, name: &str, documents: &[(&str, &str)]) {
 /// Runs `dedup` and returns the sorted keys of the kept documents.
 fn kept(bench: &Bench, options: &str) -> Vec<String> {
     let _ = std::fs::remove_dir_all(bench.path("out"));
-    bench.ok(&format!("dedup {options} -o out --index none -q"));
+    bench.ok(&format!("dedup {options} -o out -q"));
     let clusters = bench.read("out/clusters.tsv");
     let rows = clusters.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
     let mut keys: Vec<_> = rows.filter(|row| row[0] == row[2]).map(|row| row[0].to_owned()).collect();

@@ -17,14 +17,21 @@ const FOURTH: &str =
     "seven clerks copied the letters of the year by hand and sealed each copy with red wax at noon";
 
 /// Option sets. Some query the index, and some read the texts.
-const WAYS: [&str; 6] =
-    ["", "--threshold 0.9", "--threshold 0.5", "--words 3", "--near containment:0.8", "--near equal"];
+const WAYS: [&str; 7] = [
+    "",
+    "--threshold 0.9",
+    "--threshold 0.5",
+    "--words 3",
+    "--near containment:0.8",
+    "--near equal",
+    "--near within:3",
+];
 
 fn two_days() -> Bench {
     let bench = Bench::new();
     bench.write("day1.jsonl", jsonl(&documents([("a", FIRST), ("b", SECOND)])));
     bench.write("day2.jsonl", jsonl(&documents([("c", FIRST), ("d", THIRD)])));
-    bench.ok("dedup day1.jsonl -o out -q");
+    bench.ok("dedup day1.jsonl -o out --index kept -q");
     bench
 }
 
@@ -102,18 +109,12 @@ fn history_named_by_its_index_or_kept_file_decides_alone() {
         assert_eq!(report["histories"], json!([{"path": "out/kept.jsonl", "kind": "texts"}]), "{way}");
     }
     says(&bench.ok("why by-texts c"), &["goes for a"]);
-    refused(
-        &bench,
-        "dedup day2.jsonl -o no --against out/kept.jsonl --near within:3",
-        &["out/kept.jsonl: is a file of documents", "name the index"],
-    );
-    assert!(!bench.path("no").exists());
 }
 
 #[test]
 fn matching_folder_gives_the_same_answer_by_index_and_by_texts() {
     let bench = two_days();
-    for (way, index) in WAYS.into_iter().zip([true, true, false, false, false, false]) {
+    for (way, index) in WAYS.into_iter().zip([true, true, false, false, false, false, false]) {
         let report = bench.json(&format!("dedup day2.jsonl -o new --against out --force {way}"));
         assert_eq!(ids(&bench, "new/kept.jsonl"), ["d"], "{way}");
         let (path, kind) = if index { ("out/index", "index") } else { ("out/kept.jsonl", "texts") };
@@ -137,7 +138,7 @@ fn kept_file_is_read_with_the_fields_of_its_run() {
     let bench = Bench::new();
     bench.write("day1.csv", format!("url;body\nhttp://a/;{FIRST}\nhttp://b/;{SECOND}\n"));
     bench.write("day2.jsonl", jsonl(&documents([("c", FIRST), ("http://b/", THIRD)])));
-    bench.ok("dedup day1.csv --id-field url --text-field body --dialect delimiter=; -o out -q");
+    bench.ok("dedup day1.csv --id-field url --text-field body --dialect delimiter=; -o out --index kept -q");
     for history in ["out", "out/kept.csv", "./out/index/../kept.csv"] {
         bench.ok(&format!("dedup day2.jsonl -o new --against {history} --near equal -q --force"));
         assert_eq!(ids(&bench, "new/kept.jsonl"), ["http://b/"], "{history}");
@@ -205,8 +206,8 @@ fn history_with_another_inside_field_is_refused() {
     };
     bench.write("day1.jsonl", line("a", FIRST));
     bench.write("day2.jsonl", line("b", FIRST));
-    bench.ok("dedup day1.jsonl -o plain -q");
-    bench.ok("dedup day1.jsonl -o by-lang -q --inside lang");
+    bench.ok("dedup day1.jsonl -o plain --index kept -q");
+    bench.ok("dedup day1.jsonl -o by-lang --index kept -q --inside lang");
     bench.ok("build plain.twx day1.jsonl -q --method minhash");
     for (history, inside, why) in [
         ("plain", "--inside lang", "its documents were all compared, and this run compares inside of lang"),
@@ -253,8 +254,8 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
         jsonl(&documents([("u", THIRD), ("v", "five short words of text"), ("u", FOURTH)])),
     );
     bench.write("both.jsonl", [bench.read("day1.jsonl"), bench.read("day2.jsonl")].concat());
-    bench.ok("dedup both.jsonl -o both -q");
-    bench.ok("dedup day1.jsonl -o day1 -q");
+    bench.ok("dedup both.jsonl -o both --index kept -q");
+    bench.ok("dedup day1.jsonl -o day1 --index kept -q");
     bench.ok("build copy.twx day1/kept.jsonl -q --method minhash");
     for (history, way) in [
         ("day1", ""),
@@ -268,7 +269,8 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
         ("day1/kept.jsonl", "--memory 65536"),
         ("day1", "--resume"),
     ] {
-        bench.ok(&format!("dedup day2.jsonl -o day2 --against {history} {way} -q --force"));
+        let index = if way.contains("equal") { "" } else { "--index kept" };
+        bench.ok(&format!("dedup day2.jsonl -o day2 {index} --against {history} {way} -q --force"));
         assert_eq!(bench.read("day2/kept.jsonl.keys"), "number\tkey\n1\tu#3\n3\tu#4\n", "{history} {way}");
         if !way.contains("equal") && !way.contains("threshold") {
             bench.ok("merge day1/index day2/index -o all.twx");
@@ -302,7 +304,7 @@ fn keys_of_the_history_count_as_keys_that_came_before() {
     }
     // A single document with a key of the history.
     bench.write("one.jsonl", jsonl(&documents([("u", THIRD)])));
-    bench.ok("dedup one.jsonl -o one --against day1 -q");
+    bench.ok("dedup one.jsonl -o one --index kept --against day1 -q");
     assert_eq!(bench.ok("get one/index"), "u#3\n");
     // A key without a history is not affected.
     bench.ok("dedup one.jsonl -o alone -q --repeated-keys error");
@@ -313,17 +315,17 @@ fn removed_document_with_a_key_of_the_history_gets_a_number() {
     let bench = Bench::new();
     bench.write("day1.jsonl", jsonl(&documents([("u", FIRST)])));
     bench.write("day2.jsonl", jsonl(&documents([("u", FIRST), ("u", SECOND)])));
-    bench.ok("dedup day1.jsonl -o day1 -q");
+    bench.ok("dedup day1.jsonl -o day1 --index kept -q");
     for way in ["", "--threshold 0.5"] {
-        bench.ok(&format!("dedup day2.jsonl -o day2 --against day1 -q --force {way}"));
+        bench.ok(&format!("dedup day2.jsonl -o day2 --index kept --against day1 -q --force {way}"));
         assert!(bench.read("day2/against.tsv").contains("u#2\tu\t"), "{way}");
         assert_eq!(bench.ok("get day2/index"), "u#3\n", "{way}");
         says(&bench.ok("why day2 u#2"), &["goes for u"]);
     }
     // Keys that consist of a file name and a row are the same on both days, too.
-    bench.ok("dedup day1.jsonl -o by-row -q --id-field FILE:ROW");
+    bench.ok("dedup day1.jsonl -o by-row --index kept -q --id-field FILE:ROW");
     bench.write("day1.jsonl", jsonl(&documents([("u", THIRD)])));
-    bench.ok("dedup day1.jsonl -o next --id-field FILE:ROW --against by-row -q");
+    bench.ok("dedup day1.jsonl -o next --index kept --id-field FILE:ROW --against by-row -q");
     assert_eq!(bench.ok("get next/index"), "day1.jsonl:1#2\n");
 }
 
@@ -332,7 +334,7 @@ fn keys_of_removed_documents_count_if_the_history_is_a_folder() {
     let bench = Bench::new();
     bench.write("day1.jsonl", jsonl(&documents([("u", FIRST), ("u", FIRST)])));
     bench.write("day2.jsonl", jsonl(&documents([("u", FIRST), ("v", SECOND)])));
-    bench.ok("dedup day1.jsonl -o day1 -q");
+    bench.ok("dedup day1.jsonl -o day1 --index kept -q");
     for (history, key) in
         [("day1", "u#3"), ("./day1/", "u#3"), ("day1/index", "u#2"), ("day1/kept.jsonl", "u#2")]
     {

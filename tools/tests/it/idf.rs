@@ -111,7 +111,7 @@ fn dedup_weights_shingles_by_an_idf_table() {
     bench.write("in.jsonl", jsonl(&all));
     bench.ok("idf in.jsonl -o t.idf --words 1 --min-df 1 -q");
     let plain = bench.json("dedup in.jsonl -o plain --near within:3 --words 1");
-    let weighted = bench.json("dedup in.jsonl -o weighted --near within:3 --idf t.idf");
+    let weighted = bench.json("dedup in.jsonl -o weighted --near within:3 --idf t.idf --index kept");
     assert!(plain["pairs"].as_u64().unwrap() > weighted["pairs"].as_u64().unwrap(), "{plain} {weighted}");
     let pairs = bench.read("weighted/pairs.tsv");
     assert!(pairs.lines().any(|line| line.starts_with("copy\tletter\t")), "{pairs}");

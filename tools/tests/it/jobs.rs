@@ -37,7 +37,7 @@ fn values(name: &str) -> &'static [&'static str] {
         "inside" => &["lang", "meta.part", "nope"],
         "url_field" => &["url", "nope"],
         "repeated_keys" => &["first", "last", "error", "some"],
-        "index" => &["all", "none"],
+        "index" => &["kept", "all"],
         "text_field" => &["text", "title,text", "title,nope", "nope"],
         "id_field" => &["id", "FILE:ROW", "meta.rank"],
         "format" => &["jsonl", "csv"],

@@ -50,7 +50,7 @@ fn url_captured_twice_gets_a_numbered_key() {
         record("http://a/", ONE),
     ];
     bench.write("in.wet", archive.concat());
-    let said = bench.ok("dedup in.wet -o out");
+    let said = bench.ok("dedup in.wet -o out --index kept");
     says(
         &said,
         &[
@@ -71,7 +71,7 @@ fn url_captured_twice_gets_a_numbered_key() {
     assert_eq!(bench.read("out/kept.wet"), [record("http://a/", ONE), record("http://a/", TWO)].concat());
     assert_eq!(bench.read("out/kept.wet.keys"), "number\tkey\n2\thttp://a/#2\n");
     assert_eq!(bench.ok("get out/index"), "http://a/\nhttp://a/#2\n");
-    let report = bench.json("dedup in.wet -o out --force");
+    let report = bench.json("dedup in.wet -o out --index kept --force");
     assert_eq!((&report["numbered_keys"], &report["kept"]), (&2.into(), &2.into()));
 
     // The next run uses the same keys for these documents, and adds numbers that follow those of all of them, also of the
@@ -310,7 +310,7 @@ fn parquet_keys_may_be_decimals_uuids_times_or_nested() {
     }
 
     write_uuids(&bench.path("uuid.parquet"));
-    bench.ok("dedup uuid.parquet -o uuid -q");
+    bench.ok("dedup uuid.parquet -o uuid --index kept -q");
     assert_eq!(bench.ok("get uuid/index"), "00112233-4455-6677-8899-aabbccddeeff\n");
 
     let meta = StructArray::try_new(

@@ -10,7 +10,7 @@ fn deduplicated() -> Bench {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(9, 30)));
     bench.write("two.jsonl", jsonl(&documents([("a", "one two three four five")])));
-    bench.ok("dedup in.jsonl -o out -q");
+    bench.ok("dedup in.jsonl -o out --index kept -q");
     bench
 }
 

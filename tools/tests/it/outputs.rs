@@ -15,7 +15,7 @@ fn two_days(options: &str) -> Bench {
     let bench = Bench::new();
     bench.write("day1.jsonl", jsonl(&documents([("a", LONG), ("b", OTHER)])));
     bench.write("day2.jsonl", jsonl(&documents([("c", LONG), ("d", NEW)])));
-    bench.ok(&format!("dedup day1.jsonl -o out -q {options}"));
+    bench.ok(&format!("dedup day1.jsonl -o out --index kept -q {options}"));
     bench
 }
 
@@ -76,7 +76,7 @@ fn dedup_reading_out_through_a_link_is_refused() {
         let message = refused_unchanged(&bench, &format!("dedup {reads} -o out --force"));
         says(&message, &["out: the run reads"]);
     }
-    bench.ok("dedup day1.jsonl -o deep/out -q");
+    bench.ok("dedup day1.jsonl -o deep/out --index kept -q");
     symlink("deep", bench.path("alias")).unwrap();
     for (read, out) in [("alias/out", "deep/out"), ("deep/out/index", "alias/out")] {
         let message =
@@ -131,7 +131,7 @@ fn force_refuses_a_folder_whose_files_no_run_recorded() {
 fn run_file_lists_all_files_of_every_kind_of_run() {
     let bench = Bench::new();
     bench.write("in.csv", format!("id,text,n\n1,{LONG},2\n1,{OTHER},3\n"));
-    for options in ["", "--index none", "--also annotated", "--near equal", "--compress zstd", "--resume"] {
+    for options in ["", "--index kept", "--also annotated", "--near equal", "--compress zstd", "--resume"] {
         bench.ok(&format!("dedup in.csv -o out -q --force {options}"));
         let run: serde_json::Value = serde_json::from_str(&bench.read("out/run.json")).unwrap();
         assert_eq!(run["written"]["names"], serde_json::json!(bench.names("out")), "{options}");

@@ -390,7 +390,7 @@ fn common_first_mistakes_are_answered_with_advice() {
     bench.ok("dedup corpus -o texts --format text -q");
 
     // Names the result folder of `dedup` instead of the index in it.
-    bench.ok("dedup mixed -o out --format text -q");
+    bench.ok("dedup mixed -o out --index kept --format text -q");
     for line in ["stats out", "query out in.wet", "get out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }

@@ -38,7 +38,7 @@ fn history_is_compared_by_exact_counts_not_estimates() {
         let (old, new) = partners(size, common, 100);
         bench.write("old.jsonl", jsonl(&old));
         bench.write("new.jsonl", jsonl(&new));
-        bench.ok("dedup old.jsonl -o old --words 1 --force -q");
+        bench.ok("dedup old.jsonl -o old --index kept --words 1 --force -q");
         for options in ["--against old", "--against old/index", "--against old/index --texts old.jsonl"] {
             let report = bench.json(&format!("dedup new.jsonl -o new --words 1 --force {options}"));
             assert_eq!(report["dropped"], if goes { 100 } else { 0 }, "{options}");
@@ -281,7 +281,7 @@ fn kept_documents_of_any_group_size_follow_the_rule() {
     }
     let wanted: Vec<String> = wanted.into_iter().map(|place| documents[place].0.clone()).collect();
     assert!(wanted.len() > 20 && wanted.len() < 1000, "{}", wanted.len());
-    for options in ["", "--memory 1M", "--index none"] {
+    for options in ["", "--memory 1M", "--index kept"] {
         let report = bench.json(&format!("dedup in.jsonl -o out --words 1 --force {options}"));
         assert_eq!(kept(&bench, "out"), wanted, "{options}");
         assert!(report["candidates"].as_u64().unwrap() < 200 * 1500, "{report}");
@@ -366,7 +366,8 @@ fn index_of_a_run_stores_its_threshold() {
     bench.write("old.jsonl", jsonl(&old));
     bench.write("new.jsonl", jsonl(&new));
     for (threshold, hits) in [("0.7", 30), ("0.9", 0)] {
-        bench.ok(&format!("dedup old.jsonl -o out --words 1 --threshold {threshold} --force -q"));
+        bench
+            .ok(&format!("dedup old.jsonl -o out --index kept --words 1 --threshold {threshold} --force -q"));
         let stored = bench.json("stats out/index")["near"].to_string();
         assert!(stored.contains(threshold), "{stored}");
         let found = bench.ok("query out/index new.jsonl -q").lines().count();
@@ -382,7 +383,7 @@ fn history_format_follows_file_names_and_missing_texts_are_refused() {
     bench.write("old/a.dat", text);
     bench.write("new/b.dat", text);
     bench.write("new/c.dat", "something else that is not like any of the others here");
-    bench.ok("dedup old --format text -o out -q --index none");
+    bench.ok("dedup old --format text -o out -q");
     let report = bench.json("dedup new --format text -o next --against out");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &1.into()));
     // The file has the markup of a page, not the text that is compared.
@@ -391,6 +392,13 @@ fn history_format_follows_file_names_and_missing_texts_are_refused() {
     if !bench.command("dedup pages -o read -q").output().unwrap().status.success() {
         return; // the feature `html` is disabled
     }
+    let output = bench.command("dedup later -o later.out --against read").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["--against read", "HTML", "run it again with --index kept"],
+    );
+    bench.ok("dedup pages -o read --index kept --force -q");
     let counted = "dedup later -o later.out --max-work 1000 --against";
     let output = bench.command(&format!("{counted} read")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -9,7 +9,7 @@ const TWO: &str = "the quick brown fox jumps over a lazy dog";
 
 /// Returns the keys of the kept documents, and the kept file.
 fn kept(bench: &Bench, command: &str, file: &str) -> (Vec<String>, String) {
-    bench.ok(&format!("dedup {command} -o out --force -q"));
+    bench.ok(&format!("dedup {command} -o out --index kept --force -q"));
     (bench.ok("get out/index").lines().map(str::to_owned).collect(), bench.read(&format!("out/{file}")))
 }
 

@@ -360,7 +360,7 @@ fn shingle_hash_and_seed_do_not_change_near_pairs() {
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     let mut dumps = Vec::new();
     for options in ["", "--seed 1", "--shingle-hash rabin", "--shingle-hash rabin-karp"] {
-        bench.ok(&format!("dedup in.jsonl -o out --force -q --threshold .5 {options}"));
+        bench.ok(&format!("dedup in.jsonl -o out --index kept --force -q --threshold .5 {options}"));
         let rows = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion");
         assert_eq!(rows, ["b\ta\t0.600000\t3\t5"], "{options}");
         dumps.push(bench.contents("out/index"));

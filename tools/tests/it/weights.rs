@@ -108,7 +108,7 @@ fn weighted_dedup_equals_daily_runs_and_streams() {
     bench.write("all.jsonl", jsonl(&[old, new].concat()));
     let options = "--words 1 --threshold 0.8 --weights tf -q";
     bench.ok(&format!("dedup all.jsonl -o all {options}"));
-    bench.ok(&format!("dedup old.jsonl -o day1 {options}"));
+    bench.ok(&format!("dedup old.jsonl -o day1 --index kept {options}"));
     let second = bench.json(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
     assert!(second["removed"].as_u64() > Some(10), "{second}");
     let kept = |folders: &[&str]| -> BTreeSet<String> {
@@ -293,7 +293,7 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
         }
         let options = format!("{how} {idf} --threshold 0.85 -q");
         bench.ok(&format!("dedup {number}all.jsonl -o {number}all {options}"));
-        bench.ok(&format!("dedup {number}old.jsonl -o {number}day1 {options}"));
+        bench.ok(&format!("dedup {number}old.jsonl -o {number}day1 --index kept {options}"));
         bench.ok(&format!("dedup {number}new.jsonl -o {number}day2 --against {number}day1 {options}"));
         let kept = |folder: &str| bench.read(&format!("{number}{folder}/kept.jsonl"));
         let counts = ["all", "day1", "day2"].map(|folder| kept(folder).lines().count());

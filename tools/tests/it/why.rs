@@ -112,7 +112,7 @@ fn fingerprints_are_explained_by_their_distance() {
     says(&bench.ok("why out b"), &[&format!("the fingerprints differ in {distance} bit"), ", at most 10"]);
     // The IDF table is stored in the index.
     bench.ok("idf in.jsonl -o table.idf -q");
-    bench.ok("dedup in.jsonl -o out -q --force --near within:10 --idf table.idf");
+    bench.ok("dedup in.jsonl -o out -q --force --index kept --near within:10 --idf table.idf");
     assert_eq!(bench.json("why out b")["agrees"], true);
 }
 
@@ -145,6 +145,7 @@ fn document_removed_for_a_history_is_explained_with_its_text() {
         &bench.ok("why out b"),
         &["b goes for a, which an earlier run kept (--against)", "out/against.tsv:2"],
     );
+    bench.ok("dedup old.jsonl -o old -q --force --index kept");
     bench.ok("dedup new.jsonl -o out -q --force --against old/index --texts old.jsonl");
     assert_eq!(bench.json("why out b")["agrees"], true);
     fs::remove_file(bench.path("old.jsonl")).unwrap();
@@ -255,7 +256,7 @@ fn results_from_standard_input_require_an_input() {
 
 #[test]
 fn results_of_an_earlier_version_require_an_input() {
-    let bench = deduped(&near(), "--threshold 0.6 --words 3");
+    let bench = deduped(&near(), "--threshold 0.6 --words 3 --index kept");
     fs::remove_file(bench.path("out/run.json")).unwrap();
     let output = bench.command("why out b").output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -1,27 +1,47 @@
-//! `dedup --index none` must give the same results as a run with an index, except for the index and the page about it.
+//! `dedup --index` changes no result: the other files are the same, byte for byte, and so are those of later runs with
+//! `--against`, which query the index or read the kept texts.
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use crate::support::{Bench, Document, corpus, documents, jsonl, says};
 
-/// Returns the files of a results folder by name, without the index, its page, and the options of the run.
+/// Returns the files of a results folder by name, without the index and the options of the run.
 fn results(bench: &Bench, out: &str) -> BTreeMap<String, Vec<u8>> {
     let files = bench.contents(out).into_iter().filter(|(path, _)| path.is_file());
     files
         .filter_map(|(path, bytes)| {
             let name = path.strip_prefix(bench.path(out)).unwrap().to_string_lossy().into_owned();
-            let is_left_out = name.starts_with("index") || ["report.html", "run.json"].contains(&&*name);
-            (!is_left_out).then_some((name, bytes))
+            (!name.starts_with("index") && name != "run.json").then_some((name, bytes))
         })
         .collect()
 }
 
-/// Checks that the command reports an error about the options. Returns its message.
-fn wrong_use(bench: &Bench, line: &str) -> String {
-    let output = bench.command(line).output().unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{line}: {message}");
-    message
+#[test]
+fn default_run_writes_no_index_but_the_page_about_the_run() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(23, 200)));
+    for (options, section) in [
+        ("", "resemblance"),
+        ("--near containment:0.8", "containment"),
+        ("--near within:3", "distance in bits"),
+        ("--near equal", "equal texts"),
+    ] {
+        let said = bench.ok(&format!("dedup in.jsonl -o out --force {options}"));
+        let names = ["clusters.tsv", "kept.jsonl", "pairs.tsv", "report.html", "run.json"];
+        assert_eq!(bench.names("out"), names, "{options}");
+        says(&said, &["out: pairs.tsv, clusters.tsv, kept.jsonl, report.html\n"]);
+        let page = bench.read("out/report.html");
+        says(
+            &page,
+            &["Near-duplicates in out", "<dt>Kept</dt>", "largest clusters", "id=\"scores\"", section],
+        );
+    }
+    says(
+        &bench.refused("query out/index in.jsonl"),
+        &["out/index", "not a twindex index", "no such directory"],
+    );
 }
 
 #[test]
@@ -44,72 +64,97 @@ fn results_are_the_same_for_every_choice_of_indexed_documents() {
     ] {
         let mut kept = BTreeMap::new();
         for (index, threads) in [("kept", 2), ("all", 2), ("none", 2), ("none", 1)] {
-            let line =
-                format!("dedup in.jsonl -o {index} --index {index} --force --threads {threads} {options}");
+            let line = format!("dedup in.jsonl -o out --index {index} --force --threads {threads} {options}");
             let output = bench.command(&line).output().unwrap();
             assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
             let summary = String::from_utf8(output.stdout).unwrap();
-            let found = results(&bench, index);
+            let writes_index = index != "none";
+            assert_eq!(bench.path("out/index").exists(), writes_index, "{line}");
+            assert_eq!(summary.contains("report.html, index"), writes_index, "{line}: {summary}");
+            let found = results(&bench, "out");
             if index == "kept" {
                 kept = found;
                 continue;
             }
             assert!(found == kept, "{line}: {:?} and {:?}", found.keys(), kept.keys());
-            let writes_index = index == "all";
-            for name in ["index", "report.html"] {
-                assert_eq!(bench.path(index).join(name).exists(), writes_index, "{line}: {name}");
-            }
-            assert_eq!(summary.contains(", index, report.html"), writes_index, "{line}: {summary}");
         }
-        let removed = bench.json(&format!("dedup in.jsonl -o none --index none --force -q {options}"));
+        let removed = bench.json(&format!("dedup in.jsonl -o out --force -q {options}"));
         assert!(removed["removed"].as_u64() > Some(50), "{options}: {removed}");
     }
-    says(
-        &bench.refused("query none/index in.jsonl"),
-        &["none/index", "not a twindex index", "no such directory"],
-    );
+}
+
+/// Returns lines of documents with one of two languages, a score and a URL.
+fn fielded(documents: &[Document]) -> String {
+    let line = |(number, (id, text)): (usize, &Document)| {
+        let lang = ["en", "de"][number % 3 % 2];
+        let url = format!("https://h{}.example/{id}", number % 5);
+        json!({"id": id, "text": text, "lang": lang, "score": number * 7 % 10, "url": url}).to_string() + "\n"
+    };
+    documents.iter().enumerate().map(line).collect()
 }
 
 #[test]
-fn history_without_an_index_drops_the_same_documents_as_a_history_with_one() {
+fn history_with_an_index_and_history_without_one_give_the_same_files() {
     let bench = Bench::new();
-    let documents: Vec<Document> = corpus(29, 700);
-    let (old, new) = documents.split_at(400);
-    bench.write("older.jsonl", jsonl(&old[..200]));
-    bench.write("old.jsonl", jsonl(&old[200..]));
-    bench.write("new.jsonl", jsonl(new));
-    for options in ["", "--near containment:0.8", "--weights tf --words 3"] {
-        for (input, out, index) in
-            [("old", "bare", "none"), ("old", "indexed", "kept"), ("older", "before", "kept")]
-        {
-            bench.ok(&format!("dedup {input}.jsonl -o {out} --index {index} --force -q {options}"));
-        }
-        assert!(!bench.path("bare/index").exists());
-        for more in ["", " --against before"] {
-            let run = |out: &str, against: &str, index: &str| {
-                bench.ok(&format!(
-                    "dedup new.jsonl -o {out} --index {index} --force -q --against {against}{more} {options}"
-                ));
-                results(&bench, out)
-            };
-            let (mut expected, mut found) = (run("a", "indexed", "kept"), run("b", "bare", "none"));
-            // A document near several earlier ones may be listed with another one of them if several histories are named.
-            if !more.is_empty() {
-                let keys = |files: &mut BTreeMap<String, Vec<u8>>| -> Vec<String> {
-                    let table = String::from_utf8(files.remove("against.tsv").unwrap()).unwrap();
-                    table.lines().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
-                };
-                assert_eq!(keys(&mut expected), keys(&mut found), "{options}{more}");
-            }
-            assert!(found == expected, "{options}{more}: {:?} {:?}", found.keys(), expected.keys());
-        }
-        let dropped = bench.read("b/against.tsv").lines().count();
-        assert!(dropped > 50, "{options}: {dropped}");
+    let mut documents: Vec<Document> = corpus(29, 700);
+    // Texts without words. The history has copies of the first, not of the second.
+    for (at, text) in [(12, "?!?"), (15, "?!?"), (450, "?!?"), (480, "."), (490, ".")] {
+        documents.insert(at, (format!("wordless{at}"), text.to_owned()));
     }
-    says(
-        &wrong_use(&bench, "dedup new.jsonl -o x --against bare --near within:3"),
-        &["--against bare", "has no index", "--index none", "distances cannot be compared"],
-    );
+    let (old, new) = documents.split_at(400);
+    bench.write("older.jsonl", fielded(&old[..200]));
+    bench.write("old.jsonl", fielded(&old[200..]));
+    bench.write("new.jsonl", fielded(new));
+    bench.write("both.jsonl", bench.read("older.jsonl") + &bench.read("old.jsonl"));
+    for near in ["0.8", "containment:0.8", "equal", "within:3"] {
+        // A run with --near equal writes no index, but its history may have one.
+        let of_history = if near == "equal" { "0.8" } else { near };
+        let is_queried = near == "0.8" || near == "within:3";
+        for inside in ["", "--inside lang"] {
+            let run = |input: &str, out: &str, options: &str| {
+                bench.json(&format!("dedup {input}.jsonl -o {out} {inside} {options} --force -q"))
+            };
+            // The history is one run, or two runs. The second run was compared with the first.
+            for (out, index) in [("bare", "none"), ("indexed", "kept"), ("all", "all")] {
+                let options = format!("--near {of_history} --index {index}");
+                run("both", out, &options);
+                run("older", &format!("{out}1"), &options);
+                run("old", &format!("{out}2"), &format!("{options} --against {out}1"));
+            }
+            for keep in [
+                "",
+                "--keep longest --url-field url",
+                "--keep max:score --also annotated --annotation-prefix x_",
+            ] {
+                for days in [false, true] {
+                    let mut by_texts = BTreeMap::new();
+                    for history in ["bare", "indexed", "all"] {
+                        let against = if days {
+                            format!("--against {history}1 --against {history}2")
+                        } else {
+                            format!("--against {history}")
+                        };
+                        let what = format!("--near {near} {inside} {keep} {against}");
+                        let report = run("new", "out", &format!("--near {near} {keep} {against}"));
+                        let kind = if is_queried && history != "bare" { "index" } else { "texts" };
+                        assert_eq!(report["histories"][0]["kind"], kind, "{what}");
+                        let found = results(&bench, "out");
+                        if history == "bare" {
+                            by_texts = found;
+                            continue;
+                        }
+                        for (name, bytes) in &by_texts {
+                            assert!(found.get(name) == Some(bytes), "{what}: {name}");
+                        }
+                        assert_eq!(found.len(), by_texts.len(), "{what}");
+                    }
+                    let dropped = bench.read("out/against.tsv");
+                    assert!(dropped.lines().count() > 40, "{near} {inside} {keep}: {dropped}");
+                    assert!(dropped.contains("\nwordless450\t"), "{near} {inside}: {dropped}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -146,17 +191,17 @@ fn why_explains_a_run_without_an_index() {
         &format!("{spans} --weights idf --idf table.idf"),
         spans,
     ] {
-        bench.ok(&format!("dedup in.jsonl -o out --index none --force -q {options}"));
+        bench.ok(&format!("dedup in.jsonl -o out --force -q {options}"));
         let why = bench.json("why out b");
         assert_eq!((&why["kept"], &why["agrees"]), (&"a".into(), &true.into()), "{options}: {why}");
     }
     // A document that a history without an index covers is explained by the texts of the history.
     bench.write("new.jsonl", jsonl(&documents([("n", &edited)])));
-    bench.ok("dedup new.jsonl -o new --against out --index none -q --without-boilerplate 5:4");
+    bench.ok("dedup new.jsonl -o new --against out -q --without-boilerplate 5:4");
     let why = bench.json("why new n");
     assert_eq!((&why["fate"], &why["kept"], &why["agrees"]), (&"dropped".into(), &"a".into(), &true.into()));
     // Without an index, the table of weights is read from the file that the run read.
-    bench.ok("dedup in.jsonl -o out --index none --force -q --weights idf --idf table.idf");
+    bench.ok("dedup in.jsonl -o out --force -q --weights idf --idf table.idf");
     std::fs::rename(bench.path("table.idf"), bench.path("moved.idf")).unwrap();
     says(&bench.refused("why out b"), &["out/run.json", "table.idf", "no index"]);
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, ensure};
-use twindex::{KeyBuf, Resemblance};
+use twindex::KeyBuf;
 use twindex_join::{DeltaHeader, LastSet, StoredSet, StoredSets};
 
 use crate::journal::cache::{
@@ -13,7 +13,8 @@ use crate::journal::cache::{
 use crate::journal::files::is_missing;
 use crate::journal::folder::Journal;
 use crate::journal::parts::ChunkParts;
-use crate::stored::corpus::{Corpus, Dropped, MeasuredNearness};
+use crate::rule::score::{Score, ScoreKind};
+use crate::stored::corpus::{Corpus, Dropped};
 use crate::stored::groups::{ANCHORS, SetHeader};
 
 /// The lookup results of a document: a near document of a history, if any, and the header of its delta-encoded set.
@@ -172,18 +173,8 @@ fn put((near, _): &LookupResult, out: &mut Vec<u8>) {
                 out.extend_from_slice(key);
             }
         }
-        let (kind, numbers) = match *near {
-            MeasuredNearness::Counted { intersection, union } => (0, [intersection.into(), union.into()]),
-            MeasuredNearness::Resemblance(Resemblance::Exact { intersection, union }) => {
-                (1, [intersection as u64, union as u64])
-            }
-            MeasuredNearness::Resemblance(Resemblance::Estimate { value, standard_error }) => {
-                (2, [value.to_bits(), standard_error.to_bits()])
-            }
-            MeasuredNearness::Distance(distance) => (3, [distance.into(), 0]),
-        };
-        out.push(kind);
-        put_numbers(&numbers, out);
+        out.push(matches!(near, Score::Distance(_)).into());
+        put_numbers(&[near.pack()], out);
     }
 }
 
@@ -198,23 +189,8 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
             let length = usize::try_from(bytes.u64()?).ok()?;
             KeyBuf::Bytes(bytes.take(length)?.into())
         };
-        let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
-        let near = match kind {
-            0 => MeasuredNearness::Counted {
-                intersection: first.try_into().ok()?,
-                union: second.try_into().ok()?,
-            },
-            1 => MeasuredNearness::Resemblance(Resemblance::Exact {
-                intersection: first.try_into().ok()?,
-                union: second.try_into().ok()?,
-            }),
-            2 => MeasuredNearness::Resemblance(Resemblance::Estimate {
-                value: f64::from_bits(first),
-                standard_error: f64::from_bits(second),
-            }),
-            3 => MeasuredNearness::Distance(first.try_into().ok()?),
-            _ => return None,
-        };
+        let kind = if bytes.byte()? == 0 { ScoreKind::Resemblance } else { ScoreKind::Distance };
+        let near = kind.unpack(bytes.u64()?);
         Some(Dropped { other, near })
     };
     Some((near, None))
@@ -227,12 +203,7 @@ mod tests {
     #[test]
     fn lookup_result_round_trips_and_truncated_bytes_are_refused() {
         let key = || KeyBuf::Bytes(b"a key"[..].into());
-        let nears = [
-            MeasuredNearness::Counted { intersection: 3, union: 4 },
-            MeasuredNearness::Resemblance(Resemblance::Exact { intersection: 5, union: 7 }),
-            MeasuredNearness::Resemblance(Resemblance::Estimate { value: 0.25, standard_error: 0.5 }),
-            MeasuredNearness::Distance(2),
-        ];
+        let nears = [Score::Resemblance { intersection: 3, union: 4 }, Score::Distance(2)];
         let mut all: Vec<LookupResult> = vec![(None, None)];
         let others = [key(), KeyBuf::U64(9)].into_iter().cycle();
         all.extend(nears.into_iter().zip(others).map(|(near, other)| (Some(Dropped { other, near }), None)));

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use twindex::params::KeyKind;
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
-use twindex::{Index, Params, Snapshot, WriterOptions};
+use twindex::{Index, Key, Params, Snapshot, WriterOptions};
 use twindex_join::SetReader;
 
-use crate::results::{compared, layout};
+use crate::results::{compared, layout, wordless};
+use crate::rule::clusters::Clusters;
 use crate::rule::near::JoinLimits;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::take_outside;
@@ -18,12 +20,13 @@ use crate::stored::sketches::{IndexMembership, Sketched};
 pub(crate) struct Indexed<'i> {
     pub(crate) params: &'i Params,
     pub(crate) table: Option<&'i Arc<IdfTable>>,
-    /// The sketches of all documents after the history, in input order.
+    /// The sketches of all documents, in the order in which they were read.
     pub(crate) sketches: &'i Sketched,
 }
 
 impl Indexed<'_> {
-    /// Builds an index of all documents that is used to find near documents. It has no sets and no marks.
+    /// Builds an index of all documents that is used to find near documents. Keys of documents of several histories may
+    /// repeat, so its keys are the numbers of the documents. It has no sets and no marks.
     pub(crate) fn make_of_all(
         &self,
         path: &Path,
@@ -31,18 +34,24 @@ impl Indexed<'_> {
         corpus: &Corpus,
     ) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
-        (params.sets, params.marks, params.values) = (false, false, false);
-        Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| IndexMembership::Kept, false))
+        (params.sets, params.marks, params.values, params.key) = (false, false, false, KeyKind::U64);
+        let key = |number: u32| Key::U64(number.into());
+        Indexed { params: &params, ..*self }.make(
+            path,
+            memory,
+            corpus,
+            (|_| IndexMembership::Kept, key, false),
+        )
     }
 
-    /// Builds an index of the documents that `wanted` selects. With `last`, no other index is built in this run, and
-    /// the disk space of sketches and sets is freed while they are read.
-    fn make(
+    /// Builds an index of the documents that `wanted` selects, by their `key`. With `last`, no other index is built in
+    /// this run, and the disk space of sketches and sets is freed while they are read.
+    fn make<'c>(
         &self,
         path: &Path,
         memory: usize,
-        corpus: &Corpus,
-        (wanted, last): (impl Fn(u32) -> IndexMembership, bool),
+        corpus: &'c Corpus,
+        (wanted, key, last): (impl Fn(u32) -> IndexMembership, impl Fn(u32) -> Key<'c>, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
         // The run reads little of the index again, so its writes bypass the page cache.
@@ -50,10 +59,9 @@ impl Indexed<'_> {
         // A single commit writes segments, so no log is needed.
         let mut writer = index.writer_with(WriterOptions::default().memory(memory).logged(false))?;
         let grouped = &corpus.grouped;
-        let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
-        let numbers = 0..corpus.documents().len() as u32;
-        // Documents of one group share a set. Sets can be freed while they are read only if documents are in the order
-        // of their groups.
+        let group = |number: u32| grouped.group_of[number as usize];
+        let numbers = 0..grouped.len() as u32;
+        // Several documents may share a set. It can be freed early only if documents are in the order of their groups.
         let frees_sets =
             last && numbers.filter(|&number| wanted(number) != IndexMembership::Not).map(group).is_sorted();
         if frees_sets && !self.params.sets {
@@ -61,7 +69,6 @@ impl Indexed<'_> {
         }
         let mut reader = SetReader::new(&grouped.sets);
         let value = |number: u32| grouped.value_of(group(number));
-        let key = |number: u32| corpus.keys.get(corpus.history + number);
         self.sketches.put(&mut writer, self.params, last, (&wanted, key, value), |number, out| {
             let group = group(number);
             if frees_sets {
@@ -85,23 +92,23 @@ impl Indexed<'_> {
 pub(crate) fn make_of_kept(
     indexed: &Indexed<'_>,
     inside: Option<&str>,
-    corpus: &Corpus,
+    (corpus, clusters): (&Corpus, &Clusters),
     limits: &JoinLimits<'_>,
     wanted: impl Fn(u32) -> IndexMembership,
-) -> anyhow::Result<Snapshot> {
+) -> anyhow::Result<()> {
     let path = limits.folder.join(layout::INDEX);
-    let make = |wanted| -> anyhow::Result<Snapshot> {
-        let snapshot = indexed.make(&path, limits.memory, corpus, (wanted, true))?;
+    let make = |wanted| -> anyhow::Result<()> {
+        let key = |number: u32| Key::Bytes(corpus.keys.get(number));
+        indexed.make(&path, limits.memory, corpus, (wanted, key, true))?;
         if let Some(field) = inside.filter(|_| indexed.params.values) {
             compared::record(&path, field)?;
         }
-        Ok(snapshot)
+        wordless::write(&path, corpus, clusters)
     };
     let Some(journal) = limits.journal else { return make(wanted) };
-    if journal.files(layout::INDEX)?.is_some() {
-        return Ok(Index::open(&path)?.snapshot());
+    if journal.files(layout::INDEX)?.is_none() {
+        make(wanted)?;
+        journal.seal_folder(layout::INDEX, layout::INDEX)?;
     }
-    let snapshot = make(wanted)?;
-    journal.seal_folder(layout::INDEX, layout::INDEX)?;
-    Ok(snapshot)
+    Ok(())
 }

@@ -9,5 +9,6 @@ pub mod page;
 pub(crate) mod report;
 pub(crate) mod run_file;
 pub(crate) mod tables;
+pub(crate) mod wordless;
 pub(crate) mod write;
 pub(crate) mod written;

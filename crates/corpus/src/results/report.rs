@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::input::counts::Counts;
 use crate::results::documents::Revisits;
 use crate::results::write::WrittenResults;
-use crate::rule::against::HistoryUsed;
+use crate::rule::against::{EarlierResults, HistoryCost, HistoryUsed};
 use crate::rule::decide::Decision;
 use crate::rule::left_out::LeftOutReport;
 use crate::settings::job::Dedup;
@@ -65,8 +65,11 @@ pub struct Report {
     /// The histories that the run compared with: indexes that were queried, or files whose texts were read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<HistoryUsed>,
-    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8 and so on) and the number of clusters with more
-    /// than s / 2 and at most s documents.
+    /// The cost of the histories; `None` without a history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_cost: Option<HistoryCost>,
+    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
+    /// and at most s documents.
     pub cluster_sizes: Vec<(u64, u64)>,
     /// The lowest resemblance found inside a cluster; `None` if none was measured.
     pub lowest_resemblance: Option<f64>,
@@ -91,7 +94,7 @@ impl Report {
         ReadDocuments { corpus, left_out, empty, .. }: &ReadDocuments,
         Decision { near, clusters, .. }: &Decision,
         written: WrittenResults,
-        used: &[HistoryUsed],
+        past: &EarlierResults,
         (whole, stages): (Stopwatch, Stages),
     ) -> Self {
         Self {
@@ -113,7 +116,8 @@ impl Report {
             kept: clusters.count,
             kept_files: written.kept_files,
             annotated_files: written.annotated_files,
-            histories: used.to_vec(),
+            histories: past.used.clone(),
+            history_cost: past.cost(job, corpus),
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
             lowest_pair: clusters.lowest_keys(corpus),

@@ -41,7 +41,7 @@ pub(crate) fn write_tables(
     digests.insert(name, digest);
     write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if corpus.has_urls() {
-        write_urls(corpus, &by_key, &limits.folder.join(URLS))?;
+        write_urls(corpus, &by_key, clusters, &limits.folder.join(URLS))?;
     }
     let (name, path) = named("against.tsv");
     if let Some(against) = against.first() {
@@ -205,11 +205,20 @@ pub(crate) fn write_clusters(
     })
 }
 
-/// Writes the URL of each document that has one.
-pub(crate) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
+/// Writes the URLs of documents, if a field has them, except documents near one of a history.
+pub(crate) fn write_urls(
+    corpus: &Corpus,
+    by_key: &ByKey,
+    clusters: &Clusters,
+    path: &Path,
+) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
-        for &document in by_key.documents.iter().filter(|&&document| !corpus.url(document).is_empty()) {
+        let kept =
+            |document: u32| clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
+        let is_listed =
+            |&&document: &&u32| kept(document) >= corpus.history && !corpus.url(document).is_empty();
+        for &document in by_key.documents.iter().filter(is_listed) {
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.url(document))?;
@@ -219,7 +228,8 @@ pub(crate) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow
     })
 }
 
-/// Counts near documents by host, and writes the tables of hosts; `None` if no document has a URL.
+/// Counts near documents by host, except documents near one of a history, and writes the tables of hosts; `None` if no
+/// document has a URL.
 pub(crate) fn write_hosts(
     corpus: &Corpus,
     clusters: &Clusters,
@@ -229,7 +239,9 @@ pub(crate) fn write_hosts(
     let mut counter = HostCounter::new(&grouped.budget, limits.memory)?;
     for document in corpus.documents() {
         let kept = clusters.kept_of_group[grouped.group_of[document as usize] as usize];
-        counter.add(corpus.url(document), kept)?;
+        if kept >= corpus.history {
+            counter.add(corpus.url(document), kept)?;
+        }
     }
     if counter.is_empty() { Ok(None) } else { counter.finish(Some(limits.folder)).map(Some) }
 }
@@ -244,7 +256,7 @@ pub(crate) fn write_dropped(
 ) -> anyhow::Result<FileDigest> {
     let sorted = corpus.dropped.sorted(memory)?;
     write_hashed_file(path, |out| {
-        writeln!(out, "key\tother\t{}", against.columns())?;
+        writeln!(out, "key\tother\t{}", against.kind().columns())?;
         sorted.iter().try_for_each(|&number| corpus.dropped.write(number, out))
     })
 }

@@ -1,23 +1,20 @@
-//! Writes the results. One thread writes the index and computes the figures of the HTML report, while others write the
-//! tables and documents. Neither task depends on the other, and parts of both are single-threaded.
+//! Writes the results. The index is written in parallel with the tables and documents: neither depends on the other, and
+//! parts of both are single-threaded.
 
 use std::path::Path;
-
-use twindex::Snapshot;
-use twindex_join::JoinResources;
 
 use crate::input::kept::files::{SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::results::documents::{Revisits, write_kept, write_revisits};
 use crate::results::index::{Indexed, make_of_kept};
 use crate::results::layout;
-use crate::results::page::figures::{Figures, VerifyOptions};
-use crate::results::page::report::{ClusterSource, look, write};
+use crate::results::page::run::{RunFigures, ScoreCounts};
 use crate::results::tables::{write_contained, write_hosts, write_tables};
 use crate::results::written::Digests;
 use crate::rule::against::ComparedIndex;
-use crate::rule::clusters::Clusters;
+use crate::rule::clusters::{Clusters, for_each_removed};
 use crate::rule::decide::Decision;
 use crate::rule::near::JoinLimits;
+use crate::rule::score::ScoreKind;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::{Also, IndexOf};
@@ -25,7 +22,6 @@ use crate::stored::corpus::Corpus;
 use crate::stored::sketches::IndexMembership;
 use crate::urls::hosts::Hosts;
 use crate::work::file::WrittenFile;
-use crate::work::observer::Observer;
 use crate::work::watch::{Stages, Stopwatch};
 
 /// Counts and names of the written files.
@@ -47,16 +43,7 @@ pub(crate) struct WrittenResults {
     pub(crate) digests: Digests,
 }
 
-/// The result of writing the index and computing its figures.
-struct SideResults {
-    /// Figures for the HTML report; `None` if no report is written.
-    figures: Option<Figures>,
-    /// CPU seconds for writing the index (`indexing`), and for computing the figures (`looking`).
-    indexing: f64,
-    looking: f64,
-}
-
-/// Writes all results: the kept documents, the tables, the index and the HTML report.
+/// Writes all results: the kept documents, the tables, the index if one is wanted, and the page about the run.
 pub(crate) fn write_results(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -65,13 +52,12 @@ pub(crate) fn write_results(
     limits: &JoinLimits<'_>,
     stages: &mut Stages,
 ) -> anyhow::Result<WrittenResults> {
-    let (by_key, whole) = (decision.by_key.take(), decision.whole.take());
+    let by_key = decision.by_key.take();
     let Decision { near, clusters, contained, .. } = &*decision;
-    // Two tasks run at the same time, and each gets half of the memory budget.
+    // The index uses the other half of the memory budget at the same time.
     let half = JoinLimits { memory: limits.memory / 2, ..*limits };
-    let history = corpus.history;
-    let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), job.results.index)
-    {
+    let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, number), job.results.index) {
+        _ if number < corpus.history => IndexMembership::Not,
         (true, _) => IndexMembership::Kept,
         (false, IndexOf::All) => IndexMembership::AsDuplicate,
         (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
@@ -81,17 +67,12 @@ pub(crate) fn write_results(
         // After the decision, only the index reads the sets. Without an index, their disk space is freed.
         corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
     }
-    let aside = || {
+    let indexing = || -> anyhow::Result<f64> {
         let watch = Stopwatch::of_thread();
-        let snapshot = match (whole, written) {
-            (Some(whole), _) => Some(whole),
-            (None, Some(indexed)) => {
-                Some(make_of_kept(indexed, job.scope.inside.as_deref(), corpus, &half, wanted)?)
-            }
-            (None, None) => None,
-        };
-        let indexing = watch.cpu_seconds();
-        anyhow::Ok(SideResults { indexing, ..look_at(job, snapshot.as_ref(), &half) })
+        if let Some(indexed) = written {
+            make_of_kept(indexed, job.scope.inside.as_deref(), (corpus, clusters), &half, wanted)?;
+        }
+        Ok(watch.cpu_seconds())
     };
     let kept_and_tables = || {
         let kept = || {
@@ -115,19 +96,14 @@ pub(crate) fn write_results(
         };
         rayon::join(kept, tables)
     };
-    let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-    let (aside, (kept_files, mut digests), ((pairs, annotated_files, of_tables), hosts, revisits)) =
-        (aside?, kept?, pairs?);
+    let (indexing, ((kept, keeping), (pairs, tabling))) = rayon::join(indexing, kept_and_tables);
+    let (indexing, (kept_files, mut digests), ((pairs, annotated_files, of_tables), hosts, revisits)) =
+        (indexing?, kept?, pairs?);
     digests.extend(of_tables);
     let watch = Stopwatch::start();
-    if let Some(figures) = aside.figures
-        && let Err(error) =
-            write_page(job, figures.with_hosts(hosts.clone()), corpus, clusters, limits.folder)
-    {
-        note_no_page(&error, limits.observer);
-    }
-    stages.add_seconds("index", aside.indexing);
-    stages.insert("report", aside.looking + watch.cpu_seconds());
+    write_page(job, near.kind, corpus, clusters, hosts.as_ref(), limits.folder)?;
+    stages.add_seconds("index", indexing);
+    stages.insert("report", watch.cpu_seconds());
     stages.insert("write", keeping + tabling);
     let contained = contained.as_ref().map(|found| found.len() as u64);
     Ok(WrittenResults { contained, hosts, revisits, pairs, kept_files, annotated_files, digests })
@@ -163,50 +139,42 @@ fn keep_documents(
     Ok((names, digests))
 }
 
-/// Computes the figures about the index for the HTML report, if there is an index.
-fn look_at(job: &Dedup, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
-    let looking = Stopwatch::of_thread();
-    let options = VerifyOptions { threshold: job.threshold(), max_bucket: PAGE_BUCKET };
-    // The index is still in the temporary folder.
-    let path = limits.folder.join(layout::INDEX);
-    // The other threads write the tables at the same time.
-    let threads = (rayon::current_num_threads() / 2).max(1);
-    let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-    // If the report fails, the other results are kept.
-    let figures = snapshot.and_then(|snapshot| {
-        look(snapshot, &path, options, resources, ClusterSource::Added)
-            .map_err(|error| note_no_page(&error, limits.observer))
-            .ok()
-    });
-    SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
-}
-
-/// Adds the clusters to the figures, and writes the HTML report.
+/// Writes the page about the run.
 fn write_page(
     job: &Dedup,
-    figures: Figures,
+    kind: ScoreKind,
     corpus: &Corpus,
     clusters: &Clusters,
+    hosts: Option<&Hosts>,
     folder: &Path,
 ) -> anyhow::Result<()> {
     let near = match job.near() {
-        Near::Within(within) => format!("fingerprints within {within} bits"),
+        Near::Within(within) => format!("fingerprints that differ in {within} bits or fewer"),
         Near::Containment(share) => format!("{share} or more of a document in a larger one, counted"),
-        near => format!("a resemblance of {near} or more, counted"),
+        Near::Resemblance(threshold) => format!("a resemblance of {threshold} or more, counted"),
+        Near::Equal => "equal texts".to_owned(),
     };
     let near = match &job.scope.inside {
         Some(field) => format!("{near}, inside a value of {field}"),
         None => near,
     };
-    let figures = figures.named(&job.results.out).with_clusters(clusters.for_a_page(corpus, near)?);
-    write(&folder.join(layout::REPORT), &figures)
+    let mut scores = ScoreCounts::new(kind);
+    for_each_removed(&corpus.grouped, clusters, corpus.history, &mut |_, _, score| {
+        scores.add(score);
+        Ok(())
+    })?;
+    let page = RunFigures {
+        out: &job.results.out,
+        documents: (corpus.documents().len() + corpus.dropped.len()) as u64,
+        kept: clusters.count,
+        dropped: (!job.scope.against.is_empty())
+            .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
+        clusters: clusters.for_a_page(corpus, near)?,
+        scores,
+        hosts,
+    };
+    page.write(&folder.join(layout::REPORT))
 }
 
-/// For the HTML report, all documents of a bucket are compared with each other only up to this bucket size.
-const PAGE_BUCKET: usize = 10_000;
 /// Name of the sealed journal file with the names of the kept documents' files; see [`DECIDED`].
 const KEPT: &str = "kept";
-
-fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
-    observer.missing(&format!("no report.html: {error:#}"));
-}

@@ -16,6 +16,7 @@ use crate::error::InvalidOptions;
 use crate::input::kept::files::{is_name_of_kept, is_name_of_keys};
 use crate::results::compared::INSIDE;
 use crate::results::layout::{INDEX, RUN, TABLES_OF_REMOVED, is_ours, kept_files};
+use crate::results::wordless::WORDLESS;
 use crate::work::file::FileDigest;
 use crate::work::numbers::count;
 
@@ -201,7 +202,9 @@ impl Written {
                 for entry in fs::read_dir(entry.path())? {
                     let entry = entry?;
                     let name = entry.file_name();
-                    if !(entry.file_type()?.is_file() && (is_of_an_index(&name) || name == INSIDE)) {
+                    if !(entry.file_type()?.is_file()
+                        && (is_of_an_index(&name) || name == INSIDE || name == WORDLESS))
+                    {
                         bail!("`{INDEX}/{}` in it {NOT_OURS}", name.display());
                     }
                 }

@@ -1,13 +1,12 @@
 //! Compares new documents with histories, which are the documents that earlier runs kept. A new document near a
 //! document of a history is removed before the new documents are compared with one another.
 //!
-//! Each new document is looked up in an index of the history: by its set of shingle hashes if exact resemblance is
-//! computed, or by its fingerprint. So the cost depends on the number of new documents, not on the size of the history.
-//! With `--inside`, a new document is compared only with documents of the index that have its value.
+//! If the history has an index, each new document is looked up in it: by its set of shingle hashes, or by its fingerprint.
+//! So the cost depends on the number of new documents, not on the size of the history. If only documents with the same
+//! value of a field are compared, a new document is also compared only with documents of the index that have its value.
 //!
-//! If exact resemblance is computed and an index cannot answer the queries, the texts of the history are read again and
-//! precede all other documents. Both methods remove the same documents. For each of them, they report the same document
-//! of the history: the near one with the smallest key.
+//! Otherwise the texts of the history are read again, and precede all other documents. Both methods remove the same
+//! documents and report the same kept document for each: the near document of the history with the smallest key.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::kept::files::is_name_of_kept;
@@ -23,13 +22,15 @@ use crate::input::options::{InputFormat, InputOptions};
 use crate::results::compared;
 use crate::results::layout::{INDEX, TABLES_OF_REMOVED, for_each_row, kept_files};
 use crate::results::run_file::RunFile;
+use crate::results::wordless::{self, WordlessKeys};
 use crate::results::written::Check;
 use crate::rule::repeated::EarlierKeys;
-use crate::rule::score::ScoreKind;
+use crate::rule::score::{Score, ScoreKind};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::sketching::documents::DocumentScratch;
-use crate::stored::corpus::{Dropped, MeasuredNearness};
+use crate::stored::corpus::{Corpus, Dropped};
+use crate::stored::groups::salted;
 use crate::work::observer::Observer;
 use crate::work::tsv;
 
@@ -44,6 +45,8 @@ pub(crate) struct EarlierResults {
     pub(crate) used: Vec<HistoryUsed>,
     /// The results folders among the histories, as the user specified them.
     folders: Vec<PathBuf>,
+    /// If texts are read, the reason why no index is queried.
+    why: String,
 }
 
 /// A history that a run used.
@@ -65,8 +68,54 @@ pub enum HistoryKind {
     Texts,
 }
 
+/// The cost of comparing with the histories, and of the other way to do it with the same result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryCost {
+    /// Number of documents that were read, or that the indexes contain.
+    pub documents: u64,
+    /// If indexes were queried, the length in bytes of the files that would be read otherwise. If texts were read because
+    /// the histories have no index, the estimated size of an index. `None` if there is no other way.
+    pub other_bytes: Option<u64>,
+    /// If texts were read, the reason why no index was queried; otherwise empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
 impl EarlierResults {
-    /// Opens the histories that the options name. Notifies `observer` of histories that cannot be checked for changes.
+    /// Returns the cost of the histories; `None` if there are none. `corpus` has the texts that were read.
+    pub(crate) fn cost(&self, job: &Dedup, corpus: &Corpus) -> Option<HistoryCost> {
+        if job.scope.against.is_empty() {
+            return None;
+        }
+        if self.history.is_none() {
+            let documents = self.indexes.iter().map(|index| index.snapshot.documents()).sum();
+            let files = self.folders.iter().filter_map(|folder| kept_files(folder).ok().flatten());
+            let bytes: u64 = files.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum();
+            let has_texts = self.folders.len() == job.scope.against.len();
+            return Some(HistoryCost {
+                documents,
+                other_bytes: has_texts.then_some(bytes),
+                why: String::new(),
+            });
+        }
+        let documents = u64::from(corpus.history);
+        let has_index = |path: &PathBuf| results_of(path).is_some_and(|folder| folder.join(INDEX).is_dir());
+        let has_index = !job.scope.texts.is_empty() || job.scope.against.iter().any(has_index);
+        let estimate = || {
+            let history = &corpus.grouped.groups[..corpus.history_groups as usize];
+            let shingles: u64 = history.iter().map(|group| u64::from(group.shingles)).sum();
+            match condition_of(job)? {
+                NearCondition::Counted(_) => {
+                    Some(documents * COUNTED_BYTES + shingles * size_of::<u64>() as u64)
+                }
+                NearCondition::Within(within) => Some(documents * WITHIN_BYTES * u64::from(within.max(2))),
+            }
+        };
+        let other_bytes = if has_index { None } else { estimate() };
+        Some(HistoryCost { documents, other_bytes, why: self.why.clone() })
+    }
+
+    /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
     pub(crate) fn open(
         job: &Dedup,
         params: &Params,
@@ -77,21 +126,26 @@ impl EarlierResults {
             check_history(job, path, observer)?;
             folders.extend((results_of(path).as_deref() == Some(path)).then(|| path.clone()));
         }
-        let open = |question| -> anyhow::Result<EarlierResults> {
-            if let Some(file) = job.scope.against.iter().find(|path| path.is_file()) {
-                return Err(InvalidOptions::new(format!(
-                    "--against {}: is a file of documents, and this run compares with an index: name the index",
-                    file.display()
-                ))
-                .into());
+        let names_texts = !job.scope.texts.is_empty() || job.scope.against.iter().any(|path| path.is_file());
+        let indexes = match condition_of(job) {
+            _ if names_texts => Err("--against or --texts names them".to_owned()),
+            None if job.rule.max_work.is_some() => Err("--max-work needs all texts".to_owned()),
+            None => Err(format!("no index answers --near {}", job.near())),
+            Some(condition) => {
+                let inside = job.scope.inside.as_deref();
+                let open = |path: &PathBuf| ComparedIndex::open(path, condition, params, inside);
+                job.scope
+                    .against
+                    .iter()
+                    .map(open)
+                    .collect::<anyhow::Result<_>>()
+                    .map_err(|why| format!("{why:#}"))
             }
-            let open = |path: &PathBuf| ComparedIndex::open(path, question, params);
-            Ok(EarlierResults::by_indexes(job.scope.against.iter().map(open).collect::<anyhow::Result<_>>()?))
         };
-        let opened = match job.near() {
+        let opened = match indexes {
             _ if job.scope.against.is_empty() => EarlierResults::default(),
-            Near::Within(within) => open(NearCondition::Within(within.into()))?,
-            _ => EarlierResults::counted(job, params)?,
+            Ok(indexes) => EarlierResults::by_indexes(indexes),
+            Err(why) => EarlierResults::by_texts(job, why)?,
         };
         Ok(EarlierResults { folders, ..opened })
     }
@@ -103,37 +157,13 @@ impl EarlierResults {
         EarlierResults { used: used.collect(), indexes, ..EarlierResults::default() }
     }
 
-    /// Opens the histories for a run that computes exact resemblance or containment, or groups equal texts.
-    fn counted(job: &Dedup, params: &Params) -> anyhow::Result<EarlierResults> {
-        let read = |why: Option<anyhow::Error>| {
-            let history = History::open(&job.scope.against, &job.scope.texts, &job.input_options()?);
-            let history = match (history, why) {
-                (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
-                (history, _) => history,
-            }?;
-            let files = history.texts.iter().flat_map(|texts| &texts.files);
-            let used =
-                files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
-            Ok(EarlierResults { history: Some(history), used, ..EarlierResults::default() })
-        };
-        // Indexes answer only queries for resemblance. `--max-work` limits comparisons with all kept documents, so it
-        // needs the texts of the history.
-        let is_by_sets = matches!(job.near(), Near::Resemblance(_))
-            && job.rule.max_work.is_none()
-            && job.scope.texts.is_empty()
-            && !job.scope.against.iter().any(|path| path.is_file());
-        if !is_by_sets {
-            return read(None);
-        }
-        let inside = job.scope.inside.as_deref();
-        let open = |path: &PathBuf| {
-            let against = ComparedIndex::open(path, NearCondition::Counted(job.threshold()), params)?;
-            against.inside(path, inside)
-        };
-        match job.scope.against.iter().map(open).collect() {
-            Ok(indexes) => Ok(Self::by_indexes(indexes)),
-            Err(why) => read(Some(why)),
-        }
+    /// Opens the texts of the histories. `why` is the reason why no index can be queried.
+    fn by_texts(job: &Dedup, why: String) -> anyhow::Result<EarlierResults> {
+        let history = History::open(&job.scope.against, &job.scope.texts, &job.input_options()?);
+        let history = history.map_err(|error| error.context(why.clone()))?;
+        let files = history.texts.iter().flat_map(|texts| &texts.files);
+        let used = files.map(|path| HistoryUsed { path: path.clone(), kind: HistoryKind::Texts }).collect();
+        Ok(EarlierResults { history: Some(history), used, why, ..EarlierResults::default() })
     }
 
     /// Returns the keys of the indexes, and the keys of the documents that the runs of results folders removed. If
@@ -300,10 +330,13 @@ impl HistoryTexts {
         };
         let run = RunFile::read(&folder)?;
         if run.as_ref().is_some_and(|run| run.pages) {
+            let index = folder.join(INDEX);
+            let advice =
+                if index.is_dir() { "" } else { "run it again with --index kept, which suffices, or then " };
             return Err(InvalidOptions::new(format!(
-                "--against {shown}: its run read pages in HTML, and kept.jsonl has their markup, not their text; name the \
-                 pages: --against {} --texts PAGES",
-                folder.join(INDEX).display()
+                "--against {shown}: its run read pages in HTML, and kept.jsonl has their markup, not their text; {advice}\
+                 name the pages: --against {} --texts PAGES",
+                index.display()
             ))
             .into());
         }
@@ -373,13 +406,32 @@ impl History {
     }
 }
 
+/// Returns the condition by which an index finds near documents; `None` if the texts are needed.
+fn condition_of(job: &Dedup) -> Option<NearCondition> {
+    match job.near() {
+        // A limit of work needs all documents.
+        _ if job.rule.max_work.is_some() => None,
+        Near::Resemblance(threshold) => Some(NearCondition::Counted(threshold)),
+        Near::Within(within) => Some(NearCondition::Within(within.into())),
+        Near::Containment(_) | Near::Equal => None,
+    }
+}
+
+/// Bytes of a document in an index of sets, without its shingles, for an estimate: as measured for a threshold of 0.8.
+const COUNTED_BYTES: u64 = 250;
+/// Bytes of a document in an index of fingerprints for each bit of the radius, for an estimate: 28 were measured for 3
+/// bits, and 93 for 10.
+const WITHIN_BYTES: u64 = 10;
+
 /// An index of a history that is queried.
 pub(crate) struct ComparedIndex {
     path: PathBuf,
     snapshot: Snapshot,
-    question: NearCondition,
+    condition: NearCondition,
     /// Whether to compare only documents with the same value of the `--inside` field.
     is_inside: bool,
+    /// The documents without words, if fingerprints are compared.
+    wordless: WordlessKeys,
 }
 
 /// The condition under which a document of the index is near a new document.
@@ -391,144 +443,103 @@ pub(crate) enum NearCondition {
 }
 
 impl ComparedIndex {
-    /// Opens the index at `path`, or the index of the results at `path`.
+    /// Opens the index at `path`, or the index of the results at `path`. If a field `inside` is given, queries find only
+    /// documents with the same value of the field.
     ///
     /// # Errors
     ///
-    /// The index cannot be opened, or was built with other parameters than `params`; the message names the parameter.
-    pub(crate) fn open(path: &Path, question: NearCondition, params: &Params) -> anyhow::Result<Self> {
-        let inside = path.join(INDEX);
-        let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
-        let index = if of_results { &inside } else { path };
-        if of_results && !inside.is_dir() {
-            return Err(InvalidOptions::new(format!(
-                "--against {}: has no index (its run was with --index none or --near equal), only texts, by which distances \
-                 cannot be compared",
-                path.display()
-            ))
-            .into());
+    /// The index cannot be opened, or cannot answer the queries; the message names the parameter.
+    fn open(
+        path: &Path,
+        condition: NearCondition,
+        params: &Params,
+        inside: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let of_results = path.join(INDEX);
+        let is_results = kept_files(path).is_ok_and(|kept| kept.is_some());
+        let index = if is_results { &of_results } else { path };
+        let shown = path.display();
+        if is_results && !index.is_dir() {
+            let why = format!("--against {shown}: has no index (its run was without --index kept)");
+            return Err(InvalidOptions::new(why).into());
         }
         let snapshot = Index::open(index)?.snapshot();
-        let same = match question {
+        let made = snapshot.params();
+        let wordless = match condition {
             NearCondition::Counted(threshold) => {
-                return Ok(Self {
-                    path: index.to_owned(),
-                    ..Self::counting(path, snapshot, threshold, params)?
-                });
+                check_counts(path, made, threshold, params)?;
+                WordlessKeys::new()
             }
-            NearCondition::Within(_) => snapshot.params().check_same_fingerprints(params),
+            NearCondition::Within(_) => {
+                made.check_same_fingerprints(params).with_context(|| {
+                    format!("--against {shown}: its index keeps no fingerprints like those of this run")
+                })?;
+                wordless::read(index)?
+            }
         };
-        same.with_context(|| {
-            format!("--against {}: give the options with which it was made", path.display())
-        })?;
-        Ok(Self { path: index.to_owned(), snapshot, question, is_inside: false })
-    }
-
-    /// Wraps an index that answers queries for exact resemblance. Returns an error unless it stores sets of shingle
-    /// hashes that were made with `params`.
-    fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
-        let path = path.display();
-        let kept = snapshot.params();
-        let Some(min) = kept.near().threshold.filter(|_| kept.sets) else {
-            return Err(InvalidOptions::new(format!(
-                "--against {path}: its index keeps no sets to count resemblance by"
-            ))
-            .into());
-        };
-        kept.check_same_shingles(params)
-            .with_context(|| format!("--against {path}: its index keeps sets of other shingles"))?;
-        if threshold < min.value() {
-            return Err(InvalidOptions::new(format!(
-                "--against {path}: its index finds what resembles by {min} or more, and {threshold} is asked for"
-            ))
-            .into());
+        if let Some(field) = inside {
+            let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
+            let recorded = compared::recorded(index)?;
+            if run.as_ref().and_then(RunFile::inside).or(recorded.as_deref()) != Some(field) || !made.values {
+                return Err(InvalidOptions::new(format!(
+                    "--against {shown}: its index does not keep the values of {field} (it is kept by a run with --inside {field})"
+                ))
+                .into());
+            }
         }
-        Ok(Self {
-            path: PathBuf::new(),
-            snapshot,
-            question: NearCondition::Counted(threshold),
-            is_inside: false,
-        })
+        Ok(Self { path: index.to_owned(), snapshot, condition, is_inside: inside.is_some(), wordless })
     }
 
-    /// Restricts queries to documents with the same value of `field`, if given. The run that wrote the results at
-    /// `path` must have compared only documents with the same value of this field.
-    fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
-        let Some(field) = field else { return Ok(self) };
-        let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
-        let recorded = compared::recorded(&self.path)?;
-        let made = run.as_ref().and_then(RunFile::inside).or(recorded.as_deref());
-        if made != Some(field) || !self.snapshot.params().values {
-            let path = path.display();
-            return Err(InvalidOptions::new(format!(
-                "--against {path}: its index does not keep the values of {field} (it is kept by a run with --inside {field})"
-            ))
-            .into());
-        }
-        Ok(Self { is_inside: true, ..self })
-    }
-
-    /// Returns the documents of the index whose sets resemble `set`; with `is_inside`, only documents with the value
-    /// `inside`.
-    fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
-        let query = self.snapshot.resembling_set(set, threshold).unmarked();
-        if !self.is_inside {
-            return Ok(query.run()?.hits);
-        }
-        let hits = query.run_with_records()?.into_iter();
-        Ok(hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect())
-    }
-
-    /// Returns a near document of the index: the nearest one or, if exact resemblance is computed, the one with the
-    /// smallest key. `None` if no document is near.
-    pub(crate) fn near(
-        &self,
-        sketch: &Sketch,
-        rest: &mut DocumentScratch<'_>,
-    ) -> twindex::Result<Option<Dropped>> {
-        let query = match self.question {
+    /// Returns the near document of the index with the smallest key, if a document is near.
+    fn near(&self, sketch: &Sketch, rest: &mut DocumentScratch<'_>) -> twindex::Result<Option<Dropped>> {
+        let inside = rest.inside;
+        // A document without shingles has a one-element set, the hash of its bytes.
+        let is_wordless = rest.shingles.is_empty();
+        let query = match self.condition {
             NearCondition::Counted(threshold) => {
-                let inside = rest.inside;
-                // The set of a document without shingles has one element, the hash of its bytes.
-                let is_wordless = rest.shingles.is_empty();
                 let set = if is_wordless { sketch.set() } else { rest.distinct() };
                 if set.is_empty() {
                     return Ok(None);
                 }
-                let near = self.counted(set, threshold, inside)?;
-                let first = near.into_iter().min_by(|a, b| a.key.cmp(&b.key));
-                return Ok(first.and_then(|hit| {
-                    let (intersection, union) = match hit.resemblance? {
-                        _ if is_wordless => (0, 0),
-                        Resemblance::Exact { intersection, union } => (intersection as u32, union as u32),
-                        Resemblance::Estimate { .. } => return None, // sets give exact values
-                    };
-                    Some(Dropped { near: MeasuredNearness::Counted { intersection, union }, other: hit.key })
-                }));
+                self.snapshot.resembling_set(set, threshold)
             }
             NearCondition::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
                 self.snapshot.within(fingerprint, within)
             }
         };
-        let near = |hit: Hit| {
-            let distance = hit.distance?;
-            Some(Dropped { near: MeasuredNearness::Distance(distance), other: hit.key })
+        let query = query.unmarked();
+        let hits: Vec<Hit> = if self.is_inside {
+            let hits = query.run_with_records()?.into_iter();
+            hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect()
+        } else {
+            query.run()?.hits
         };
-        Ok(query.unmarked().limit(1).run()?.hits.into_iter().next().and_then(near))
+        let first = hits.into_iter().min_by(|a, b| a.key.cmp(&b.key));
+        Ok(first.and_then(|hit| {
+            let near = match (hit.resemblance, hit.distance) {
+                (Some(Resemblance::Exact { .. }), _) if is_wordless => {
+                    Score::Resemblance { intersection: 0, union: 0 }
+                }
+                (Some(Resemblance::Exact { intersection, union }), _) => {
+                    Score::Resemblance { intersection: intersection as u32, union: union as u32 }
+                }
+                (_, Some(distance)) => Score::Distance(distance),
+                _ => return None, // sets give exact values
+            };
+            Some(Dropped { near, other: hit.key })
+        }))
     }
 
-    /// Returns the names of the table columns that hold the nearness of a removed document.
-    pub(crate) fn columns(&self) -> &'static str {
-        match self.question {
-            NearCondition::Counted(_) => ScoreKind::Resemblance.columns(),
-            NearCondition::Within(_) => ScoreKind::Distance.columns(),
+    /// Returns the kind of the scores of removed documents.
+    pub(crate) fn kind(&self) -> ScoreKind {
+        match self.condition {
+            NearCondition::Counted(_) => ScoreKind::Resemblance,
+            NearCondition::Within(_) => ScoreKind::Distance,
         }
     }
 
-    /// Returns the document because of which a new document is removed; `None` if none is near. If exact resemblance is
-    /// computed, it is the near document of all histories with the smallest key. Otherwise it is the nearest document
-    /// of the first history that has a near document.
+    /// Returns the near document of the histories with the smallest key, if a document is near.
     pub(crate) fn near_any(
         histories: &[Self],
         sketch: &Sketch,
@@ -536,14 +547,53 @@ impl ComparedIndex {
     ) -> twindex::Result<Option<Dropped>> {
         let mut first: Option<Dropped> = None;
         for history in histories {
-            let Some(near) = history.near(sketch, rest)? else { continue };
-            if !matches!(history.question, NearCondition::Counted(_)) {
-                return Ok(Some(near));
-            }
-            if first.as_ref().is_none_or(|first| near.other < first.other) {
-                first = Some(near);
+            let near = history.near(sketch, rest)?;
+            if near.as_ref().is_some_and(|near| first.as_ref().is_none_or(|first| near.other < first.other)) {
+                first = near;
             }
         }
         Ok(first)
     }
+
+    /// Returns the document of the histories with the same text and the smallest key, for a text without words. `hash` is
+    /// the hash of the text.
+    pub(crate) fn wordless_any(
+        histories: &[Self],
+        hash: u128,
+        inside: &[u8],
+    ) -> twindex::Result<Option<Dropped>> {
+        let mut first: Option<KeyBuf> = None;
+        for history in histories {
+            let Some(key) = history.wordless.get(&salted(hash, inside)) else { continue };
+            let record = history.snapshot.get(Key::Bytes(key))?;
+            let key = KeyBuf::Bytes(key.clone());
+            // The document may have been deleted or replaced since.
+            let is_there = record.is_some_and(|record| record.fingerprint.is_none());
+            if is_there && first.as_ref().is_none_or(|first| key < *first) {
+                first = Some(key);
+            }
+        }
+        Ok(first.map(|other| Dropped { near: Score::Distance(0), other }))
+    }
+}
+
+/// Returns an error unless the index at `path`, which was made with the parameters `made`, stores sets of the shingles of
+/// `params`, and finds resemblances of `threshold`.
+fn check_counts(path: &Path, made: &Params, threshold: f64, params: &Params) -> anyhow::Result<()> {
+    let path = path.display();
+    let Some(min) = made.near().threshold.filter(|_| made.sets) else {
+        return Err(InvalidOptions::new(format!(
+            "--against {path}: its index keeps no sets to count resemblance by"
+        ))
+        .into());
+    };
+    made.check_same_shingles(params)
+        .with_context(|| format!("--against {path}: its index keeps sets of other shingles"))?;
+    if threshold < min.value() {
+        return Err(InvalidOptions::new(format!(
+            "--against {path}: its index finds what resembles by {min} or more, and {threshold} is asked for"
+        ))
+        .into());
+    }
+    Ok(())
 }

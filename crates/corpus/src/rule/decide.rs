@@ -7,14 +7,12 @@ use twindex::sketch::Nearness;
 use twindex_join::{JoinResources, cover_sets};
 
 use crate::results::index::Indexed;
-use crate::results::layout;
 use crate::rule::clusters::Clusters;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
 use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
 use crate::rule::score::Score;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
-use crate::settings::results::IndexOf;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::Grouped;
 use crate::stored::keys::ByKey;
@@ -28,8 +26,6 @@ pub(crate) struct Decision {
     pub(crate) contained: Option<Vec<(u32, u32, Score)>>,
     /// The documents in ascending order of their keys, if the decision needed this order.
     pub(crate) by_key: Option<ByKey>,
-    /// The index of all documents, if the run both searches it and returns it as a result.
-    pub(crate) whole: Option<Snapshot>,
 }
 
 /// Decides which documents are kept: a document is removed if and only if an earlier kept document is near it.
@@ -53,9 +49,9 @@ pub(crate) fn decide(
     };
     let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
     let rules = &rules(job, &priority, corpus);
-    let (mut near, clusters, whole) = clusters(job, indexed, corpus, rules, limits, stages)?;
+    let (mut near, clusters) = clusters(job, indexed, corpus, rules, limits, stages)?;
     let contained = contained(job, corpus, &mut near, &clusters, rules, limits, stages)?;
-    Ok(Decision { near, clusters, contained, by_key, whole })
+    Ok(Decision { near, clusters, contained, by_key })
 }
 
 /// Returns the rules by which the kept groups are chosen. `priority` determines the order of the groups.
@@ -69,7 +65,7 @@ fn rules<'p>(job: &Dedup, priority: &'p Priority, corpus: &Corpus) -> KeepRules<
     }
 }
 
-/// Decides which documents are kept. Also returns the index of all documents, if the search uses it and it is a result.
+/// Decides which documents are kept.
 fn clusters(
     job: &Dedup,
     indexed: Option<&Indexed<'_>>,
@@ -77,20 +73,14 @@ fn clusters(
     rules: &KeepRules<'_>,
     limits: &JoinLimits<'_>,
     stages: &mut Stages,
-) -> anyhow::Result<(NearGroups, Clusters, Option<Snapshot>)> {
+) -> anyhow::Result<(NearGroups, Clusters)> {
     let watch = Stopwatch::start();
     let scratch = tempfile::tempdir_in(limits.folder)
         .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
-    let is_result = job.results.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
     let saved = load(&corpus.grouped, limits)?;
-    let whole = match indexed.filter(|_| job.searches_index() && (saved.is_none() || is_result)) {
-        None => None,
-        // An index without duplicate marks does not depend on the decision, so the searched index is also the result.
-        Some(indexed) if is_result => {
-            Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
-        }
-        Some(indexed) => Some(indexed.make_of_all(&scratch.path().join("all"), limits.memory, corpus)?),
-    };
+    let searched = indexed.filter(|_| job.searches_index() && saved.is_none());
+    let path = scratch.path().join("all");
+    let whole = searched.map(|indexed| indexed.make_of_all(&path, limits.memory, corpus)).transpose()?;
     if whole.is_some() {
         stages.add("index", watch);
     }
@@ -109,7 +99,7 @@ fn clusters(
     let watch = Stopwatch::start();
     let clusters = Clusters::of(&corpus.grouped, &mut near, rules, corpus.history)?;
     stages.add("cluster", watch);
-    Ok((near, clusters, whole.filter(|_| is_result)))
+    Ok((near, clusters))
 }
 
 /// Decides which groups are kept. `snapshot` is the index of all documents that the search by distance uses.

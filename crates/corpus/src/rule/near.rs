@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
-use twindex::Snapshot;
 use twindex::sketch::Nearness;
 use twindex::sys::Column;
+use twindex::{Key, Snapshot};
 use twindex_join::{CoverPairs, JoinResources, SharedProgress, cover_sets, numbered_pairs_within};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -16,7 +16,6 @@ use crate::rule::score::{Score, ScoreKind};
 use crate::settings::near::Near;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::Grouped;
-use crate::work::observer::Observer;
 use crate::work::watch::Stopwatch;
 
 /// The rules and parameters by which kept groups are chosen.
@@ -53,7 +52,6 @@ pub(crate) struct JoinLimits<'a> {
     pub folder: &'a Path,
     /// The journal; `None` without [`Results::resume`](crate::settings::results::Results::resume).
     pub journal: Option<&'a Journal<'a>>,
-    pub observer: &'a dyn Observer,
     pub memory: usize,
     /// Reports progress to the caller, and cancels the work if the caller requests it.
     pub watched: Option<&'a SharedProgress>,
@@ -129,7 +127,10 @@ impl NearGroups {
             snapshot,
             within,
             JoinResources { dir: limits.folder, memory: limits.memory / 2, threads },
-            |place| Ok(corpus.group_at(place.key()?.as_key())),
+            |place| match place.key()?.as_key() {
+                Key::U64(document) => Ok(grouped.group_of.get(document as usize).copied()),
+                Key::Bytes(_) => Ok(None),
+            },
             |a, b, distance| {
                 candidates += 1;
                 if !grouped.are_compared(a, b) {

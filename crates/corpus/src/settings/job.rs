@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use twindex::Params;
-use twindex::params::{Near as NearInIndex, SimhashWeights, WeightUnit};
+use twindex::params::{Near as NearInIndex, ParamsBuilder, SimhashWeights, WeightUnit};
 use twindex::planner::banding::{Banding, MINIMA};
 use twindex::sketch::IdfTable;
 
@@ -147,12 +147,8 @@ const REFUSED: &[Refusal] = &[
     (|job| job.rule.weights == Weights::Idf && job.scope.idf.is_none(), IDF_WITHOUT_TABLE),
     (|job| job.rule.weight_unit.is_some() && job.unit().is_none(), UNIT_OF_WHOLE_WEIGHTS),
     (
-        |job| !job.scope.texts.is_empty() && (job.scope.against.is_empty() || !job.counts()),
-        "--texts goes with --against where texts are compared, not with --near within:K",
-    ),
-    (
-        |job| job.scope.inside.is_some() && !job.scope.against.is_empty() && !job.counts(),
-        "--inside goes with --against where texts are compared, not with --near within:K: the index has no field",
+        |job| !job.scope.texts.is_empty() && job.scope.against.is_empty(),
+        "--texts goes with --against: it names the texts of that index",
     ),
     (
         |job| job.scope.repeated_keys == RepeatedKeys::Last && !job.scope.against.is_empty(),
@@ -160,8 +156,8 @@ const REFUSED: &[Refusal] = &[
          error",
     ),
     (
-        |job| job.near() == Near::Equal && job.results.index != IndexOf::Kept,
-        "--index goes with another --near than equal, which writes no index",
+        |job| job.near() == Near::Equal && job.results.index != IndexOf::None,
+        "--index goes with another --near than equal: an index finds near documents",
     ),
     (
         |job| job.results.annotation_prefix.is_some() && job.annotated().is_none() && job.sized().is_none(),
@@ -327,10 +323,10 @@ impl Dedup {
         }
     }
 
-    /// Returns whether the run writes an index to the results folder, and with it the HTML report.
+    /// Returns whether the run writes an index to the results folder.
     #[must_use]
     pub fn writes_index(&self) -> bool {
-        self.results.index != IndexOf::None && self.near() != Near::Equal
+        self.results.index != IndexOf::None
     }
 
     /// Returns whether near documents are found with an index of all documents.
@@ -345,7 +341,11 @@ impl Dedup {
         let builder = Params::builder().shingling(shingling);
         if let Near::Within(within) = self.near() {
             let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
-            return Ok(builder.simhash_weighted(within, weights).build()?);
+            let mut builder = builder.simhash_weighted(within, weights);
+            if self.results.index == IndexOf::All {
+                builder = builder.marks();
+            }
+            return Ok(self.with_values(builder).build()?);
         }
         let Banding { bands, rows } = Banding::of_minima(MINIMA, self.threshold());
         let mut builder = builder.minhash(bands, rows).feature_bits(sharing::bits_kept(None));
@@ -358,21 +358,19 @@ impl Dedup {
             builder = builder.weight_unit(unit);
         }
         if self.holds_sets() {
-            builder = builder.sets().marks();
-            // Stores the values of the field, so that later runs can compare only documents with equal values.
-            builder = if self.scope.inside.is_some() { builder.values() } else { builder };
+            builder = self.with_values(builder.sets().marks());
         }
         Ok(builder.build()?)
     }
 
-    /// Returns whether the run compares sets of shingles.
-    pub(crate) fn holds_sets(&self) -> bool {
-        self.near().threshold().is_some()
+    /// Stores the values of the `--inside` field, so that later runs can also compare only documents with the same value.
+    fn with_values(&self, builder: ParamsBuilder) -> ParamsBuilder {
+        if self.scope.inside.is_some() { builder.values() } else { builder }
     }
 
-    /// Returns whether near documents are found by comparing their texts instead of their fingerprints.
-    pub(crate) fn counts(&self) -> bool {
-        self.near().within().is_none()
+    /// Returns whether the method compares sets of shingles.
+    pub(crate) fn holds_sets(&self) -> bool {
+        self.near().threshold().is_some()
     }
 
     /// Returns the files and folders that a run reads in addition to the inputs.

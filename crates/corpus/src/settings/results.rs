@@ -21,11 +21,11 @@ settings! {
         /// stages; its results are the same, byte for byte. --memory, --threads and --skip-bad may be changed. Standard
         /// input is refused.
         resume: bool = false, "";
-        /// Which documents OUT/index contains: kept, all or none
+        /// Write an index to OUT/index: of the kept documents, of all, or none
         ///
-        /// `none` writes no index and no report.html, and saves their time and space.
-        index: IndexOf = IndexOf::Kept, "WHICH";
-        /// Write additional files or fields: annotated, sizes or revisits; may be repeated
+        /// `query` and `stream` need the index. `--against OUT` uses it instead of the kept texts, with the same result.
+        index: IndexOf = IndexOf::None, "WHICH";
+        /// What to write in addition: annotated, sizes or revisits; may be repeated
         ///
         /// `annotated` writes all documents to annotated.*, in the input formats, with the fields `cluster_id`,
         /// `cluster_size`, `kept`, `score` and `near_key`, the key of the near kept document. `sizes` adds
@@ -75,7 +75,7 @@ pub enum IndexOf {
     Kept,
     /// All documents that were read, except those near a document of a history.
     All,
-    /// No documents: neither an index nor its HTML report is written. The other results do not change.
+    /// No documents: no index is written. The other results are the same.
     None,
 }
 

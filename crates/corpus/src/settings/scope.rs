@@ -12,9 +12,9 @@ settings! {
         /// Earlier results, whose documents go first; may be repeated
         ///
         /// Documents near one of an earlier run are removed. PATH is the folder of results of an earlier run, or an index. The result is that of one run over all
-        /// documents. The sets of the index are queried, which costs about as much as processing the new documents; if
-        /// it cannot be used (no sets, a lower threshold than its own, other shingles, containment, --max-work), the
-        /// texts in the folder, or those of --texts, are read instead.
+        /// documents. If there is an index, it is queried, which costs about as much as processing the new documents. If
+        /// there is none, or it cannot be used (a lower threshold than its own, other shingles, containment, equal,
+        /// --max-work), the kept texts in the folder, or those of --texts, are read again, with the same result.
         against: Vec<PathBuf> = Vec::new(), "PATH";
         /// The texts of the documents in the index of --against
         ///

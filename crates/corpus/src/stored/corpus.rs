@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use twindex::KeyBuf;
 use twindex::sys::{Column, MemoryBudget};
-use twindex::{Key, KeyBuf, Resemblance};
 
 use crate::input::content::Form;
 use crate::input::kept::annotate::Annotation;
@@ -24,29 +24,16 @@ use crate::work::tsv;
 /// Why a new document was removed: the key of the near document in an index, and the distance or resemblance.
 pub(crate) struct Dropped {
     pub(crate) other: KeyBuf,
-    pub(crate) near: MeasuredNearness,
-}
-
-pub(crate) enum MeasuredNearness {
-    Counted { intersection: u32, union: u32 },
-    Resemblance(Resemblance),
-    Distance(u32),
+    pub(crate) near: Score,
 }
 
 impl Dropped {
     /// Writes table columns: the key of the near document in the index, and the score.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
-        match self.near {
-            MeasuredNearness::Counted { intersection, union } => {
-                out.write_all(b"\t")?;
-                Score::Resemblance { intersection, union }.write(ScoreKind::Resemblance, out)
-            }
-            MeasuredNearness::Resemblance(resemblance) => {
-                write!(out, "\t{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
-            }
-            MeasuredNearness::Distance(distance) => write!(out, "\t{distance}"),
-        }
+        out.write_all(b"\t")?;
+        // A distance is written alike for each kind.
+        self.near.write(ScoreKind::Resemblance, out)
     }
 }
 
@@ -140,7 +127,9 @@ pub(crate) struct Corpus {
     lines: LineStore,
     /// Finds a document after the history by its key; `None` if no more keys are looked up.
     by_key: Option<KnownKeys>,
-    /// Documents that were removed as duplicates of a document in an index.
+    /// For each text without words after the history, its first document and its hash; `None` if no index lists them.
+    pub(crate) wordless: Option<(Column<u32>, Column<u128>)>,
+    /// Documents that were removed because they are near a document of an index.
     pub(crate) dropped: DroppedDocuments,
     /// Parses stored lines again when their texts are needed.
     pub(crate) parser: Parser,
@@ -182,6 +171,7 @@ impl Corpus {
             grouped,
             lines: LineStore::new(folder, budget)?,
             by_key: Some(KnownKeys::new(budget)?),
+            wordless: None,
             dropped: DroppedDocuments::new(budget),
             parser,
             history_parsers: Vec::new(),
@@ -229,6 +219,13 @@ impl Corpus {
             known.insert(key, document)?;
         }
         let is_new = self.push(one, set, false)?;
+        if let Some((firsts, hashes)) = &mut self.wordless
+            && is_new
+            && one.sketch.is_empty()
+        {
+            firsts.push(document)?;
+            hashes.push(one.whole.hash)?;
+        }
         if self.parser.reads_numbers() {
             self.numbers.push(one.attached.deciding().number.bits())?;
         }
@@ -388,22 +385,15 @@ impl Corpus {
         self.history..self.keys.len() as u32
     }
 
-    /// Returns the group of the document with this key; `None` if there is no such document.
-    pub(crate) fn group_at(&self, key: Key<'_>) -> Option<u32> {
-        let Key::Bytes(key) = key else { return None };
-        self.document_at(key).map(|document| self.grouped.group_of[document as usize])
-    }
-
     /// Returns the document after the history that has this key.
     fn document_at(&self, key: &[u8]) -> Option<u32> {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup tables after all documents were added. With `asked`, keeps the table that
-    /// [`group_at`](Self::group_at) needs.
-    pub(crate) fn end(&mut self, asked: bool) {
+    /// Frees the lookup structures after all documents were added.
+    pub(crate) fn end(&mut self) {
         self.grouped.end();
-        self.by_key = self.by_key.take().filter(|_| asked);
+        self.by_key = None;
     }
 
     /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.

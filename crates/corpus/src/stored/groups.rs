@@ -77,8 +77,13 @@ fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }
 
-/// XORs the shingle hashes of a document with the salt of its `--inside` value, without sorting them again. Distinct
-/// hashes remain distinct.
+/// Returns the hash of a text combined with the value of its document.
+pub(crate) fn salted(hash: u128, value: &[u8]) -> u128 {
+    hash ^ u128::from(salt(value))
+}
+
+/// Returns the shingle hashes of a document combined with its value, in the same order. Distinct hashes remain
+/// distinct.
 pub(crate) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
     let salt = salt(value);
     match salt {

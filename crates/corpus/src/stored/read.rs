@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
+use twindex::sys::Column;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
 
@@ -22,7 +23,9 @@ use crate::rule::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::Also;
-use crate::sketching::documents::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
+use crate::sketching::documents::{
+    DocumentScratch, SketchOptions, Sketched as SketchedDocument, elements_max, for_each_remembered,
+};
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::{Anchors, NewSet, SetHeader, shingles_inside};
 use crate::stored::sketches::{Sketched, Sketches};
@@ -119,7 +122,7 @@ pub(crate) fn read(
     let mut earlier = past.keys(&corpus.grouped.budget)?;
     if let Some(history) = &past.history {
         let with = (sketcher, *journal, &mut earlier);
-        let read = read_history(job, history, documents, with, &mut corpus, *observer);
+        let read = read_history(job, history, documents, with, (&mut corpus, sketches.as_mut()), *observer);
         read.map_err(|error| job.with_memory_advice(error))?;
         documents.parser().headers().begin();
     }
@@ -129,7 +132,7 @@ pub(crate) fn read(
     let read = read_documents(job, documents, with, noted, &mut corpus, *observer);
     let (empty, exact) = read.map_err(|error| job.with_memory_advice(error))?;
     let sketches = sketches.map(Sketches::finish).transpose()?;
-    corpus.end(!job.counts());
+    corpus.end();
     let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
     stages.insert("sketch", (read - exact).max(0.0));
     stages.insert("exact", exact.min(read));
@@ -137,13 +140,13 @@ pub(crate) fn read(
     Ok(ReadDocuments { corpus, sketches, left_out, empty })
 }
 
-/// Reads the documents of the history into the corpus, and adds their keys to `earlier`.
+/// Reads the documents of the history into the corpus, stores their sketches, and adds their keys to `earlier`.
 fn read_history(
     job: &Dedup,
     history: &History,
     documents: &Documents,
     (sketcher, journal, earlier): (&Sketcher, Option<&Journal<'_>>, &mut EarlierKeys),
-    corpus: &mut Corpus,
+    (corpus, mut sketches): (&mut Corpus, Option<&mut Sketches>),
     observer: &dyn Observer,
 ) -> anyhow::Result<()> {
     // Keys of the documents of `texts` are made as when these documents were indexed. Keys in results folders are used
@@ -151,7 +154,7 @@ fn read_history(
     let repeated_keys =
         if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
     let budget = Some(corpus.grouped.budget.clone());
-    let wanted = SketchOptions { repeated_keys, budget, ..wanted(job, !job.holds_sets()) };
+    let wanted = SketchOptions { repeated_keys, budget, ..wanted(job) };
     let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
     let look = |sketch: &Sketch, rest: DocumentScratch<'_>| {
         Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
@@ -161,6 +164,7 @@ fn read_history(
     let open = |journal| JournaledChunks::open(journal, "history", corpus, job.holds_sets());
     let taking = |journal| words_taker(journal, elements_max(job.resources.memory));
     let (kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
+    let is_short = sketches.is_none();
     for (part, texts) in history.texts.iter().enumerate() {
         let lists_keys = texts.lists_keys(history);
         let mut options = InputOptions { format: texts.format, ..job.input_options()? };
@@ -171,8 +175,7 @@ fn read_history(
         let mut documents = documents.open_second(&texts.files, &options)?;
         corpus.borrow_mut().begin_history(documents.parser().clone());
         let progress = observer.begin("reading the history", documents.total_bytes());
-        // Sketches of the history are not indexed.
-        let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, true));
+        let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
         for_each_remembered(
             &mut documents,
             sketcher,
@@ -186,6 +189,9 @@ fn read_history(
                 }
                 if lists_keys {
                     earlier.add(&one.key, part, &corpus.borrow().grouped.budget)?;
+                }
+                if let Some(sketches) = &mut sketches {
+                    push_sketch(sketches, one)?;
                 }
                 corpus.borrow_mut().add_history(one, NewSet::of(header, words))
             },
@@ -207,8 +213,6 @@ fn read_documents(
 ) -> anyhow::Result<(u64, Duration)> {
     let progress = observer.begin("reading", documents.total_bytes());
     let (mut empty, mut finding_copies) = (0, Duration::ZERO);
-    let shingles = job.near().within().is_none();
-    // A stored set has the number of distinct shingles as its size. Only if sets are not stored, shingles are counted.
     let wanted = SketchOptions {
         repeated_keys: match job.scope.repeated_keys {
             RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports both positions
@@ -216,7 +220,7 @@ fn read_documents(
         },
         budget: Some(corpus.grouped.budget.clone()),
         earlier: earlier.clone(),
-        ..wanted(job, shingles && !job.holds_sets())
+        ..wanted(job)
     };
     let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
     let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
@@ -252,6 +256,14 @@ fn read_documents(
             if let Some(left_out) = &mut left_out {
                 left_out.add(one);
             }
+            // A document without words is only looked up by its text.
+            let inside = &one.attached.deciding().inside;
+            let near = match near {
+                None if one.sketch.is_empty() => {
+                    ComparedIndex::wordless_any(against, one.whole.hash, inside)?
+                }
+                near => near,
+            };
             if let Some(near) = near {
                 return corpus.drop_near(one, &near).map(|()| false);
             }
@@ -261,8 +273,7 @@ fn read_documents(
             let is_new = corpus.add(one, NewSet::of(header, words))?;
             finding_copies += start.elapsed();
             if let Some(sketches) = &mut sketches {
-                let pushed = sketches.push(&one.key, &one.sketch);
-                pushed.with_context(|| format!("{}: cannot index the document", one.place))?;
+                push_sketch(sketches, one)?;
             }
             Ok(is_new)
         },
@@ -271,8 +282,16 @@ fn read_documents(
     Ok((empty, finding_copies))
 }
 
-/// Returns the options for sketching documents. With `shingles`, sketching also returns the distinct shingles.
-fn wanted(job: &Dedup, shingles: bool) -> SketchOptions {
+/// Stores the sketch of a document.
+fn push_sketch(sketches: &mut Sketches, one: &SketchedDocument) -> anyhow::Result<()> {
+    let pushed = sketches.push(&one.key, &one.sketch);
+    pushed.with_context(|| format!("{}: cannot index the document", one.place))
+}
+
+/// Returns the data to compute for each document.
+fn wanted(job: &Dedup) -> SketchOptions {
+    // The size of a stored set is the number of distinct shingles. If equal texts are compared, the shingles are counted.
+    let shingles = job.near() == Near::Equal;
     SketchOptions { shingles, whole: true, memory: Some(job.resources.memory), ..SketchOptions::default() }
 }
 
@@ -283,10 +302,16 @@ fn empty_corpus(
 ) -> anyhow::Result<Corpus> {
     let (parser, memory) = (documents.parser().clone(), job.resources.memory / 4);
     let sets = journal.map(Journal::sets);
-    let corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
-    let are_unique = documents.are_keyed_by_line()
-        || !matches!(job.scope.repeated_keys, RepeatedKeys::Error | RepeatedKeys::Any);
-    let corpus = if are_unique && job.counts() { corpus.without_lookup_by_key() } else { corpus };
+    let mut corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
+    if documents.are_keyed_by_line()
+        || !matches!(job.scope.repeated_keys, RepeatedKeys::Error | RepeatedKeys::Any)
+    {
+        corpus = corpus.without_lookup_by_key();
+    }
+    if job.writes_index() && !job.holds_sets() {
+        let budget = &corpus.grouped.budget;
+        corpus.wordless = Some((Column::new(budget), Column::new(budget)));
+    }
     if job.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
 }
 

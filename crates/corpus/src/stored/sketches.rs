@@ -181,7 +181,7 @@ impl Sketched {
         last: bool,
         (mut wanted, key_of, value_of): (
             impl FnMut(u32) -> IndexMembership,
-            impl Fn(u32) -> &'v [u8],
+            impl Fn(u32) -> Key<'v>,
             impl Fn(u32) -> &'v [u8],
         ),
         mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
@@ -215,7 +215,7 @@ impl Sketched {
                     let key = key_of(number);
                     let put = writer.put(key, document);
                     put.with_context(|| {
-                        let key = String::from_utf8_lossy(key);
+                        let key = key.to_buf().to_string();
                         format!("cannot index the document `{}`", key.escape_debug())
                     })?;
                 }
@@ -328,7 +328,7 @@ mod tests {
             number if number % 4 == 0 => IndexMembership::AsDuplicate,
             _ => IndexMembership::Kept,
         };
-        let key_of = |number: u32| keys[number as usize].as_bytes();
+        let key_of = |number: u32| Key::from(&keys[number as usize]);
         stored.put(writer, params, last, (wanted, key_of, |_| &[][..]), |number, out| {
             out.extend_from_slice(sketcher.sketch(&text(number))?.set());
             Ok(())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 use twindex::{Index, Key, Resources, Snapshot};
-use twindex_corpus::page::{self, ClusterSource, GroupSizes};
+use twindex_corpus::page::{self, GroupSizes};
 use twindex_corpus::settings::{Near, Rule, THRESHOLD};
 use twindex_corpus::urls;
 use twindex_join::JoinResources;
@@ -68,7 +68,7 @@ impl PageArgs {
         let threshold = self.rule.resemblance().unwrap_or(THRESHOLD);
         let look = page::VerifyOptions { threshold, max_bucket: self.max_bucket };
         let snapshot = index.snapshot();
-        let mut figures = page::look(&snapshot, path, look, join_resources, ClusterSource::BySignatures)?;
+        let mut figures = page::look(&snapshot, path, look, join_resources)?;
         if groups {
             let resources = Resources { dir: scratch.path(), memory: work.memory, threads };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);

@@ -8,7 +8,7 @@ use twindex::format::contents::Kind;
 use twindex::params::{FEATURE_BITS_MAX, FeatureScheme};
 use twindex::{GroupRule, KeyBuf, Resources, Snapshot};
 use twindex_join::bands::scores::{EqualSignatures, Scores};
-use twindex_join::{Forest, JoinResources, band_scores, block_scores, scored_pairs};
+use twindex_join::{Forest, JoinResources, block_scores, scored_pairs};
 
 use crate::results::page::chart::{Chart, Scale};
 use crate::urls::hosts::Hosts;
@@ -153,18 +153,6 @@ impl ClusterFigures {
 }
 
 impl Figures {
-    /// Sets the name shown in the report to the last component of `path`.
-    #[must_use]
-    pub fn named(self, path: &Path) -> Self {
-        Self { name: name_of(path), ..self }
-    }
-
-    /// Sets the clusters, which the caller found by another method.
-    #[must_use]
-    pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
-        Self { clusters: Some(clusters), ..self }
-    }
-
     /// Adds the sizes of groups of the same index.
     #[must_use]
     pub fn with_groups(self, groups: GroupSizes) -> Self {
@@ -187,7 +175,6 @@ impl Figures {
         index: &Path,
         look: VerifyOptions,
         resources: JoinResources<'_>,
-        by_signatures: bool,
     ) -> anyhow::Result<Self> {
         let space = Space::of(snapshot, index);
         let params = snapshot.params();
@@ -199,7 +186,7 @@ impl Figures {
             }
             None => None,
         };
-        let (bands, clusters) = BandFigures::of(snapshot, look, resources, by_signatures)?.unzip();
+        let (bands, clusters) = BandFigures::of(snapshot, look, resources)?.unzip();
         Ok(Self {
             name: name_of(index),
             documents: snapshot.documents(),
@@ -211,7 +198,7 @@ impl Figures {
             params: params.fields(),
             blocks,
             bands,
-            clusters: clusters.flatten(),
+            clusters,
             groups: None,
             hosts: None,
         })
@@ -219,34 +206,28 @@ impl Figures {
 }
 
 impl BandFigures {
-    /// Computes the statistics of bands and, if requested, clusters of documents whose signatures are near. `None` if
-    /// the index has no bands, or no signatures to compare.
+    /// Computes the statistics of bands, and clusters of documents whose signatures are near. `None` if the index has no
+    /// bands, or no signatures to compare.
     fn of(
         snapshot: &Snapshot,
         look: VerifyOptions,
         resources: JoinResources<'_>,
-        by_signatures: bool,
-    ) -> anyhow::Result<Option<(Self, Option<ClusterFigures>)>> {
+    ) -> anyhow::Result<Option<(Self, ClusterFigures)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
             return Ok(None);
         };
         let (minima, bits) = (minhash.minima(), minhash.signature_bits);
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
-        let (found, clusters) = if by_signatures {
-            // The elements of the forest are distinct signatures, at most one per document.
-            let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
-            let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
-                if is_near[score as usize] {
-                    forest.join(a, b);
-                }
-                Ok(())
-            })?;
-            let clusters = clusters_of(snapshot, &found.alike, &mut forest, look)?;
-            (found, Some(clusters))
-        } else {
-            (band_scores(snapshot, look.max_bucket, resources)?, None)
-        };
+        // The number of distinct signatures is at most the number of documents.
+        let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
+        let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
+            if is_near[score as usize] {
+                forest.join(a, b);
+            }
+            Ok(())
+        })?;
+        let clusters = clusters_of(snapshot, &found.alike, &mut forest, look)?;
 
         // Features of 32 bits hardly ever agree by chance, so the prediction assumes 64 bits. Shorter features, for
         // example of 8 bits, often agree by chance, so their width is used.
@@ -314,7 +295,8 @@ fn clusters_of(
     )?)
 }
 
-fn name_of(path: &Path) -> String {
+/// Returns the last component of a path as text.
+pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

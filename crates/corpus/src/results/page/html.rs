@@ -1,4 +1,4 @@
-//! The HTML page of a report: one file without scripts, readable on a phone, in light and dark mode.
+//! The HTML page about an index: one file without scripts, readable on a phone, in light and dark mode.
 
 use std::fmt::Write;
 
@@ -36,19 +36,30 @@ svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:n
 @media(max-width:36rem){svg{font-size:17px}}
 ";
 
-/// Returns the report as an HTML page.
-#[must_use]
-pub fn html(figures: &Figures) -> String {
-    let name = escaped(&figures.name);
-    let mut page = format!(
+/// Returns the start of a page about `name`.
+pub(crate) fn begin(name: &str) -> String {
+    let name = escaped(name);
+    format!(
         "{HEAD}\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{name}: near-duplicates</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Near-duplicates in {name}</h1>\n"
-    );
-    summary(&mut page, figures);
+    )
+}
+
+/// Returns the whole page.
+pub(crate) fn end(page: String) -> String {
+    page + "</main>\n</body>\n</html>\n"
+}
+
+/// Returns the report as an HTML page.
+#[must_use]
+pub fn html(figures: &Figures) -> String {
+    let mut page = begin(&figures.name);
+    summary(&mut page, &entries(figures));
     if let Some(found) = &figures.clusters {
-        clusters(&mut page, found);
+        let about = format!("Documents with {}, and whatever hangs together through such.", found.near);
+        clusters(&mut page, found, &about);
     }
     if let Some(groups) = &figures.groups {
         page.push_str(&groups.html());
@@ -68,15 +79,15 @@ pub fn html(figures: &Figures) -> String {
     ];
     buckets(&mut page, &skew.into_iter().flatten().collect::<Vec<_>>());
     space(&mut page, figures);
-    page.push_str("</main>\n</body>\n</html>\n");
-    page
+    end(page)
 }
 
 fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(page, "{line}"); // writing to a String cannot fail
 }
 
-fn summary(page: &mut String, figures: &Figures) {
+/// Returns the names and values of the numbers at the top of the page.
+fn entries(figures: &Figures) -> Vec<(&'static str, String)> {
     let mut entries = vec![("Documents", count(figures.documents))];
     if let Some(found) = &figures.clusters {
         entries.push(("Clusters", count(found.clusters)));
@@ -93,6 +104,11 @@ fn summary(page: &mut String, figures: &Figures) {
     }
     entries.push(("Segments", count(figures.segments as u64)));
     entries.push(("Generation", count(figures.generation)));
+    entries
+}
+
+/// Adds names and values of numbers.
+pub(crate) fn summary(page: &mut String, entries: &[(&str, String)]) {
     page.push_str("<dl>\n");
     for (name, value) in entries {
         add(page, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>"));
@@ -100,17 +116,11 @@ fn summary(page: &mut String, figures: &Figures) {
     page.push_str("</dl>\n");
 }
 
-fn clusters(page: &mut String, found: &ClusterFigures) {
+/// Adds the sizes of clusters, and the largest ones. `about` says what a cluster is.
+pub(crate) fn clusters(page: &mut String, found: &ClusterFigures, about: &str) {
     add(page, format_args!("<h2 id=\"clusters\">Clusters</h2>"));
-    add(
-        page,
-        format_args!(
-            "<p>Documents with {}, and whatever hangs together through such: {} of \
-             two documents or more.</p>",
-            found.near,
-            count(found.clusters)
-        ),
-    );
+    let clusters = count(found.clusters);
+    add(page, format_args!("<p>{about} {clusters} clusters have two documents or more.</p>"));
     if found.clusters > 0 {
         let largest = found.sizes.keys().next_back().copied().unwrap_or(1);
         let upper = found.sizes.values().copied().max().unwrap_or(1);

@@ -12,17 +12,8 @@ use crate::results::page::figures::{Figures, VerifyOptions};
 use crate::results::page::html::{HEAD, html};
 use crate::work::output_path::{self, begins_with};
 
-/// The source of the clusters in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterSource {
-    /// The clusters are computed from the signatures in the index.
-    BySignatures,
-    /// The caller [adds](Figures::with_clusters) the clusters.
-    Added,
-}
-
-/// Computes the figures about an index for a report. With [`ClusterSource::Added`], the figures have no clusters yet.
-/// Data that exceeds the memory of `resources` is written to scratch files.
+/// Computes the figures about an index for a report, with clusters from signatures. Data that exceeds the memory of
+/// `resources` is written to scratch files.
 ///
 /// # Errors
 ///
@@ -32,9 +23,8 @@ pub fn look(
     index: &Path,
     look: VerifyOptions,
     resources: JoinResources<'_>,
-    clusters: ClusterSource,
 ) -> anyhow::Result<Figures> {
-    Figures::of(snapshot, index, look, resources, clusters == ClusterSource::BySignatures)
+    Figures::of(snapshot, index, look, resources)
 }
 
 /// Writes the report to a temporary file, and then renames it to `path`.
