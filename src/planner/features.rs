@@ -64,8 +64,8 @@ impl FeatureScheme {
     }
 
     /// Returns the distribution of the number of equal minima in two documents with this resemblance, among all t
-    /// minima (the *full sketch*). If at least T minima must be equal, a pair is accepted with probability `sum over i
-    /// >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
+    /// minima (the *full sketch*). If at least T minima must be equal, a pair is accepted with the probability that this
+    /// number is T or more. Features approximate this polynomial with a fraction of the bytes.
     ///
     /// ```
     /// use twindex::params::Preset;

@@ -132,7 +132,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 progress.set(documents.bytes_read());
                 let (mut batch, bytes) = match result {
                     ChunkResult::Made { batch, bytes, made } => {
-                        let (seen, made) = made?;
+                        let (seen, made) = (*made)?;
                         documents.account(seen)?;
                         take(made, documents)?;
                         (batch, bytes)
@@ -181,7 +181,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// The result of reading and processing a chunk.
 enum ChunkResult<T> {
     /// The result of processing the batch, which has a size of `bytes` bytes.
-    Made { batch: Batch, bytes: usize, made: anyhow::Result<(ChunkTotals, T)> },
+    Made { batch: Batch, bytes: usize, made: Box<anyhow::Result<(ChunkTotals, T)>> },
     /// The inputs cannot be read further.
     Failed(anyhow::Error),
     /// The inputs have no further chunks.
@@ -282,7 +282,7 @@ where
             scope.spawn_fifo(move |_| {
                 let mut pending = pending; // moves the whole value, so that this thread drops it
                 let made = handed.and_then(|handed| (self.process)(&mut batch, handed));
-                pending.result = ChunkResult::Made { batch, bytes, made };
+                pending.result = ChunkResult::Made { batch, bytes, made: Box::new(made) };
             });
         }
     }

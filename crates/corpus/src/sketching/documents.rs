@@ -325,7 +325,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     sketcher: &Sketcher,
     wanted: &SketchOptions,
     progress: &dyn Progress,
-    remembered: Option<ChunkCache<'_, L>>,
+    remembered: Option<&ChunkCache<'_, L>>,
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
@@ -333,7 +333,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (stored, chunks, how) = match remembered {
         None => (None, None, None),
-        Some(ChunkCache { stored, chunks, minima, is_short, put, take, take_words }) => {
+        Some(&ChunkCache { stored, chunks, minima, is_short, put, take, take_words }) => {
             (Some(stored), Some(chunks), Some(((minima, is_short), put, take, take_words)))
         }
     };

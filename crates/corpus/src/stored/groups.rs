@@ -72,7 +72,8 @@ impl InsideValues {
     }
 }
 
-/// Returns the number that is XORed with each shingle hash of a document with this value; 0 for the empty value.
+/// Returns the number that is combined by XOR with each shingle hash of a document with this value; 0 for the empty
+/// value.
 fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }

@@ -181,7 +181,7 @@ fn read_history(
             sketcher,
             &wanted,
             &*progress,
-            cache,
+            cache.as_ref(),
             look,
             |one, (_, header), words| {
                 if !history.has(&one.key, &mut found)? {
@@ -241,7 +241,7 @@ fn read_documents(
         sketcher,
         &wanted,
         &*progress,
-        cache,
+        cache.as_ref(),
         look,
         |one, (near, header), words| {
             let mut corpus = corpus.borrow_mut();
