@@ -25,7 +25,7 @@ settings! {
         ///
         /// `query` and `stream` need the index. `--against OUT` uses it instead of the kept texts, with the same result.
         index: IndexOf = IndexOf::None, "WHICH";
-        /// What to write in addition: annotated, sizes or revisits; may be repeated
+        /// Write additional files or fields: annotated, sizes or revisits; may be repeated
         ///
         /// `annotated` writes all documents to annotated.*, in the input formats, with the fields `cluster_id`,
         /// `cluster_size`, `kept`, `score` and `near_key`, the key of the near kept document. `sizes` adds
