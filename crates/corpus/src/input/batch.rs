@@ -357,7 +357,7 @@ impl Record<'_> {
     }
 
     /// Returns an error that makes the record a bad record, like one that cannot be parsed. The closure passed to
-    /// [`Chunk::read`] returns it.
+    /// `Chunk::read` returns it.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         crate::input::place::bad_at(&self.place(), reason)
     }
