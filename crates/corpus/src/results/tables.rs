@@ -214,10 +214,10 @@ pub(crate) fn write_urls(
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
-        let kept =
-            |document: u32| clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
-        let is_listed =
-            |&&document: &&u32| kept(document) >= corpus.history && !corpus.url(document).is_empty();
+        let is_listed = |&&document: &&u32| {
+            let group = corpus.grouped.group_of[document as usize];
+            !clusters.is_of_history(group) && !corpus.url(document).is_empty()
+        };
         for &document in by_key.documents.iter().filter(is_listed) {
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;

@@ -173,7 +173,7 @@ impl Clusters {
     }
 
     /// Returns whether the kept document of a group belongs to the history.
-    fn is_of_history(&self, group: u32) -> bool {
+    pub(crate) fn is_of_history(&self, group: u32) -> bool {
         self.kept_of_group[group as usize] < self.history
     }
 
