@@ -53,8 +53,8 @@ settings! {
         without_boilerplate: Option<BoilerplateSpans> = None, "N";
         /// Stop with an error after N comparisons of documents
         ///
-        /// All documents that share their rarest shingles are compared with each other, even if none are near, so time
-        /// may grow with the square of their number. [default: no limit]
+        /// Documents that share their rarest shingles are all compared, near or not, so time may grow with the square of
+        /// their number. The number of comparisons depends on the processor. [default: no limit]
         max_work: Option<u64> = None, "N", rare true;
     }
 }
