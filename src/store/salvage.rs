@@ -6,10 +6,10 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::document::Document;
-use super::log::{self, Position};
+use super::history::Position;
 use super::names::{self, FileKind};
 use super::state::State;
-use super::{directory, generation, idf};
+use super::{directory, generation, idf, log};
 use crate::error::{Error, Result, corrupt};
 use crate::format::log::Operation;
 use crate::format::manifest::Manifest;
