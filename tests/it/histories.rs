@@ -53,7 +53,7 @@ fn documents(snapshot: &Snapshot) -> Result<Documents> {
     let mut found = Documents::new();
     for key in snapshot.keys()? {
         let key = key?;
-        found.insert(key.to_string(), snapshot.get(&key)?.unwrap().value);
+        found.insert(key.to_string(), snapshot.get(&key)?.unwrap().value.unwrap());
     }
     Ok(found)
 }
