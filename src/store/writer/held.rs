@@ -1,4 +1,5 @@
 //! Checks that a writer still holds its index: the process, the lock, and the history on disk.
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::Writer;
@@ -90,5 +91,16 @@ impl Writer {
             return Err(another_history(dir));
         }
         Ok(())
+    }
+
+    /// Returns the reason for an error. A new file of this writer has a number that its history has not used. If a file with
+    /// this number exists, another history has left it.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        match error {
+            Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
+                another_history(&self.shared.dir)
+            }
+            other => other,
+        }
     }
 }

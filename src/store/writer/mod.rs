@@ -530,7 +530,7 @@ impl Writer {
     /// Runs a step that uses the disk. If it fails, the writer is poisoned.
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
-        let done = step(self);
+        let done = step(self).map_err(|error| self.explained(error));
         // guard: the first failure ends the writer
         if done.is_err() && self.life == Life::Sound {
             self.life = Life::Failed;
