@@ -18,6 +18,7 @@
 mod copies;
 mod directory;
 mod document;
+mod evidence;
 mod generation;
 pub mod groups;
 mod history;
