@@ -498,7 +498,7 @@ impl Index {
         let found = PyDict::new(py);
         found.set_item("fingerprint", record.fingerprint.map(|fingerprint| fingerprint.0))?;
         found.set_item("signature", PyBytes::new(py, &record.signature))?;
-        found.set_item("value", PyBytes::new(py, &record.value))?;
+        found.set_item("value", record.value.map(|value| PyBytes::new(py, &value)))?;
         found.set_item("stamp", record.stamp)?;
         found.set_item("priority", record.priority)?;
         Ok(Some(found))

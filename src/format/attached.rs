@@ -32,7 +32,7 @@ pub const ORDINAL_BYTES: u64 = 4;
 /// The value, the stamp and the fields of a document. An index stores only the parts that its parameters require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached<'a> {
-    /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty if the document has none.
+    /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty if the index stores no values.
     pub value: &'a [u8],
     /// The time of the document, in the unit of [`Params::expire_after`].
     pub stamp: Option<u64>,

@@ -24,7 +24,7 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 /// let mut writer = index.writer()?;
 /// writer.put("a", Document::from(&sketch).with_value(b"page 7").with_stamp(1000))?;
 /// writer.commit()?;
-/// assert_eq!(index.snapshot().get("a")?.unwrap().value, b"page 7");
+/// assert_eq!(index.snapshot().get("a")?.unwrap().value.unwrap(), b"page 7");
 ///
 /// writer.put("b", Document::from(&sketch).with_stamp(1060))?;
 /// writer.commit()?;
@@ -74,7 +74,7 @@ impl<'a> Document<'a> {
     }
 
     /// Sets the value: at most 65,536 bytes, for an index that [stores values](crate::params::ParamsBuilder::values).
-    /// The default is empty, which means no value.
+    /// The default is the empty value.
     pub fn with_value(mut self, value: &'a [u8]) -> Self {
         self.attached.value = value;
         self

@@ -353,10 +353,12 @@ impl Index {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
     }
 
-    /// Makes commits of other processes visible to later snapshots. Returns whether there were new commits.
+    /// Makes commits of other processes visible to later snapshots. Returns whether there were new commits. If a copy of the
+    /// same index was restored in the directory, later snapshots show the commits of this copy, and the result is true.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open); after an error the index is unchanged.
+    /// Same as [`open`](Self::open); [`Error::NotAnIndex`] if another index has taken the place of this one. After an error
+    /// the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
         self.shared.refresh()
     }

@@ -5,132 +5,22 @@
 //! bytes that may exist only in the page cache.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::history::{Position, ReadLog, RecordChain};
+use super::log_reader::LogReader;
 use super::names;
 use crate::error::{Error, Result, corrupt, refused};
-use crate::format::log::{
-    self, BatchView, LOG_HEAD_BYTES, LogBatch, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
-};
+use crate::format::log::{self, BatchView, LOG_HEAD_BYTES, LogBatch, RECORD_HEAD_BYTES, RecordKind};
 use crate::format::manifest::{LogEntry, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::Vfs;
 use crate::sys::vfs::{AppendFile, ReadFile};
 
-/// Minimum number of bytes read from a log at a time.
-const WINDOW: u64 = 1 << 20;
-/// The maximum gap between the commit numbers of consecutive batches. The numbers in a gap belong to manifests.
-const COMMITS_APART_MAX: u64 = 1 << 40;
-
-/// The position up to which a log has been read, and up to which it is known to be synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Position {
-    /// The number of the log.
-    pub(super) number: u64,
-    /// The offset of the next record.
-    pub(super) offset: u64,
-    /// The offset at which the last complete batch ends.
-    pub(super) batches: u64,
-    /// The length up to which the file is known to be synced.
-    pub(super) synced: u64,
-    /// The number of the last commit that was read.
-    pub(super) commit: u64,
-    /// The number of the last commit that is known to be synced; 0 if there is none.
-    pub(super) durable: u64,
-}
-
-impl Position {
-    /// Returns the position at the start of a log, before its head. `commit` is the last commit before the log.
-    pub(super) fn before(number: u64, commit: u64) -> Self {
-        Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
-    }
-}
-
-/// Reads a log through a buffer of limited size.
-struct LogReader<'a> {
-    path: &'a Path,
-    file: Box<dyn ReadFile>,
-    /// The offset at which reading ends: the length of the log that the manifest records, or the length of the file.
-    end: u64,
-    window: Vec<u8>,
-    start: u64,
-}
-
-impl LogReader<'_> {
-    /// Returns the `length` bytes from `offset` on; `None` if the log ends before that.
-    fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
-        let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
-        if offset < self.start || end > self.start + self.window.len() as u64 {
-            // guard: a log is read piece by piece
-            // without it: WINDOW -> u64::MAX
-            let size = length.max(WINDOW).min(self.end - offset) as usize;
-            self.window.resize(size, 0);
-            self.start = offset;
-            let read = self.file.read_exact_at(&mut self.window, offset);
-            read.map_err(|e| Error::io("read", self.path, e))?;
-        }
-        let from = (offset - self.start) as usize;
-        Ok(self.window.get(from..from + length as usize))
-    }
-
-    /// Returns the head of the record at `offset` if the record is intact; otherwise `None`.
-    fn sound(&mut self, salt: u128, offset: u64) -> Result<Option<RecordHead>> {
-        let head = self.get(offset, RECORD_HEAD_BYTES as u64)?.and_then(RecordHead::read);
-        let Some(head) = head else { return Ok(None) };
-        let record = self.get(offset, head.record_bytes())?;
-        Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
-    }
-
-    /// Returns the payload of the record at `offset`, whose head [`sound`](Self::sound) has returned as `head`.
-    fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
-        let (path, end) = (self.path, self.end);
-        let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
-        let record = self.get(offset, head.record_bytes())?;
-        record.and_then(|record| record.get(payload)).ok_or_else(|| {
-            let expected = format!("a record of {} bytes", head.record_bytes());
-            corrupt(path, "log", 0, Fault::new(offset, expected, format!("the end at {end}")))
-        })
-    }
-
-    /// Returns the synced offset that the record at `offset` contains, or the fault in the record.
-    fn synced(&mut self, offset: u64, head: &RecordHead) -> Result<std::result::Result<u64, Fault>> {
-        let payload = self.payload(offset, head)?;
-        Ok(match head.kind {
-            RecordKind::Batch => BatchView::decode(payload).map(|batch| batch.synced),
-            RecordKind::Mark => log::decode_mark(payload),
-        })
-    }
-
-    /// Returns the highest synced offset that is recorded in an intact record after the damaged record at `bad`.
-    /// Returns `None` if the search would take too long, for example if crafted bytes look like the heads of many
-    /// records.
-    fn synced_after(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
-        let mut highest = 0;
-        let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
-        let mut offset = bad + RECORD_ALIGNMENT;
-        while let Some(bytes) = self.get(offset, RECORD_HEAD_BYTES as u64)? {
-            let head = RecordHead::read(bytes)
-                .filter(|head| (commit..commit.saturating_add(COMMITS_APART_MAX)).contains(&head.commit));
-            let Some(head) = head else {
-                offset += RECORD_ALIGNMENT;
-                continue;
-            };
-            let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
-            budget = left;
-            if self.sound(salt, offset)?.is_some() {
-                // An intact record that cannot be decoded is damage, so the whole file is treated as synced.
-                highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
-                offset += head.record_bytes();
-            } else {
-                offset += RECORD_ALIGNMENT;
-            }
-        }
-        Ok(Some(highest))
-    }
-}
-
 /// Calls `each` for each complete batch after `from`. The arguments are the path of the log, the commit number, the
-/// offset of the batch's payload, and the batch. Returns the position at the end of the log.
+/// offset of the batch's payload, and the batch. Returns the log as far as it was read.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; the error that `each` returns.
@@ -141,9 +31,9 @@ pub(super) fn replay(
     entry: &LogEntry,
     from: Position,
     mut each: impl FnMut(&Path, u64, u64, &BatchView<'_>) -> Result<()>,
-) -> Result<Position> {
+) -> Result<ReadLog> {
     let path = names::log(dir, entry.number);
-    let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
+    let file: Arc<dyn ReadFile> = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?.into();
     let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
     let fault = |fault: Fault| corrupt(&path, "log", 0, fault);
     let min = entry.length.max(from.offset).max(LOG_HEAD_BYTES);
@@ -153,7 +43,7 @@ pub(super) fn replay(
     }
     let end = if entry.grows { length } else { entry.length };
     let salt = log::record_salt(manifest.uuid, entry.number);
-    let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
+    let mut reader = LogReader::new(&path, Arc::clone(&file), end);
     let mut at = from;
     if at.offset == 0 {
         // A file that is shorter than a head is reported with the same error as an empty file.
@@ -239,6 +129,7 @@ pub(super) fn replay(
             at.commit = head.commit;
             at.batches = at.offset + head.record_bytes();
         }
+        at.records.add(at.offset, reader.get(at.offset, RECORD_HEAD_BYTES as u64)?.unwrap_or_default());
         at.offset += head.record_bytes();
         ends.push_back((at.offset, at.commit));
         all_ends.push(at.offset);
@@ -252,14 +143,17 @@ pub(super) fn replay(
     if at.batches > 0 && at.synced >= at.batches {
         at.durable = at.commit;
     }
-    Ok(at)
+    Ok(ReadLog::new(at, &file))
 }
 
 /// The log that a writer appends to.
 #[derive(Debug)]
 pub(super) struct OpenLog {
     file: Box<dyn AppendFile>,
+    /// The same file, for reading.
+    written: Arc<dyn ReadFile>,
     path: PathBuf,
+    number: u64,
     salt: u128,
     /// Number of bytes written to the file so far.
     offset: u64,
@@ -274,6 +168,10 @@ pub(super) struct OpenLog {
     durable: u64,
     /// The highest synced offset that any record of this log contains.
     said: u64,
+    /// The records up to `offset`, which are written.
+    records: RecordChain,
+    /// The records up to the end of `buffer`.
+    all_records: RecordChain,
 }
 
 impl OpenLog {
@@ -287,11 +185,14 @@ impl OpenLog {
     ) -> Result<Self> {
         let path = names::log(dir, number);
         let file = vfs.create_append(&path).map_err(|e| Error::io("create", &path, e))?;
+        let written = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?.into();
         let buffer = log::encode_head(manifest.uuid, &manifest.params, number, first);
         let salt = log::record_salt(manifest.uuid, number);
         Ok(Self {
             file,
+            written,
             path,
+            number,
             salt,
             offset: 0,
             synced: 0,
@@ -300,6 +201,8 @@ impl OpenLog {
             batches: 0,
             durable: 0,
             said: 0,
+            records: RecordChain::default(),
+            all_records: RecordChain::default(),
         })
     }
 
@@ -312,23 +215,53 @@ impl OpenLog {
         self.synced
     }
 
-    /// Returns the position that a reader has after it read the whole log, up to `commit`.
-    pub(super) fn position(&self, number: u64, commit: u64) -> Position {
-        let synced = self.synced.max(LOG_HEAD_BYTES);
-        Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the log as a reader has it after it read the whole log, up to `commit`.
+    pub(super) fn read_log(&self, commit: u64) -> ReadLog {
+        let position = Position {
+            number: self.number,
+            offset: self.end(),
+            batches: self.batches,
+            synced: self.synced.max(LOG_HEAD_BYTES),
+            commit,
+            durable: self.durable,
+            records: self.all_records,
+        };
+        ReadLog::new(position, &self.written)
+    }
+
+    /// Returns whether the path of the log still has the file that was written, with the records that were written.
+    pub(super) fn is_on_disk(&self, vfs: &dyn Vfs) -> Result<bool> {
+        let failed = |error| Error::io("look at", &self.path, error);
+        let Some(known) = self.written.stamp().map_err(failed)? else { return Ok(true) };
+        match vfs.stamp(&self.path) {
+            Ok(Some(stamp)) => Ok(stamp.is_same_file(&known)
+                && stamp.length == self.offset
+                && self.records.ends_in(&*self.written).map_err(failed)?),
+            Ok(None) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Appends a batch to the buffer.
     pub(super) fn add(&mut self, batch: &LogBatch, commit: u64, payload: Option<&[u8]>) {
         let (offset, synced) = (self.end(), self.synced);
+        let start = self.buffer.len();
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced, payload);
+        self.all_records.add(offset, &self.buffer[start..]);
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
     /// Appends a batch that was read from another log to the buffer.
     pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
         let (offset, synced) = (self.end(), self.synced);
+        let start = self.buffer.len();
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
+        self.all_records.add(offset, &self.buffer[start..]);
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
@@ -351,6 +284,7 @@ impl OpenLog {
             }
             self.offset += self.buffer.len() as u64;
             self.buffer.clear();
+            self.records = self.all_records;
         }
         Ok(())
     }
@@ -377,30 +311,16 @@ impl OpenLog {
             return Ok(()); // a later batch will record the offset, or the last record contains it already
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
+        self.all_records.add(self.offset, &self.buffer);
         if self.write().is_ok() {
             self.said = self.synced;
         } else {
             // Removes the partly written mark, so that the log ends with a complete record.
             // guard: a mark that could not be written is not looked for
             self.buffer.clear();
+            self.all_records = self.records;
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sys::vfs::MemoryFile;
-
-    #[test]
-    fn payload_beyond_the_end_of_file_is_reported_at_its_record_offset() {
-        let file = Box::new(MemoryFile(vec![0; 256]));
-        let mut reader = LogReader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
-        let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };
-        assert_eq!(reader.payload(0, &head).unwrap().len(), 100);
-        let error = reader.payload(192, &head).unwrap_err();
-        assert!(matches!(error, Error::Corrupt { section: "log", offset: 192, .. }), "{error:?}");
     }
 }

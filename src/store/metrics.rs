@@ -110,7 +110,7 @@ impl MetricCounters {
             logged_documents: view.logged(),
             segments: view.segments.len() as u64,
             memtable_bytes: (frozen + view.table.memory()) as u64,
-            disk_bytes: segments + sealed + state.position.map_or(0, |position| position.offset),
+            disk_bytes: segments + sealed + state.position().map_or(0, |position| position.offset),
             verified_bytes: view.segments.iter().map(|segment| segment.verified_bytes()).sum(),
             commits: self.commits.now(),
             flushes: self.flushes.now(),

@@ -8,8 +8,9 @@
 //!
 //! Internal modules: `names` builds and parses file names; `state` holds an index as of one commit; `shared` holds the data
 //! that the handles and the writer of an index share; `log` stores batches in log files until their documents are in a
-//! segment, and `memtable` holds the same documents in memory; `part` gives segments and memtables a common interface;
-//! `generation` publishes a new generation in a crash-safe order; `recovery` opens an index, also after a crash.
+//! segment, and `memtable` holds the same documents in memory; `history` identifies the manifest and the log records that a
+//! state was read from; `part` gives segments and memtables a common interface; `generation` publishes a new generation in a
+//! crash-safe order; `recovery` opens an index, also after a crash.
 //!
 //! A small batch is appended to the log and added to the memtable; one sync makes it durable. A full memtable is written as
 //! a segment; a large batch is written directly as segments. Segments are merged to keep their number small.
@@ -17,8 +18,10 @@
 mod copies;
 mod directory;
 mod document;
+mod evidence;
 mod generation;
 pub mod groups;
+mod history;
 pub mod idf;
 pub mod index;
 #[cfg(all(test, twindex_shuttle))]
@@ -26,6 +29,7 @@ pub mod index;
 mod interleavings;
 mod known_leaders;
 mod log;
+mod log_reader;
 mod memory;
 mod memtable;
 pub mod merge_plan;

@@ -19,8 +19,8 @@ pub struct Record {
     /// The modular sample: the shingle hashes divisible by the modulus, for
     /// [`Sample::modular`](twindex_sketch::Sample::modular). Empty if the index stores none.
     pub modular: Vec<u64>,
-    /// The caller's value; empty if the document has none.
-    pub value: Vec<u8>,
+    /// The caller's value, which may be empty; `None` if the index stores no values.
+    pub value: Option<Vec<u8>>,
     /// The stamp; `None` if documents do not expire.
     pub stamp: Option<u64>,
     /// The distinct shingle hashes, ascending; empty if the index stores none.
@@ -44,7 +44,8 @@ impl Record {
             let mut samples = [Vec::new(), Vec::new()];
             part.samples(ordinal, &mut samples)?;
             let [bottom, modular] = samples;
-            let (value, stamp) = (part.value(ordinal)?, part.stamp(ordinal)?);
+            let value = state.manifest.params.values.then(|| part.value(ordinal)).transpose()?;
+            let stamp = part.stamp(ordinal)?;
             let mut set = Vec::new();
             part.set(ordinal, &mut set)?;
             let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);

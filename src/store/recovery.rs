@@ -29,7 +29,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::generation;
-use super::log::{self, OpenLog, Position};
+use super::history::{History, Position, another_index};
+use super::log::{self, OpenLog};
 use super::names::{self, FileKind};
 use super::state::{LiveView, State, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
@@ -95,7 +96,10 @@ impl State {
     }
 
     /// Like [`load`](Self::load), but returns `None` if the index has not changed since `known` was read. Reuses the
-    /// open segments of `known`.
+    /// open segments of `known`, and its memtable if the history on disk continues the history of `known`.
+    ///
+    /// # Errors
+    /// [`Error::NotAnIndex`] if the directory contains another index than `known`.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -103,30 +107,46 @@ impl State {
         known: Option<&Self>,
         mut progress: RecoveryProgress<'_>,
     ) -> Result<Option<Self>> {
-        // At any time a writer may publish the next generation and remove files of the one that is being read. If a
-        // file is missing and `CURRENT` names a later generation, reading starts again.
+        // At any time a writer may publish the next generation and remove files of the one that is being read, or the
+        // directory may be replaced. If a file is missing or does not match and `CURRENT` has changed since, reading
+        // starts again.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
-            let generation = current.generation.get();
-            let same = known.filter(|known| {
-                (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
-            });
+            // guard: the UUID of an open index is compared before its files are read on
+            if known.is_some_and(|known| known.manifest.uuid != current.header.salt.get()) {
+                return Err(another_index(dir));
+            }
             let progress = progress.as_mut().map(|progress| &mut **progress as &mut dyn FnMut(u64, u64));
-            let read = if let Some(known) = same {
-                known.advanced(vfs, dir)
-            } else {
-                let manifest = Self::read_manifest(vfs, dir, &current);
-                let loaded = manifest
-                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, progress));
-                loaded.map(Some)
-            };
+            let read = Self::read_on(vfs, dir, access, &current, known, progress);
+            let generation = current.generation.get();
+            let named = Some((current.header.salt.get(), generation, current.digest.get()));
             match read {
                 // guard: a file that is gone when an index is opened is looked for in the next generation
-                Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
+                Err(error) if (is_missing(&error) || error.is_corruption()) && last != named => last = named,
                 other => return other.map_err(|error| missing_is_damage(error, generation)),
             }
         }
+    }
+
+    /// Reads the generation that `current` names. Reads only what is new if the files on disk are those of `known`.
+    fn read_on(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        current: &Current,
+        known: Option<&Self>,
+        progress: RecoveryProgress<'_>,
+    ) -> Result<Option<Self>> {
+        let digest = current.digest.get();
+        if let Some(known) = known
+            && known.history.manifest == digest
+            && known.history.has_logs(vfs, dir, |_| true)?
+        {
+            return known.advanced(vfs, dir);
+        }
+        let manifest = Self::read_manifest(vfs, dir, current)?;
+        Self::load_generation(vfs, dir, access, (manifest, digest), known, progress).map(Some)
     }
 
     /// Reads the generation with this number, independent of `CURRENT`.
@@ -138,7 +158,8 @@ impl State {
         progress: RecoveryProgress<'_>,
     ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
-        Self::load_generation(vfs, dir, access, manifest, None, progress)
+        let digest = Manifest::digest(&manifest.encode());
+        Self::load_generation(vfs, dir, access, (manifest, digest), None, progress)
             .map_err(|error| missing_is_damage(error, generation))
     }
 
@@ -158,27 +179,28 @@ impl State {
     /// nothing new.
     fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
-        let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
+        let (Some(entry), Some(from)) = (logs.last(), self.position()) else { return Ok(None) };
         let mut view = self.view.clone();
         view.forget_attempts();
-        let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
+        let log = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
-        if view.commit == self.view.commit {
-            // If only a mark was appended, there is no new batch, but earlier batches have become durable.
-            let moved = position.durable > from.durable;
-            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
-            return Ok(moved.then(known));
+        // If only a mark was appended, there is no new batch, but earlier batches have become durable.
+        if view.commit == self.view.commit && log.position.durable <= from.durable {
+            return Ok(None);
         }
         view.advance()?;
-        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
+        let mut history = self.history.clone();
+        history.logs.pop();
+        history.logs.push(log);
+        Ok(Some(Self::new(Arc::clone(&self.manifest), view, history, self.sketch_digest)))
     }
 
     /// Returns the position up to which this state has read `logs`, the logs of another generation; `None` unless
     /// `logs` begins with the logs of this state. With this position, a reader reuses the rows of this state after a
     /// new log or a merge, and need not replay all logs again.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
-        let position = self.position.filter(|_| self.view.frozen.is_none())?;
+        let position = self.position().filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
         let are_known = known.len() <= logs.len()
             && known
@@ -194,6 +216,26 @@ impl State {
         (are_known && is_whole && position.number == last.number).then_some(position)
     }
 
+    /// Returns whether the index on disk, whose manifest is `next`, continues the history of this state. Returns false also
+    /// if this cannot be decided, because the manifest of this state was removed since.
+    fn is_continued_by(&self, vfs: &dyn Vfs, dir: &Path, next: &Manifest) -> Result<bool> {
+        let known = self.manifest.generation;
+        if next.generation <= known || !self.history.has_logs(vfs, dir, |_| true)? {
+            return Ok(false);
+        }
+        // If a log has a batch that is newer than the known manifest, it was copied after this manifest was published.
+        if self.position().is_some_and(|position| position.commit > known) {
+            return Ok(true);
+        }
+        match read_whole(vfs, &names::manifest(dir, known), MANIFEST_BYTES_MAX) {
+            // guard: the manifest of the generation before is the one that was read
+            // without it: Manifest::digest(&bytes) == self.history.manifest -> true
+            Ok(bytes) => Ok(Manifest::digest(&bytes) == self.history.manifest),
+            Err(error) if is_missing(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the manifest of the current generation.
     pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
         Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
@@ -203,7 +245,7 @@ impl State {
         vfs: &dyn Vfs,
         dir: &Path,
         access: Access,
-        manifest: Manifest,
+        (manifest, digest): (Manifest, u128),
         known: Option<&Self>,
         progress: RecoveryProgress<'_>,
     ) -> Result<Self> {
@@ -217,25 +259,29 @@ impl State {
             .collect::<Result<_>>()?;
         let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
-        let mut position: Option<Position> = None;
+        let mut history = History { manifest: digest, logs: Vec::new() };
         // Number of memtable rows of commits up to this generation. The manifest already contains the deletes of these
         // commits.
         let mut known_rows = 0;
         if let Some(known) = known
             && let Some(at) = known.position_in(logs)
+            && known.is_continued_by(vfs, dir, &manifest)?
         {
             view.take_rows(&known.view, manifest.generation);
-            position = Some(at);
+            history.logs.clone_from(&known.history.logs);
+            history.logs.retain(|log| log.position.number <= at.number);
             known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
         } else {
             view.table.write().defer_bands();
         }
-        let read = position.map_or(0, |position| position.number);
+        let read = history.position().map_or(0, |position| position.number);
         let mut report = progress.map(|progress| ProgressReport::of(progress, vfs, dir, &manifest));
         for entry in logs.iter().filter(|entry| entry.number >= read) {
+            let position = history.position();
             let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
             let before = Position::before(entry.number, commit);
-            let from = position.filter(|position| position.number == entry.number).unwrap_or(before);
+            let known = history.logs.pop_if(|log| log.position.number == entry.number);
+            let from = known.map_or(before, |log| log.position);
             let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
                 if let Some(report) = &mut report {
                     report.is_at(at);
@@ -245,11 +291,11 @@ impl State {
                     known_rows = view.rows;
                 }
                 Ok(())
-            });
-            position = Some(read?);
+            })?;
             if let Some(report) = &mut report {
-                report.before += position.map_or(0, |position| position.offset);
+                report.before += read.position.offset;
             }
+            history.logs.push(read);
         }
         view.forget_rows(known_rows)?;
         // The generation may be newer than the last batch of its logs.
@@ -257,7 +303,7 @@ impl State {
         view.advance()?;
         view.table.write().index_bands();
         let sketch_digest = manifest.params.sketch().digest();
-        Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
+        Ok(Self::new(Arc::new(manifest), view, history, sketch_digest))
     }
 
     fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
@@ -287,7 +333,7 @@ impl State {
     }
 }
 
-fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
+pub(super) fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     let path = names::current(dir);
     let bytes = current_bytes(vfs, dir, &path)?;
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))

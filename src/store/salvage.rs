@@ -1,26 +1,23 @@
 //! Recovers the intact documents of a damaged index into a new index.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use roaring::RoaringBitmap;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::Document;
-use super::log::{self, Position};
-use super::names::{self, FileKind};
-use super::state::State;
-use super::{directory, generation, idf};
+use super::evidence::{Evidence, FoundLog, FoundSegment, Origin, check_operations};
+use super::history::Position;
+use super::{directory, generation, idf, log, names};
 use crate::error::{Error, Result, corrupt};
 use crate::format::log::Operation;
 use crate::format::manifest::Manifest;
-use crate::format::wire::Fault;
-use crate::key::KeyBuf;
+use crate::key::{Key, KeyBuf};
 use crate::params::Params;
-use crate::segment::Segment;
-use crate::segment::salvage::Salvaged;
-use crate::store::{Index, WriterOptions};
+use crate::store::{Index, Writer, WriterOptions};
+use crate::sys::Vfs;
 use crate::sys::vfs::TEMPORARY_PREFIX;
-use crate::sys::{Access, Vfs};
 
 /// How much of one file was recovered.
 #[derive(Debug)]
@@ -43,15 +40,26 @@ pub struct SalvagedFile {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The generation whose manifest was used. `None` if no manifest could be read. In this case all segments in the
-    /// directory were used, oldest first, but no logs; deleted documents may reappear.
+    /// The generation whose manifest was used. `None` if no manifest could be read.
     pub generation: Option<u64>,
     /// Number of documents in the new index.
     pub documents: u64,
-    /// The result for each file: segments, then logs, each oldest first.
+    /// The result for each file: segments, then logs, each in the order in which they were applied.
     pub files: Vec<SalvagedFile>,
     /// Other problems: in `CURRENT`, manifests, or the IDF table.
     pub problems: Vec<Error>,
+    /// The last commit up to which all deletions and replacements are known. `None` if all of them are known.
+    pub known_until: Option<u64>,
+    /// Number of documents in the new index that a commit after `known_until` may have deleted or replaced.
+    pub doubtful: u64,
+    /// Keys of these documents, at most a thousand.
+    pub doubtful_keys: Vec<KeyBuf>,
+}
+
+impl SalvagedFile {
+    fn new(path: PathBuf) -> Self {
+        Self { path, saved: 0, lost: 0, lost_keys: Vec::new(), problems: Vec::new() }
+    }
 }
 
 impl Salvage {
@@ -64,56 +72,23 @@ impl Salvage {
     /// Returns whether no problem was found. If so, the new index has all documents of the old one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
+        self.problems.is_empty()
+            && self.doubtful == 0
+            && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
     }
-}
-
-/// Returns the manifest that `CURRENT` names; if it cannot be read, the newest manifest that can; `None` if there is
-/// none.
-fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
-    match State::load_manifest(vfs, dir) {
-        Ok(manifest) => return Ok(Some(manifest)),
-        Err(error) => salvaged.problems.push(error),
-    }
-    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-    let mut generations: Vec<u64> = names
-        .iter()
-        .filter_map(|name| match names::parse(name) {
-            Some(FileKind::Manifest(generation)) => Some(generation),
-            _ => None,
-        })
-        .collect();
-    generations.sort_unstable();
-    while let Some(generation) = generations.pop() {
-        match State::manifest_at(vfs, dir, generation) {
-            Ok(manifest) => return Ok(Some(manifest)),
-            Err(error) => salvaged.problems.push(error),
-        }
-    }
-    Ok(None)
-}
-
-/// Returns the numbers of the segment files in the directory, ascending.
-fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
-    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-    let mut numbers: Vec<u64> = names
-        .iter()
-        .filter_map(|name| match names::parse(name) {
-            Some(FileKind::Segment(number)) => Some(number),
-            _ => None,
-        })
-        .collect();
-    numbers.sort_unstable();
-    Ok(numbers)
 }
 
 /// Recovers the readable documents of the index at `dir` into a new index at `out`, which must not exist or must be an empty
 /// directory. Changes nothing at `dir`. Recovers every document whose record is intact on all its pages, and every batch of
-/// a log before the first damaged batch. A document is lost if any part of it cannot be read. Logs cannot be read without a
-/// manifest, because they do not describe the content of their records.
+/// a log before the first damaged batch. A document is lost if any part of it cannot be read.
 ///
-/// If the newest record of a document is lost but a segment still has an older one, the older one is not recovered, because
-/// the manifest marks it as replaced. Without a manifest, it is recovered.
+/// Uses the newest manifest that can be read. If a newer one existed, also uses the segments and logs that were made since;
+/// without any manifest, uses all of them. If a segment that the manifest names cannot be opened, also uses the older
+/// segments from which it was merged, if they are still there.
+///
+/// Deletions and replacements hold if any manifest or log that can be read records them. If others may have existed,
+/// [`Salvage::known_until`] and [`Salvage::doubtful`] report this. If the newest record of a document is lost but a segment
+/// still has an older one, the older one is not recovered if the manifest marks it as replaced.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`] unless `out` does not exist or is an empty directory; [`Error::NotAnIndex`] if there is
@@ -122,61 +97,20 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     directory::check_free(&**vfs, out)?;
     let mut salvaged = Salvage::default();
-    let manifest = newest(&**vfs, dir, &mut salvaged)?;
-    salvaged.generation = manifest.as_ref().map(|manifest| manifest.generation);
-    // For each segment: its number, its number of live documents in the manifest, and its deleted documents.
-    let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
-        Some(manifest) => manifest
-            .segments
-            .iter()
-            .map(|entry| (entry.number, entry.documents - entry.deleted.len(), entry.deleted.clone()))
-            .collect(),
-        None => {
-            segments_of(&**vfs, dir)?.into_iter().map(|number| (number, 0, RoaringBitmap::new())).collect()
-        }
-    };
-    let mut segments = Vec::new();
-    for (number, live, deleted) in named {
-        let path = names::segment(dir, number);
-        let mut file = SalvagedFile {
-            path: path.clone(),
-            saved: 0,
-            lost: 0,
-            lost_keys: Vec::new(),
-            problems: Vec::new(),
-        };
-        // Reads the file instead of mapping it, so that a failing disk causes an error and does not end the process.
-        let opened = Segment::open_with(&**vfs, &path, Access::Read);
-        let expected = manifest.as_ref().map(|manifest| &manifest.params);
-        match opened {
-            Ok(segment) if expected.is_none_or(|params| params == segment.params()) => {
-                segments.push((Some(segment), deleted));
-            }
-            Ok(_) => {
-                file.lost = live;
-                file.problems.push(Error::Invalid(format!("{}: of another index", path.display())));
-                segments.push((None, deleted));
-            }
-            Err(error) => {
-                file.lost = live;
-                file.problems.push(error);
-                segments.push((None, deleted));
-            }
-        }
-        salvaged.files.push(file);
-    }
-    let of_manifest = manifest.as_ref().map(|manifest| &manifest.params);
-    let of_segment = || segments.iter().find_map(|(segment, _)| segment.as_ref().map(Segment::params));
-    let Some(params) = of_manifest.or_else(of_segment).cloned() else {
+    let Some(evidence) = Evidence::find(&**vfs, dir, &mut salvaged.problems)? else {
         let why = "no manifest and no segment of it can be read; there is nothing to save".into();
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
-    let now = manifest.as_ref().and_then(|manifest| manifest.now);
+    salvaged.generation = evidence.manifest.as_ref().map(|manifest| manifest.generation);
+    salvaged.known_until = evidence.known_until;
+    let now = evidence.manifest.as_ref().and_then(|manifest| manifest.now);
+    let params = evidence.params.clone();
     // Fills the index under a temporary name, so that a crash leaves no incomplete index under the final name.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
     let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut salvaged)
-        .and_then(|()| fill(vfs, dir, &temporary, manifest.as_ref(), &segments, &params, &mut salvaged));
+        .and_then(|()| Filling::new(vfs, &temporary, &params, &mut salvaged))
+        .and_then(|filling| filling.fill(&**vfs, dir, evidence));
     let named = filled.and_then(|documents| {
         vfs.rename_dir(&temporary, out).map_err(|e| Error::io("create", out, e))?;
         Ok(documents)
@@ -219,70 +153,190 @@ fn make_empty(
     })
 }
 
-fn fill(
-    vfs: &Arc<dyn Vfs>,
-    dir: &Path,
-    out: &Path,
-    manifest: Option<&Manifest>,
-    segments: &[(Option<Segment>, RoaringBitmap)],
-    params: &Params,
-    salvaged: &mut Salvage,
-) -> Result<u64> {
-    let index = Index::open_with(Arc::clone(vfs), out)?;
-    let mut writer = index.writer_with(WriterOptions::default().logged(false).max_jump(u64::MAX))?;
-    writer.set_unnamed();
-    for ((segment, deleted), file) in segments.iter().zip(&mut salvaged.files) {
-        let Some(segment) = segment else { continue };
-        if segment.params() != params {
-            file.problems.push(Error::Invalid(format!("{}: of another index", file.path.display())));
-            continue;
-        }
-        let mut refused = Vec::new();
-        let Salvaged { saved, lost, lost_keys, reasons } =
-            segment.salvage(deleted, |key, kept, attached| {
-                match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // A record that the new index rejects is counted as lost, like a rejected operation of a log.
-                    Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
-                    done => return done,
-                }
-                Ok(())
-            })?;
-        let left_out = refused.len() as u64;
-        (file.saved, file.lost, file.lost_keys) = (saved - left_out, lost + left_out, lost_keys);
-        file.problems = reasons;
-        file.problems.append(&mut refused);
+/// The maximum number of keys of doubtful documents that are returned.
+const DOUBTFUL_KEYS: usize = 1000;
+
+/// Fills the new index.
+struct Filling<'a> {
+    index: Index,
+    writer: Writer,
+    params: &'a Params,
+    salvaged: &'a mut Salvage,
+    /// Hashes of the keys of documents that a commit which is not known may have deleted or replaced.
+    doubtful: HashSet<u64>,
+    /// The keys of some of these documents.
+    keys: Vec<KeyBuf>,
+}
+
+impl<'a> Filling<'a> {
+    fn new(vfs: &Arc<dyn Vfs>, out: &Path, params: &'a Params, salvaged: &'a mut Salvage) -> Result<Self> {
+        let index = Index::open_with(Arc::clone(vfs), out)?;
+        let mut writer = index.writer_with(WriterOptions::default().logged(false).max_jump(u64::MAX))?;
+        writer.set_unnamed();
+        Ok(Self { index, writer, params, salvaged, doubtful: HashSet::new(), keys: Vec::new() })
     }
-    for entry in manifest.iter().flat_map(|manifest| manifest.logged.iter().flat_map(|logged| &logged.logs)) {
-        let Some(manifest) = manifest else { break };
-        let path = names::log(dir, entry.number);
-        let mut file = SalvagedFile { path, saved: 0, lost: 0, lost_keys: Vec::new(), problems: Vec::new() };
+
+    /// Saves the documents of all segments and logs. Returns the number of documents in the new index.
+    fn fill(mut self, vfs: &dyn Vfs, dir: &Path, mut evidence: Evidence) -> Result<u64> {
+        let damaged = evidence.logs.iter().rposition(|log| log.is_damaged);
+        let mut kinds = Vec::new();
+        let (replaced, others): (Vec<_>, Vec<_>) = std::mem::take(&mut evidence.segments)
+            .into_iter()
+            .partition(|found| found.origin == Origin::Replaced);
+        for segment in replaced {
+            kinds.push((segment.origin, segment.opened.is_ok()));
+            self.save_segment(segment, Doubt::Added)?;
+        }
+        self.remove_deleted(&others)?;
+        for segment in others {
+            // A damaged log may have hidden any change of the documents in segments. A newer segment may be a merge of
+            // others, so its documents may be deleted if those of the others may be.
+            let doubt = match segment.origin {
+                Origin::Named if evidence.known_until.is_some() => Doubt::Added,
+                Origin::Newer if evidence.manifest.is_none() || damaged.is_some() => Doubt::Added,
+                Origin::Newer => Doubt::Kept,
+                Origin::Named | Origin::Replaced => Doubt::Removed,
+            };
+            kinds.push((segment.origin, segment.opened.is_ok()));
+            self.save_segment(segment, doubt)?;
+        }
+        self.count_lost(&kinds);
+        let mut last = 0;
+        for (place, found) in evidence.logs.iter().enumerate() {
+            let doubt =
+                if damaged.is_some_and(|damaged| place <= damaged) { Doubt::Added } else { Doubt::Removed };
+            self.save_log(vfs, dir, &evidence, found, doubt, &mut last)?;
+        }
+        self.writer.commit()?;
+        self.writer.compact()?;
+        drop(self.writer);
+        let documents = self.index.snapshot().documents();
+        let doubtful = &self.doubtful;
+        self.salvaged.doubtful = (doubtful.len() as u64).min(documents);
+        self.keys.retain(|key| doubtful.contains(&hash_of(key.as_key())));
+        self.keys.truncate(DOUBTFUL_KEYS);
+        self.salvaged.doubtful_keys = self.keys;
+        if self.salvaged.doubtful == 0 {
+            self.salvaged.known_until = None;
+        } else {
+            // Nothing is known about the deletions in segments that the manifest does not name.
+            self.salvaged.known_until.get_or_insert(0);
+        }
+        Ok(documents)
+    }
+
+    /// Removes the documents of replaced segments that the manifest marks as deleted in one of its segments.
+    fn remove_deleted(&mut self, segments: &[FoundSegment]) -> Result<()> {
+        if self.doubtful.is_empty() {
+            return Ok(());
+        }
+        for found in segments {
+            let Ok(segment) = &found.opened else { continue };
+            for key in found.deleted.iter().filter_map(|ordinal| segment.key(ordinal).ok()) {
+                if self.doubtful.remove(&hash_of(key.as_key())) {
+                    self.writer.delete(key.as_key())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn save_segment(&mut self, found: FoundSegment, doubt: Doubt) -> Result<()> {
+        let opened = found.opened.and_then(|segment| {
+            if segment.params() == self.params {
+                Ok(segment)
+            } else {
+                Err(Error::Invalid(format!("{}: of another index", found.path.display())))
+            }
+        });
+        let mut file = SalvagedFile::new(found.path.clone());
+        let segment = match opened {
+            Ok(segment) => segment,
+            Err(error) => {
+                file.lost = found.live;
+                file.problems.push(error);
+                self.salvaged.files.push(file);
+                return Ok(());
+            }
+        };
+        let Self { writer, params, doubtful, keys, .. } = self;
+        let mut refused = Vec::new();
+        let done = segment.salvage(&found.deleted, |key, kept, attached| {
+            match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
+                // A record that the new index rejects is counted as lost, like a rejected operation of a log.
+                Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
+                done => {
+                    done?;
+                    doubt.note(doubtful, keys, key.as_key());
+                }
+            }
+            Ok(())
+        })?;
+        let left_out = refused.len() as u64;
+        (file.saved, file.lost, file.lost_keys) =
+            (done.saved - left_out, done.lost + left_out, done.lost_keys);
+        file.problems = done.reasons;
+        file.problems.append(&mut refused);
+        self.salvaged.files.push(file);
+        Ok(())
+    }
+
+    /// Subtracts the documents of segments that the manifest does not name from the number of lost documents: a segment
+    /// that cannot be opened has the same documents as the segments from which, or to which, it was merged.
+    fn count_lost(&mut self, kinds: &[(Origin, bool)]) {
+        let files = &mut self.salvaged.files;
+        let others = files.iter().zip(kinds).filter(|(_, (origin, _))| *origin != Origin::Named);
+        let mut saved: u64 = others.map(|(file, _)| file.saved).sum();
+        let unopened = files.iter_mut().zip(kinds).filter(|(_, (_, is_opened))| !is_opened);
+        for (file, _) in unopened {
+            let found_again = file.lost.min(saved);
+            (file.lost, saved) = (file.lost - found_again, saved - found_again);
+        }
+    }
+
+    fn save_log(
+        &mut self,
+        vfs: &dyn Vfs,
+        dir: &Path,
+        evidence: &Evidence,
+        found: &FoundLog,
+        doubt: Doubt,
+        last: &mut u64,
+    ) -> Result<()> {
+        let entry = &found.entry;
+        let mut file = SalvagedFile::new(names::log(dir, entry.number));
+        let Self { writer, params, doubtful, keys, .. } = self;
         let mut failed = None;
         let from = Position::before(entry.number, entry.first.saturating_sub(1));
-        let read = log::replay(&**vfs, dir, manifest, entry, from, |path, _, at, batch| {
-            let fault = |mut fault: Fault| {
-                fault.offset += at;
-                corrupt(path, "log", 0, fault)
-            };
-            // Decodes the whole batch first, because batches are atomic: if one contains a fault, none of its
-            // operations is applied, and reading the log ends, as in recovery.
+        let read = log::replay(vfs, dir, &evidence.source, entry, from, |path, commit, at, batch| {
+            // Checks the whole batch first, because batches are atomic: if one contains a fault, none of its operations
+            // is applied, and reading the log ends, as in recovery.
+            check_operations(params, path, at, batch)?;
+            // A log begins with copies of the batches that an earlier log may have lost.
+            if commit <= std::mem::replace(last, commit.max(*last)) {
+                return Ok(());
+            }
+            let doubt = if commit < evidence.hidden_before { Doubt::Added } else { doubt };
             let mut operations = batch.operations(params);
-            while operations.next_operation().map_err(fault)?.is_some() {}
-            let mut operations = batch.operations(params);
+            let fault = |fault| corrupt(path, "log", at, fault);
             while let Some(operation) = operations.next_operation().map_err(fault)? {
-                let (key, done) = match operation {
+                let (key, is_put, done) = match operation {
                     Operation::Put(key, kept, attached) => {
-                        (Some(key), writer.put(key, Document::stored(params, kept, attached)))
+                        (key, true, writer.put(key, Document::stored(params, kept, attached)))
                     }
-                    Operation::Delete(key) => (None, writer.delete(key)),
+                    Operation::Delete(key) => (key, false, writer.delete(key)),
                 };
-                match (done, key) {
-                    (Ok(()), key) => file.saved += u64::from(key.is_some()),
+                match done {
+                    Ok(()) => {
+                        file.saved += u64::from(is_put);
+                        if is_put { doubt } else { Doubt::Removed }.note(doubtful, keys, key);
+                    }
                     // An operation that the new index rejects is skipped. Other errors are failures of the new index.
-                    (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
-                        file.lost += u64::from(key.is_some());
+                    Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => {
+                        file.lost += u64::from(is_put);
                         file.problems.push(error);
                     }
-                    (Err(error), _) => {
+                    Err(error) => {
                         failed = Some(error);
                         return Err(Error::Invalid(String::new()));
                     }
@@ -294,10 +348,38 @@ fn fill(
             return Err(error);
         }
         file.problems.extend(read.err());
-        salvaged.files.push(file);
+        self.salvaged.files.push(file);
+        Ok(())
     }
-    writer.commit()?;
-    writer.compact()?;
-    drop(writer);
-    Ok(index.snapshot().documents())
+}
+
+fn hash_of(key: Key<'_>) -> u64 {
+    match key {
+        Key::U64(key) => xxh3_64(&key.to_le_bytes()),
+        Key::Bytes(key) => xxh3_64(key),
+    }
+}
+
+/// Whether a document that is saved may have been deleted or replaced by a commit that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    Added,
+    /// It may have been if the document that it replaces may have been.
+    Kept,
+    Removed,
+}
+
+impl Doubt {
+    /// Records the doubt about the document that was saved or deleted last under this key.
+    fn note(self, doubtful: &mut HashSet<u64>, keys: &mut Vec<KeyBuf>, key: Key<'_>) {
+        match self {
+            Self::Added => {
+                if doubtful.insert(hash_of(key)) && keys.len() < 10 * DOUBTFUL_KEYS {
+                    keys.push(key.to_buf());
+                }
+            }
+            Self::Kept => {}
+            Self::Removed => drop(doubtful.remove(&hash_of(key))),
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::copies::link_or_copy;
+use super::history::History;
 use super::index::Index;
 use super::snapshot::Snapshot;
 use super::state::State;
@@ -191,6 +192,6 @@ impl Snapshot {
         let mut manifest = Manifest::clone(&state.manifest);
         manifest.segments = vec![entry.clone()];
         let view = state.view.of_segment(place, &manifest);
-        Ok(Self::new(Arc::new(State::new(Arc::new(manifest), view, None, state.sketch_digest))))
+        Ok(Self::new(Arc::new(State::new(Arc::new(manifest), view, History::default(), state.sketch_digest))))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::metrics::MetricCounters;
 use super::state::State;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sync::{AtomicBool, Mutex, RwLock};
 use crate::sys::{Access, Vfs};
 use twindex_sketch::IdfTable;
@@ -58,19 +58,10 @@ impl SharedIndex {
         let known = Arc::clone(&self.published.read());
         let newer = State::newer(&*self.vfs, &self.dir, self.access, Some(&known), None)?;
         let Some(state) = newer else { return Ok(false) };
-        if state.manifest.uuid != known.manifest.uuid {
-            let why = "another index has taken its place; open it again".into();
-            return Err(Error::NotAnIndex { path: self.dir.clone(), why });
-        }
-        let mut published = self.published.write();
-        let (now, before) = (state.view.commit, published.view.commit);
-        // Also publishes a state with the same commit number if more of its commits are durable.
-        if now < before || now == before && state.durable_commit() <= published.durable_commit() {
-            return Ok(false);
-        }
-        let old = std::mem::replace(&mut *published, Arc::new(state));
-        drop(published);
-        drop(old); // after the lock is released, because closing files would delay snapshots
-        Ok(now > before)
+        // A state with the same manifest and the same commit differs only in which commits are durable. The number of the
+        // last commit is lower if a copy of the index was restored.
+        let is_same = Arc::ptr_eq(&state.manifest, &known.manifest) && state.view.commit == known.view.commit;
+        self.publish(state);
+        Ok(!is_same)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringBitmap;
 
+use super::history::{History, Position};
 use super::known_leaders::KnownLeaders;
-use super::log::Position;
 use super::memory::MemtablePart;
 use super::memtable::Memtable;
 use super::names;
@@ -440,8 +440,8 @@ impl LiveView {
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
     pub(super) view: LiveView,
-    /// The position up to which the last log has been read or written; `None` if there is no log.
-    pub(super) position: Option<Position>,
+    /// The files from which this state was read, or to which it was written.
+    pub(super) history: History,
     /// The digest of the sketch parameters, which is compared with the digest of each new sketch's parameters.
     pub(super) sketch_digest: u128,
     /// A segment in memory with the live rows of the memtables, built at the first use.
@@ -455,13 +455,13 @@ impl State {
     pub(super) fn new(
         manifest: Arc<Manifest>,
         view: LiveView,
-        position: Option<Position>,
+        history: History,
         sketch_digest: u128,
     ) -> Self {
         Self {
             manifest,
             view,
-            position,
+            history,
             sketch_digest,
             as_segment: OnceLock::new(),
             nothing: RoaringBitmap::new(),
@@ -469,8 +469,13 @@ impl State {
         }
     }
 
+    /// The position up to which the last log has been read or written; `None` if there is no log.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.history.position()
+    }
+
     pub(super) fn durable_commit(&self) -> u64 {
-        let logged = self.position.map_or(0, |position| position.durable);
+        let logged = self.position().map_or(0, |position| position.durable);
         logged.max(self.manifest.generation).min(self.view.commit)
     }
 

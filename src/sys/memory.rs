@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
+use super::vfs::{
+    AppendFile, Bytes, FileStamp, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs,
+};
 
 /// An in-memory file system. Clones share the files, as processes share a disk. It is meant for tests: data is not
 /// durable, and each opened segment is a copy of all its bytes.
@@ -117,6 +119,10 @@ impl Vfs for MemoryVfs {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         Ok(Box::new(OpenFile(self.file(path)?)))
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
+        Ok(Some(stamp_of(&self.file(path)?)))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -265,9 +271,19 @@ impl AppendFile for OpenFile {
     }
 }
 
+/// Returns the stamp of a file. Its address is used as the number of the inode; the time of the last change is not recorded.
+fn stamp_of(content: &FileContent) -> FileStamp {
+    let address = Arc::as_ptr(content) as usize;
+    FileStamp { file: (0, address as u64), length: locked(content).len() as u64, modified: (0, 0) }
+}
+
 impl ReadFile for OpenFile {
     fn len(&self) -> io::Result<u64> {
         Ok(locked(&self.0).len() as u64)
+    }
+
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        Ok(Some(stamp_of(&self.0)))
     }
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
+use super::vfs::{AppendFile, FileStamp, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
 /// Wraps another file system, and limits the rate of writes to temporary files.
 #[derive(Clone, Debug)]

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::lock::FileLock;
 use super::mmap;
-use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
+use super::vfs::{
+    AppendFile, Bytes, FileStamp, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs,
+};
 
 /// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +44,10 @@ impl Vfs for RealVfs {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Ok(Box::new(File::open(path)?))
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
+        Ok(stamp_of(&fs::metadata(path)?))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -100,6 +106,20 @@ pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(dir)
 }
 
+#[cfg(unix)]
+#[allow(clippy::unnecessary_wraps, reason = "other systems have no stamps")]
+fn stamp_of(file: &fs::Metadata) -> Option<FileStamp> {
+    use std::os::unix::fs::MetadataExt;
+    let modified = (file.mtime(), file.mtime_nsec());
+    Some(FileStamp { file: (file.dev(), file.ino()), length: file.len(), modified })
+}
+
+/// Systems other than Unix do not report a number of a file that is stable.
+#[cfg(not(unix))]
+fn stamp_of(_file: &fs::Metadata) -> Option<FileStamp> {
+    None
+}
+
 impl AppendFile for File {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
@@ -135,6 +155,10 @@ impl TemporaryFile for RealTemporaryFile {
 impl ReadFile for File {
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        Ok(stamp_of(&self.metadata()?))
     }
 
     #[cfg(unix)]

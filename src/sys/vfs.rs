@@ -30,6 +30,10 @@ pub trait Vfs: Debug + Send + Sync {
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
     /// Opens a regular file for reading. Fails immediately if `path` is not a regular file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
+    /// Returns the stamp of the file at `path` without opening it; `None` if the file system has no stamps.
+    fn stamp(&self, _path: &Path) -> io::Result<Option<FileStamp>> {
+        Ok(None)
+    }
     /// Makes the names of the files in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Renames a directory that this process has just created. `to` must not exist.
@@ -78,6 +82,10 @@ macro_rules! pass_through {
 
         fn open(&$self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
             $vfs.open(path)
+        }
+
+        fn stamp(&$self, path: &Path) -> io::Result<Option<FileStamp>> {
+            $vfs.stamp(path)
         }
 
         fn sync_dir(&$self, dir: &Path) -> io::Result<()> {
@@ -153,6 +161,10 @@ pub trait ReadFile: Debug + Send + Sync {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// Returns the stamp of the file; `None` if the file system has no stamps.
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        Ok(None)
+    }
     /// Fills `buffer` with the bytes from `offset` on. Fails with [`io::ErrorKind::UnexpectedEof`] if the file ends before
     /// the buffer is full. Several threads may read at the same time.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
@@ -161,6 +173,25 @@ pub trait ReadFile: Debug + Send + Sync {
     /// Advises the system that these bytes will be read soon. Does not wait. Does nothing if the file system cannot
     /// prefetch.
     fn will_need(&self, _offset: u64, _length: u64) {}
+}
+
+/// Distinguishes a file from the files that had its path before, and from its earlier contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// The numbers of the device and of the inode. No two files have the same ones while one of them is open.
+    pub file: (u64, u64),
+    /// The length in bytes.
+    pub length: u64,
+    /// The time of the last change of the contents, in seconds and nanoseconds.
+    pub modified: (i64, i64),
+}
+
+impl FileStamp {
+    /// Returns whether both stamps are of the same file, which may have changed in between.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
 }
 
 /// A held lock. It is released when dropped.

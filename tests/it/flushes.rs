@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::model::ModelVfs;
 use twindex::sys::lock::{HeldLock, LockFailure};
-use twindex::sys::vfs::{AppendFile, Bytes, ReadFile, TemporaryFile, Vfs};
+use twindex::sys::vfs::{AppendFile, Bytes, FileStamp, ReadFile, TemporaryFile, Vfs};
 use twindex::{
     Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer, WriterOptions,
 };
@@ -102,6 +102,9 @@ impl Vfs for GatedVfs {
         let is_log = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("LOG-"));
         Ok(if is_log { Box::new(Counted { file, read: Arc::clone(&self.read) }) } else { file })
     }
+    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
+        self.disk.stamp(path)
+    }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.sync_dir(dir)
     }
@@ -135,6 +138,9 @@ struct Counted {
 impl ReadFile for Counted {
     fn len(&self) -> io::Result<u64> {
         self.file.len()
+    }
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        self.file.stamp()
     }
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);

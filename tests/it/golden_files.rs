@@ -486,7 +486,7 @@ fn format_3_index_with_log_and_values_keeps_its_content() {
     for (key, stamp) in [("b", 1030), ("c", 1055), ("e", 1060), ("f", 1061)] {
         let record = snapshot.get(key).unwrap().unwrap();
         assert_eq!(record.stamp, Some(stamp), "{key}");
-        assert_eq!(record.value, format!("value of {key} at {stamp}").into_bytes());
+        assert_eq!(record.value, Some(format!("value of {key} at {stamp}").into_bytes()));
         let sketch = sketcher.sketch(&numbered(stamp)).unwrap();
         assert_eq!(record.fingerprint, sketch.fingerprint(), "{key}");
         let near = snapshot.near(&sketch).run().unwrap().hits;

@@ -468,7 +468,7 @@ impl<'w> History<'w> {
         snapshot
             .for_each_key(|key| {
                 let record = snapshot.get(key)?.unwrap();
-                let number = u64::from_le_bytes(record.value[..].try_into().unwrap());
+                let number = u64::from_le_bytes(record.value.unwrap().try_into().unwrap());
                 let stored = Stored { number, priority: record.priority, stamp: record.stamp };
                 found.insert(key_number(&key.to_buf().to_string()), stored);
                 Ok(())

@@ -122,7 +122,11 @@ fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
             "key {key}"
         );
         if let (Some(record), Some(document), true) = (record, expected.get(&key), kept) {
-            assert_eq!((record.value, record.stamp), (value(document), Some(document.stamp)), "key {key}");
+            assert_eq!(
+                (record.value, record.stamp),
+                (Some(value(document)), Some(document.stamp)),
+                "key {key}"
+            );
         }
     }
 }

@@ -29,6 +29,7 @@ mod golden_sketches;
 mod golden_text_options;
 mod group_crashes;
 mod groups;
+mod histories;
 mod idf;
 mod layers;
 mod lead_byte;

@@ -178,15 +178,17 @@ fn writer_queries_include_the_uncommitted_batch() {
         assert_eq!(found, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
         assert_eq!(writer.near(Fingerprint(0b1), 1).unwrap().len(), 1);
         let record = writer.get("b").unwrap().unwrap();
-        assert_eq!((record.fingerprint, &record.value[..]), (Some(Fingerprint(u64::MAX)), &b"v"[..]));
+        assert_eq!((record.fingerprint, record.value), (Some(Fingerprint(u64::MAX)), Some(b"v".to_vec())));
         assert_eq!(writer.get("d").unwrap(), None);
         let snapshot = index.snapshot();
         assert_eq!(snapshot.get("b").unwrap().unwrap().fingerprint, Some(Fingerprint(0b1000)));
         assert!(matches!(writer.get(7), Err(Error::Invalid(_))));
         writer.commit().unwrap();
         let hits = index.snapshot().within(Fingerprint(0b1), 1).run_with_records().unwrap();
-        let hits: Vec<_> =
-            hits.iter().map(|(hit, record)| (hit.key.to_string(), &record.value[..])).collect();
+        let hits: Vec<_> = hits
+            .iter()
+            .map(|(hit, record)| (hit.key.to_string(), record.value.as_deref().unwrap()))
+            .collect();
         assert_eq!(hits, [("a".to_owned(), &b"v"[..]), ("c".to_owned(), b"v")]);
         assert_eq!(index.snapshot().get("c").unwrap().unwrap().fingerprint, Some(Fingerprint(0b11)));
     }

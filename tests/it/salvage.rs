@@ -3,16 +3,17 @@
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
 use twindex::store::salvage::{Salvage, salvage};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Error, Fingerprint, Index, Params, Result};
+use twindex::{Document, Error, Fingerprint, Index, Params, Result, WriterOptions};
 
 use crate::support::attached::{self, documents};
+use crate::support::random::Random;
 
 type Documents = BTreeMap<String, String>;
 
@@ -153,4 +154,215 @@ fn salvage_keeps_the_time_set_by_a_deleted_document() {
     assert!(found.is_empty() && report.documents == 0, "{found:?}");
     let saved = Index::open(dir.path().join("out")).unwrap().snapshot();
     assert_eq!(saved.now(), Some(1060));
+}
+
+/// The values of documents by key. Each value is unique.
+type Values = BTreeMap<u64, u64>;
+
+/// An index with a random history of commits by random routes.
+struct RandomIndex {
+    path: PathBuf,
+    /// The documents after each commit.
+    commits: Vec<Values>,
+}
+
+impl RandomIndex {
+    fn new(path: PathBuf, random: &mut Random) -> Self {
+        let params = Params::builder().u64_keys().simhash(3).values().build().unwrap();
+        let index = Index::create(&path, params).unwrap();
+        let mut commits = vec![Values::new()];
+        let mut next = 0_u64;
+        for _ in 0..=random.below(3) {
+            let logged = random.below(3) > 0;
+            let options = WriterOptions::default().background_merges(false).logged(logged);
+            let mut writer = index.writer_with(options).unwrap();
+            for _ in 0..=random.below(4) {
+                let mut documents = commits.last().unwrap().clone();
+                for _ in 0..=random.below(5) {
+                    let key = random.below(12) as u64;
+                    if random.below(3) == 0 {
+                        writer.delete(key).unwrap();
+                        documents.remove(&key);
+                    } else {
+                        next += 1;
+                        let value = next.to_le_bytes();
+                        writer.put(key, Document::from(Fingerprint(next)).with_value(&value)).unwrap();
+                        documents.insert(key, next);
+                    }
+                }
+                writer.commit().unwrap();
+                commits.push(documents);
+                match random.below(8) {
+                    0 => drop(writer.compact().unwrap()),
+                    1 | 2 => writer.flush().unwrap(),
+                    3 => drop(writer.merge_step().unwrap()),
+                    4 => drop(writer.gc().unwrap()),
+                    _ => {}
+                }
+            }
+        }
+        Self { path, commits }
+    }
+
+    fn names(&self, prefix: &str) -> Vec<PathBuf> {
+        let names = files(&self.path).into_keys();
+        names.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(prefix)).collect()
+    }
+
+    /// Removes a random file of this kind, or flips one of its bits. Returns which of both; `None` if there is no file.
+    fn damage(&self, kind: &str, random: &mut Random) -> Option<&'static str> {
+        let names = self.names(kind);
+        // The newest manifest, or any of the other files.
+        let chosen = match kind {
+            "MANIFEST" => names.last(),
+            _ => names.get(random.below(names.len().max(1))),
+        };
+        let path = chosen?;
+        if random.below(4) == 0 {
+            std::fs::remove_file(path).unwrap();
+            Some("removed")
+        } else {
+            let mut bytes = std::fs::read(path).unwrap();
+            let place = random.below(bytes.len());
+            bytes[place] ^= 1 << random.below(8);
+            std::fs::remove_file(path).unwrap();
+            std::fs::write(path, bytes).unwrap();
+            Some("flipped")
+        }
+    }
+}
+
+fn values(path: &Path) -> Values {
+    let snapshot = Index::open(path).unwrap().snapshot();
+    let keys = snapshot.keys().unwrap().map(Result::unwrap);
+    let value = |key: u64| snapshot.get(key).unwrap().unwrap().value.unwrap();
+    keys.map(|key| {
+        let key = key.as_u64().unwrap();
+        (key, u64::from_le_bytes(value(key).try_into().unwrap()))
+    })
+    .collect()
+}
+
+#[test]
+fn salvage_of_randomly_damaged_indexes_agrees_with_a_model() {
+    let rounds = std::env::var("TWINDEX_SALVAGES").map_or(100, |count| count.parse().unwrap());
+    let mut doubtful_rounds = 0;
+    for seed in 0..rounds {
+        let random = &mut Random(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let index = RandomIndex::new(dir.path().join("index"), random);
+        let kinds = ["MANIFEST", "MANIFEST", "CURRENT", "LOG", ".seg"];
+        let (mut damaged, mut removed) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..=random.below(2) {
+            let kind = kinds[random.below(kinds.len())];
+            if let Some(how) = index.damage(kind, random) {
+                damaged.insert(kind);
+                if how == "removed" {
+                    removed.insert(kind);
+                }
+            }
+        }
+        if random.below(10) == 0 {
+            index.names("MANIFEST").iter().for_each(|path| std::fs::remove_file(path).unwrap());
+            damaged.insert("MANIFEST");
+            removed.insert("MANIFEST");
+        }
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+        let out = dir.path().join("out");
+        let report = match salvage(&vfs, &index.path, &out) {
+            Ok(report) => report,
+            Err(Error::NotAnIndex { .. }) if damaged.contains("MANIFEST") => continue,
+            Err(error) => panic!("round {seed}: {error}"),
+        };
+        let found = values(&out);
+        let current = index.commits.last().unwrap();
+        let shown = || format!("round {seed}, {damaged:?}: {found:?} of {current:?}, {report:?}");
+        // A log that was cut after its synced part cannot be distinguished from a log after a crash.
+        let torn = damaged.contains("LOG") && report.files.iter().all(|file| file.problems.is_empty());
+        if torn && index.commits.contains(&found) {
+            continue;
+        }
+        if report.is_whole() {
+            assert_eq!(found, *current, "{}", shown());
+        }
+        let doubtful: BTreeSet<u64> = report.doubtful_keys.iter().map(|key| key.as_u64().unwrap()).collect();
+        assert_eq!(doubtful.len() as u64, report.doubtful, "{}", shown());
+        doubtful_rounds += u64::from(report.doubtful > 0);
+        // Nothing says that a file was there if what named it is gone, too.
+        let is_hidden = damaged.contains("CURRENT") && removed.contains("MANIFEST")
+            || (damaged.contains("MANIFEST") || damaged.contains("CURRENT")) && removed.contains("LOG");
+        for (key, value) in &found {
+            assert!(index.commits.iter().any(|commit| commit.get(key) == Some(value)), "{}", shown());
+            assert!(current.get(key) == Some(value) || doubtful.contains(key) || is_hidden, "{}", shown());
+        }
+        if !damaged.contains("LOG") && !damaged.contains(".seg") && !is_hidden {
+            for (key, value) in current {
+                assert!(found.get(key) == Some(value) || doubtful.contains(key), "{}", shown());
+            }
+        }
+    }
+    assert!(doubtful_rounds < rounds / 2, "{doubtful_rounds} of {rounds}");
+}
+
+/// Commits documents, and changes made by another writer. Flips a bit of the newest manifest, and salvages.
+fn salvage_without_newest_manifest(change: impl FnOnce(&Index)) -> (Salvage, Values) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let params = Params::builder().u64_keys().simhash(3).values().build().unwrap();
+    let index = Index::create(&path, params).unwrap();
+    let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
+    for key in 0..60_u64 {
+        writer.put(key, Document::from(Fingerprint(key)).with_value(&key.to_le_bytes())).unwrap();
+    }
+    writer.commit().unwrap();
+    drop(writer);
+    change(&index);
+    let newest = format!("MANIFEST-{:06}", index.snapshot().manifest().generation);
+    let mut bytes = std::fs::read(path.join(&newest)).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(path.join(newest), bytes).unwrap();
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    let report = salvage(&vfs, &path, &dir.path().join("out")).unwrap();
+    assert!(!report.is_whole());
+    (report, values(&dir.path().join("out")))
+}
+
+#[test]
+fn segments_that_only_a_damaged_manifest_names_are_salvaged() {
+    let all: Values = (0..60).map(|key| (key, key)).collect();
+    let (report, found) = salvage_without_newest_manifest(|_| ());
+    assert_eq!((found, report.lost(), report.doubtful), (all.clone(), 0, 0));
+    let (report, found) = salvage_without_newest_manifest(|index| {
+        let mut writer = index.writer().unwrap();
+        writer.delete(7).unwrap();
+        writer.commit().unwrap();
+        writer.compact().unwrap();
+    });
+    let mut kept = all;
+    kept.remove(&7);
+    assert_eq!((found, report.lost()), (kept, 0));
+}
+
+#[test]
+fn deletions_and_replacements_in_a_log_hold_without_the_manifest_that_names_it() {
+    let (report, found) = salvage_without_newest_manifest(|index| {
+        let mut writer = index.writer().unwrap();
+        writer.delete(7).unwrap();
+        writer.delete(8).unwrap();
+        writer.put(1, Document::from(Fingerprint(1)).with_value(&1000_u64.to_le_bytes())).unwrap();
+        writer.commit().unwrap();
+    });
+    assert_eq!((found.len(), found.get(&7), found.get(&1)), (58, None, Some(&1000)));
+    assert_eq!((report.lost(), report.doubtful, report.known_until), (0, 0, None));
+}
+
+#[test]
+fn documents_that_a_lost_manifest_may_have_deleted_are_listed() {
+    let (report, found) = salvage_without_newest_manifest(|index| {
+        let mut writer = index.writer_with(WriterOptions::default().logged(false)).unwrap();
+        writer.delete(7).unwrap();
+        writer.commit().unwrap();
+    });
+    assert_eq!((found.len(), report.known_until, report.doubtful), (60, Some(2), 60));
+    assert!(report.doubtful_keys.iter().any(|key| key.as_u64() == Some(7)));
 }

@@ -106,7 +106,7 @@ pub(crate) fn described(snapshot: &Snapshot, came: &LastPut) -> String {
             hex(if sketched { &record.signature } else { &[] }),
             hashes(&record.bottom),
             hashes(&record.modular),
-            hex(&record.value),
+            hex(record.value.as_deref().unwrap_or_default()),
             or_none(record.stamp)
         )
         .unwrap();

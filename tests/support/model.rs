@@ -19,10 +19,11 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::slice::SliceIndex;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use twindex::sys::lock::{HeldLock, LockFailure};
-use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
+use twindex::sys::vfs::{AppendFile, Bytes, FileStamp, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
 use super::random::Random;
 
@@ -568,10 +569,16 @@ impl Vfs for ModelVfs {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let inner = self.0.lock().unwrap();
-        match &inner.disk.nodes[inner.disk.find(path)?] {
-            Node::File(bytes) => Ok(Box::new(MemoryFile(bytes.to_vec()))),
+        let inode = inner.disk.find(path)?;
+        match &inner.disk.nodes[inode] {
+            Node::File(_) => Ok(Box::new(ModelFile { vfs: self.clone(), inode })),
             Node::Dir(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
         }
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<FileStamp>> {
+        let inode = self.0.lock().unwrap().disk.find(path)?;
+        ModelFile { vfs: self.clone(), inode }.stamp()
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -694,6 +701,48 @@ impl Drop for ModelTemporary {
                 inner.journal.push(Event::Unnamed { dir: self.dir, name });
             }
         }
+    }
+}
+
+#[derive(Debug)]
+struct ModelFile {
+    vfs: ModelVfs,
+    inode: Inode,
+}
+
+impl ModelFile {
+    /// Returns the current bytes in this range.
+    fn bytes(&self, range: impl SliceIndex<[u8], Output = [u8]>) -> io::Result<Vec<u8>> {
+        match &self.vfs.0.lock().unwrap().disk.nodes[self.inode] {
+            Node::File(bytes) => {
+                bytes.get(range).map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            }
+            Node::Dir(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+}
+
+impl ReadFile for ModelFile {
+    fn len(&self) -> io::Result<u64> {
+        match &self.vfs.0.lock().unwrap().disk.nodes[self.inode] {
+            Node::File(bytes) => Ok(bytes.len() as u64),
+            Node::Dir(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        // Files are not changed in place, so the inode and the length identify the content.
+        Ok(Some(FileStamp { file: (0, self.inode as u64), length: self.len()?, modified: (0, 0) }))
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let start = offset as usize;
+        buffer.copy_from_slice(&self.bytes(start..start + buffer.len())?);
+        Ok(())
+    }
+
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        Ok(Bytes::Heap(self.bytes(..len)?))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::refusals;
 pub(crate) struct AttachedArgs {
     /// Field of a JSONL object, column of a table, or header field of an archive record that holds the document's value,
     /// at most 64 KiB. It may be a path, meta.url or /meta/url. Strings are kept unchanged, other types as JSON; a
-    /// document without the field has no value. A new index keeps values if this is given
+    /// document without the field has the empty value. A new index keeps values if this is given
     #[arg(long, value_name = "NAME")]
     value_field: Option<String>,
     /// Field, column, or header field of a record (WARC-Date) that holds the document's stamp: an integer from 0 on,

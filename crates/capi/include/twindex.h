@@ -483,7 +483,8 @@ void twindex_params_free(twindex_params *params);
 // Sets `fingerprint`, which may be null, to the fingerprint of the document. Returns false if it has none.
 bool twindex_record_fingerprint(const twindex_record *record, uint64_t *fingerprint);
 
-// Returns the value of the document, and sets `len` to its length. The value is valid until the record is freed.
+// Returns the value of the document, and sets `len` to its length, which may be 0. Returns null if the index stores no
+// values. The value is valid until the record is freed.
 const uint8_t *twindex_record_value(const twindex_record *record,
                                     size_t *len);
 

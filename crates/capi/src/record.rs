@@ -33,15 +33,16 @@ pub extern "C" fn twindex_record_fingerprint(
     number(record.and_then(|record| record.inner.fingerprint).map(|found| found.0), fingerprint)
 }
 
-/// Returns the value of the document, and sets `len` to its length. The value is valid until the record is freed.
+/// Returns the value of the document, and sets `len` to its length, which may be 0. Returns null if the index stores no
+/// values. The value is valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_value(
     record: Option<&Record>,
     len: Option<&mut MaybeUninit<usize>>,
 ) -> *const u8 {
-    match record {
-        Some(record) => show_bytes(&record.inner.value, len),
+    match record.and_then(|record| record.inner.value.as_ref()) {
+        Some(value) => show_bytes(value, len),
         None => show_empty(len),
     }
 }

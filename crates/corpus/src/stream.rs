@@ -214,7 +214,7 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
 fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
     for hit in writer.near(one.document, usize::MAX)? {
         if hit.key.as_key() != one.key
-            && writer.get(&hit.key)?.is_some_and(|record| record.value == one.value)
+            && writer.get(&hit.key)?.is_some_and(|record| record.value.unwrap_or_default() == one.value)
         {
             return Ok(Some(hit.into()));
         }
@@ -351,7 +351,8 @@ fn deciding(
         return Ok(None);
     }
     let record = writer.get(key)?;
-    let record =
-        record.filter(|record| !record.is_duplicate && value.is_none_or(|value| record.value == value));
+    let record = record.filter(|record| {
+        !record.is_duplicate && value.is_none_or(|value| record.value.as_deref().unwrap_or_default() == value)
+    });
     Ok(record.map(|record| record.set))
 }

@@ -120,7 +120,9 @@ fn batches_near(snapshot: &Snapshot) -> Result<u64> {
 
 fn version_of(snapshot: &Snapshot, url: &str) -> Result<Option<u64>> {
     let Some(record) = snapshot.get(url)? else { return Ok(None) };
-    Ok(Some(u64::from_le_bytes(record.value.as_slice().try_into().context("a value of another program")?)))
+    Ok(Some(u64::from_le_bytes(
+        record.value.unwrap_or_default().as_slice().try_into().context("a value of another program")?,
+    )))
 }
 
 fn name(key: &KeyBuf) -> Result<String> {

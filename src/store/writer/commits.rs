@@ -11,6 +11,7 @@ use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
+use crate::store::history::{History, current_stamp};
 use crate::store::log::OpenLog;
 use crate::store::state::State;
 use crate::store::{generation, names, recovery};
@@ -142,9 +143,7 @@ impl Writer {
     /// Completes a commit without changes: syncs earlier commits as far as `durability` requires.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
-        if self.log.is_some() && durability != Durability::None {
-            self.check_lock()?;
-        }
+        self.check_lock()?;
         match (&mut self.log, durability) {
             (Some(log), Durability::Sync) => log.sync()?,
             (Some(log), Durability::Batch) => log.write()?,
@@ -215,9 +214,8 @@ impl Writer {
             // A manifest must be published that names the new log and its first commit.
             return self.publish_as(commit, Publish::Log).map(drop);
         }
-        let manifest = Arc::clone(&self.shared.published.read().manifest);
         // guard: a commit is shown before it is acknowledged
-        self.show(manifest);
+        self.show_again();
         Ok(())
     }
 
@@ -225,7 +223,7 @@ impl Writer {
     /// log that are not known to be durable. `commit` is the number of the next commit.
     pub(super) fn begin_log(&mut self, commit: u64) -> Result<()> {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
-        let position = self.shared.published.read().position;
+        let position = self.shared.published.read().position();
         let number = self.next.logged.as_ref().map_or(1, |logged| logged.next_log);
         let (log, first) = recovery::rewrite_tail(&*vfs, &dir, &self.next, position, number, commit)?;
         let logged = self.next.logged.get_or_insert_with(Logged::default);
@@ -245,7 +243,7 @@ impl Writer {
 
     /// Returns whether the previous writer's log has batches that are not known to be durable.
     pub(super) fn is_torn(&self) -> bool {
-        self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
+        self.shared.published.read().position().is_some_and(|at| at.synced < at.batches)
     }
 
     /// Publishes the next generation if it differs from the current one. Then removes files that are no longer needed.
@@ -260,6 +258,7 @@ impl Writer {
     /// Like [`publish`](Self::publish), but always publishes, and takes the generation number from the caller.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
+        self.check_logs()?;
         // The manifest contains the deletes of all batches, so it must not be written before all batches are durable.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
         let begins = named && self.log.is_none() && self.is_torn();
@@ -272,7 +271,7 @@ impl Writer {
                 log.sync()?;
                 log.synced()
             }
-            None => self.shared.published.read().position.map_or(0, |position| position.synced),
+            None => self.shared.published.read().position().map_or(0, |position| position.synced),
         };
         // Records the durable length of the log, so that a later reader detects if the log was truncated.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
@@ -323,8 +322,9 @@ impl Writer {
         self.retired = None;
         self.written.clear();
         self.view.commit = generation;
+        self.current.set(current_stamp(vfs, dir).unwrap_or(None)); // after a failure, the next check reads `CURRENT`
         let before = Arc::clone(&self.shared.published.read());
-        self.show(Arc::new(self.next.clone()));
+        self.show(Arc::new(self.next.clone()), current.digest.get());
         // The commit is complete, even if the removal of files fails now.
         let manifest = Arc::clone(&before.manifest);
         self.sweep_after(what.keeps_before().then_some(&*manifest), before);
@@ -334,29 +334,35 @@ impl Writer {
     /// Updates the durable commit of the published state, without publishing the uncommitted batch.
     pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
-        let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
-        let position = match (&self.log, logs.last()) {
-            (Some(log), Some(entry)) => Some(log.position(entry.number, known.view.commit)),
-            _ => known.position,
-        };
-        if position != known.position {
+        let history = self.history(&known.manifest, known.history.manifest, known.view.commit);
+        if history.position() != known.position() {
             let state =
-                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.sketch_digest);
+                State::new(Arc::clone(&known.manifest), known.view.clone(), history, self.sketch_digest);
             self.shared.publish(state);
         }
     }
 
-    /// Publishes the view: all later snapshots see it.
-    pub(super) fn show(&self, manifest: Arc<Manifest>) {
-        let position = match (&self.log, manifest.logged.as_ref().map(|logged| &logged.logs)) {
-            (Some(log), Some(logs)) if !logs.is_empty() => {
-                Some(log.position(logs[logs.len() - 1].number, self.view.commit))
-            }
-            (None, Some(logs)) if !logs.is_empty() => self.shared.published.read().position,
-            _ => None,
-        };
-        let state = State::new(manifest, self.view.clone(), position, self.sketch_digest);
-        self.shared.publish(state);
+    /// Returns the history of the published state with the manifest `manifest`, whose digest is `digest`, after `commit`.
+    fn history(&self, manifest: &Manifest, digest: u128, commit: u64) -> History {
+        let known = Arc::clone(&self.shared.published.read());
+        let entries = manifest.logged.iter().flat_map(|logged| &logged.logs);
+        let logs = entries.filter_map(|entry| match &self.log {
+            Some(log) if log.number() == entry.number => Some(log.read_log(commit)),
+            _ => known.history.log(entry.number).cloned(),
+        });
+        History { manifest: digest, logs: logs.collect() }
+    }
+
+    /// Publishes the view with a new manifest, whose digest is `digest`: all later snapshots see it.
+    fn show(&self, manifest: Arc<Manifest>, digest: u128) {
+        let history = self.history(&manifest, digest, self.view.commit);
+        self.shared.publish(State::new(manifest, self.view.clone(), history, self.sketch_digest));
+    }
+
+    /// Publishes the view with the manifest of the published state.
+    pub(super) fn show_again(&self) {
+        let known = Arc::clone(&self.shared.published.read());
+        self.show(Arc::clone(&known.manifest), known.history.manifest);
     }
 
     /// Removes the files that neither the published generation nor the previous generation `kept` needs, and drops the
@@ -407,8 +413,9 @@ impl Drop for Writer {
         self.settle_sweep();
         let under_way = [self.merging.take(), self.flushing.take()];
         self.written.extend(under_way.into_iter().flatten().map(|work| work.number));
+        let is_held = self.check_lock().is_ok();
         if self.life == Life::Sound
-            && self.lock.is_current()
+            && is_held
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
@@ -437,7 +444,7 @@ impl Drop for Writer {
         // The next writer removes segments that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
-        if self.life == Life::InDoubt || !self.lock.is_current() {
+        if self.life == Life::InDoubt || !is_held {
             return;
         }
         self.view.segments.clear();

@@ -115,8 +115,7 @@ impl Writer {
             if (is_full || self.is_log_long() || logs > LOGS) && self.flushing.is_none() {
                 self.freeze()?;
                 if self.coming == NextGeneration::AsPublished {
-                    let manifest = Arc::clone(&self.shared.published.read().manifest);
-                    self.show(manifest);
+                    self.show_again();
                 }
             }
         } else if is_full || self.is_log_long() {
@@ -235,9 +234,9 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process has the lock now, it may have written a segment with this number, which must not
-                // be removed. The next sweep removes a leftover file.
-                if self.lock.is_current() {
+                // If another process has the lock now, or another history has taken the place of this one, a segment
+                // with this number may be another one, which must not be removed. The next sweep removes a leftover file.
+                if self.check_lock().is_ok() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
                 self.merge_failure = Some(error);

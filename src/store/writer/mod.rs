@@ -8,12 +8,14 @@
 
 mod commits;
 mod flush;
+mod held;
 mod merges;
 mod options;
 mod reads;
 mod states;
 mod sweeping;
 
+use std::cell::Cell;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +24,7 @@ pub use self::options::{Durability, WriterOptions};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
 use super::document::Document;
+use super::history::{History, current_stamp};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
@@ -40,7 +43,7 @@ use crate::segment::SearchScratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::fork;
-use crate::sys::vfs::{HeldLock, LockFailure};
+use crate::sys::vfs::{FileStamp, HeldLock, LockFailure};
 
 /// The result of [`Writer::admit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +78,8 @@ fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
 pub struct Writer {
     shared: Arc<SharedIndex>,
     lock: Box<dyn HeldLock>,
+    /// The stamp of the file `CURRENT` that names the published generation.
+    current: Cell<Option<FileStamp>>,
     /// The id of the process that opened this writer. A forked child has a copy of the writer and must not use it.
     process: u32,
     /// The value of [`fork::generation`] when the writer was opened.
@@ -143,6 +148,7 @@ impl Writer {
         // other thread may refresh: it would remove new memtable rows as leftovers of a failed writer.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
+        let current = current_stamp(&*shared.vfs, &shared.dir)?; // before `CURRENT` is read, so that no later change is missed
         // guard: a writer goes on from what was committed before it had the lock
         shared.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
@@ -162,6 +168,7 @@ impl Writer {
         drop(refreshing);
         Ok(Self {
             lock,
+            current: Cell::new(current),
             process: std::process::id(),
             forks: fork::generation(),
             sketch_digest: state.sketch_digest,
@@ -412,7 +419,7 @@ impl Writer {
     /// Returns a state that includes the uncommitted batch.
     fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
-        Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
+        Arc::new(State::new(manifest, self.view.clone(), History::default(), self.sketch_digest))
     }
 
     /// Returns whether there is a live document with this key, in the batch or committed.
@@ -520,53 +527,10 @@ impl Writer {
         }
     }
 
-    /// Returns whether this process is a forked child, which has a copy of this writer.
-    fn is_forked(&self) -> bool {
-        self.process != std::process::id()
-    }
-
-    /// Returns an error if this writer is used in a forked child.
-    fn check_process(&self) -> Result<()> {
-        if self.is_forked() {
-            return Err(Error::Invalid(format!(
-                "{}: this writer was opened by process {}, and this is process {}; after a fork only the process that \
-                 opened a writer may use it; open a writer of your own",
-                self.shared.dir.display(),
-                self.process,
-                std::process::id()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Like [`check_process`](Self::check_process), but cheaper: makes the system call only before the first document
-    /// of a batch and after a detected fork. In between, documents stay in memory until a step writes them, and this
-    /// step checks the process again.
-    fn check_process_of_batch(&self) -> Result<()> {
-        let is_first = self.batch.is_empty() && self.records.is_empty();
-        if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }
-    }
-
-    fn check_lock(&self) -> Result<()> {
-        self.check_process()?;
-        // guard: a writer whose lock file is gone does not commit
-        // without it: self.lock.is_current() -> true
-        if self.lock.is_current() {
-            return Ok(());
-        }
-        let (vfs, dir) = (&self.shared.vfs, &self.shared.dir);
-        if matches!(vfs.exists(dir), Ok(false)) {
-            let why = "the directory was moved or removed while a writer had it open; open the index where it is now";
-            return Err(Error::NotAnIndex { path: dir.clone(), why: why.into() });
-        }
-        let path = names::lock(dir);
-        Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
-    }
-
     /// Runs a step that uses the disk. If it fails, the writer is poisoned.
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
-        let done = step(self);
+        let done = step(self).map_err(|error| self.explained(error));
         // guard: the first failure ends the writer
         if done.is_err() && self.life == Life::Sound {
             self.life = Life::Failed;

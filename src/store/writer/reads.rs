@@ -40,7 +40,7 @@ impl Writer {
     /// writer.put("a", twindex::Document::from(&rose).with_value(b"the first"))?;
     /// let near = writer.near(&rose, 1)?;
     /// let record = writer.get(&near[0].key)?.unwrap();
-    /// assert_eq!(record.value, b"the first");
+    /// assert_eq!(record.value.unwrap(), b"the first");
     /// assert_eq!(index.snapshot().documents(), 0, "it is not committed");
     /// # Ok::<(), twindex::Error>(())
     /// ```

@@ -21,7 +21,7 @@ use crate::report;
 #[command(
     after_help = "Examples:\n  twindex get pages.twx https://example.org/a\n  twindex get pages.twx | head\n\n\
     With keys, prints a line for each document: key, fingerprint (hexadecimal; - where there is none), bytes of \
-    signature, sampled hashes, value (- for none), age (by the newest stamp in the index; - where documents do not \
+    signature, sampled hashes, value (- if the index keeps none), age (by the newest stamp in the index; - where documents do not \
     expire). A key that is not there is an error, after the others; exit code 1.\n\n\
     Without keys, lists the keys of the index, one a line, ascending. A tab, newline, carriage return or backslash in a \
     key is written \\t, \\n, \\r, \\\\, and a byte that is not UTF-8 \\xNN: as `delete` and `get` take it with \
@@ -58,7 +58,7 @@ struct Document {
     priority: Option<u64>,
     age: Option<u64>,
     #[serde(skip)]
-    value_bytes: Vec<u8>,
+    value_bytes: Option<Vec<u8>>,
 }
 
 /// The totals that `--json` prints last.
@@ -100,7 +100,7 @@ impl GetArgs {
                 }
             }
             let record = record.as_ref();
-            let value = record.map(|r| r.value.clone()).unwrap_or_default();
+            let value = record.and_then(|r| r.value.clone());
             let stamp = record.and_then(|r| r.stamp);
             all.push(Document {
                 key: shown,
@@ -109,8 +109,11 @@ impl GetArgs {
                 signature: record.filter(|r| !r.signature.is_empty()).map(|r| hex(&r.signature)),
                 bottom: record.map_or_else(Vec::new, |r| r.bottom.clone()),
                 modular: record.map_or_else(Vec::new, |r| r.modular.clone()),
-                value: (!value.is_empty()).then(|| String::from_utf8_lossy(&value).into_owned()),
-                value_hex: std::str::from_utf8(&value).is_err().then(|| hex(&value)),
+                value: value.as_ref().map(|value| String::from_utf8_lossy(value).into_owned()),
+                value_hex: value
+                    .as_ref()
+                    .filter(|value| std::str::from_utf8(value).is_err())
+                    .map(|value| hex(value)),
                 stamp,
                 priority: record.and_then(|r| r.priority),
                 age: stamp.zip(snapshot.now()).map(|(stamp, now)| now.saturating_sub(stamp)),
@@ -128,10 +131,10 @@ impl GetArgs {
                 .map(|one| {
                     let fingerprint = one.fingerprint.as_deref().unwrap_or("-");
                     let signature = one.signature.as_ref().map_or(0, |hex| hex.len() / 2);
-                    let value = match &one.value_bytes[..] {
-                        b"" => "-".into(),
-                        value => String::from_utf8_lossy(&tsv::escape(value)).into_owned(),
-                    };
+                    let value = one.value_bytes.as_ref().map_or_else(
+                        || "-".into(),
+                        |value| String::from_utf8_lossy(&tsv::escape(value)).into_owned(),
+                    );
                     let age = one.age.map_or("-".to_owned(), |age| age.to_string());
                     format!(
                         "{}\t{fingerprint}\t{signature}\t{}\t{value}\t{age}",

@@ -285,3 +285,17 @@ fn mixture_of_numbers_and_times_is_an_error_that_names_both() {
     let message = bench.refused("dedup in.jsonl -o no --keep max:n");
     says(&message, &["in.jsonl:"]);
 }
+
+#[test]
+fn empty_value_is_a_value() {
+    let bench = Bench::new();
+    write_lines(&bench, "in.jsonl", &[("a", r#""v":"""#), ("b", r#""v":"w""#)]);
+    bench.ok("build values.twx in.jsonl --value-field v -q");
+    bench.ok("build none.twx in.jsonl -q");
+    let values = |index: &str| {
+        let all = bench.json_lines(&format!("get {index} a b"));
+        [all[0]["value"].clone(), all[1]["value"].clone()]
+    };
+    assert_eq!(values("values.twx"), ["", "w"]);
+    assert_eq!(values("none.twx"), [serde_json::Value::Null, serde_json::Value::Null]);
+}

@@ -511,7 +511,9 @@ impl ComparedIndex {
         let query = query.unmarked();
         let hits: Vec<Hit> = if self.is_inside {
             let hits = query.run_with_records()?.into_iter();
-            hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect()
+            hits.filter(|(_, record)| record.value.as_deref().unwrap_or_default() == inside)
+                .map(|(hit, _)| hit)
+                .collect()
         } else {
             query.run()?.hits
         };

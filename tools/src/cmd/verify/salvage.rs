@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
+use twindex::KeyBuf;
 use twindex::store::salvage::salvage;
 use twindex::sys::{RealVfs, Vfs};
 use twindex_corpus::tsv;
@@ -20,6 +21,11 @@ struct SalvageReport {
     documents: u64,
     lost: u64,
     generation: Option<u64>,
+    /// The last commit up to which all deletions are known; null if all are known.
+    known_until: Option<u64>,
+    /// Number of documents that a later commit may have deleted or replaced.
+    doubtful: u64,
+    doubtful_keys: Vec<String>,
     files: Vec<FileReport>,
     problems: Vec<String>,
 }
@@ -37,12 +43,19 @@ struct FileReport {
 pub(super) fn run(index: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let salvaged = salvage(&vfs, index, out)?;
+    let text = |key: &KeyBuf| match key.as_bytes() {
+        Some(bytes) => String::from_utf8_lossy(&tsv::escape(bytes)).into_owned(),
+        None => key.to_string(),
+    };
     let strings = |problems: &[twindex::Error]| problems.iter().map(ToString::to_string).collect();
     let report = SalvageReport {
         whole: salvaged.is_whole(),
         documents: salvaged.documents,
         lost: salvaged.lost(),
         generation: salvaged.generation,
+        known_until: salvaged.known_until,
+        doubtful: salvaged.doubtful,
+        doubtful_keys: salvaged.doubtful_keys.iter().map(text).collect(),
         files: salvaged
             .files
             .iter()
@@ -50,14 +63,7 @@ pub(super) fn run(index: &Path, out: &Path, output: &Output) -> anyhow::Result<E
                 path: file.path.display().to_string(),
                 saved: file.saved,
                 lost: file.lost,
-                lost_keys: file
-                    .lost_keys
-                    .iter()
-                    .map(|key| match key.as_bytes() {
-                        Some(bytes) => String::from_utf8_lossy(&tsv::escape(bytes)).into_owned(),
-                        None => key.to_string(),
-                    })
-                    .collect(),
+                lost_keys: file.lost_keys.iter().map(text).collect(),
                 problems: strings(&file.problems),
             })
             .collect(),
@@ -79,8 +85,12 @@ fn lines(report: &SalvageReport, out: &Path, output: &Output) -> Vec<String> {
         lines.extend(file.problems.iter().map(|problem| format!("  {problem}")));
         lines.extend(file.lost_keys.iter().map(|key| format!("  lost: {key}")));
     }
-    if report.generation.is_none() {
-        lines.push("no manifest could be read: documents that were deleted may be back".into());
+    if let Some(commit) = report.known_until {
+        let documents = counted(report.doubtful, "document");
+        lines.push(format!(
+            "deletions after commit {commit} are not known: {documents} may be back, or older versions"
+        ));
+        lines.extend(report.doubtful_keys.iter().map(|key| format!("  may be deleted: {key}")));
     }
     if !output.quiet {
         let documents = counted(report.documents, "document");
