@@ -233,6 +233,32 @@ impl Writer {
         })
     }
 
+    /// Adds fingerprints, each with its key, as calls of [`put`](Self::put) do, but faster if the index stores nothing else
+    /// and commits write segments.
+    ///
+    /// # Errors
+    /// Same as [`put`](Self::put); [`Error::Invalid`] if there is not a key for each fingerprint.
+    pub fn put_fingerprints(&mut self, keys: &[u64], fingerprints: &[u64]) -> Result<()> {
+        let (mut keys, mut rest) = (keys, fingerprints);
+        if keys.len() != rest.len() {
+            return Err(Error::Invalid(format!("{} keys of {} fingerprints", keys.len(), rest.len())));
+        }
+        if !self.collects() || !Rows::can_hold(&self.params) {
+            return keys.iter().zip(rest).try_for_each(|(&key, &value)| self.put(key, crate::Fingerprint(value)));
+        }
+        self.check_sound()?;
+        self.check_process_of_batch()?;
+        while !rest.is_empty() {
+            // Fills the memory as single records would.
+            let left = self.options.memory.saturating_sub(self.records.memory());
+            let now = left.div_ceil(Rows::RECORD_BYTES).clamp(1, rest.len());
+            self.records.extend(&keys[..now], &rest[..now])?;
+            (keys, rest) = (&keys[now..], &rest[now..]);
+            self.flush_if_full()?;
+        }
+        Ok(())
+    }
+
     /// Looks up a document and adds it in one step. Returns the nearest document, if one is near according to the parameters
     /// of the index (as in [`Snapshot::near`](crate::Snapshot::near)) or according to [another rule](WriterOptions::near). Of
     /// equally near documents it returns the one with the smallest key. The lookup also finds earlier documents of the same
