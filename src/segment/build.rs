@@ -27,7 +27,7 @@ use super::hot::encode_hot;
 use super::output::{Finished, SegmentOutput};
 use super::partial::{encode_partial, encode_partial_on_threads};
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
-use super::sets::{SETS, SetVisitor, write_sets};
+use super::sets::{SETS, SetVisitor, encode_sets};
 use super::sorted::{RadixSorter, sort_on_threads};
 use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use super::tables::{sort_values, value_of};
@@ -39,7 +39,7 @@ use crate::format::keys::{self, Frame};
 use crate::format::table::{Codec, Planes, planes};
 use crate::format::{attached, design, fields, hot, postings, ranks, samples, signatures};
 use crate::params::{MinhashParams, Params, SimhashParams};
-use crate::sys::threads::{in_order, on_threads, share_out};
+use crate::sys::threads::{both, in_order, on_threads, share_out};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
 /// Number of values that are encoded before their bytes are written.
@@ -170,18 +170,23 @@ fn write_attached(
     }
     if let Some(column) = &records.fields {
         let fields = |row: u32| column.get(row as usize);
-        write_values(
-            out,
-            (Kind::Fields, fields::CODEC),
-            &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
-            |out| order.iter().try_for_each(|&row| out.put(fields(row))),
-        )?;
         let sets = |piece: usize, each: &mut SetVisitor<'_>| {
             let start = piece * SETS;
             let rows = &order[start..order.len().min(start + SETS)];
             (start as u32..).zip(rows).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
         };
-        write_sets(out, &records.params, order.len() as u64, budget, &sets)?;
+        let write = || {
+            write_values(
+                out,
+                (Kind::Fields, fields::CODEC),
+                &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
+                |out| order.iter().try_for_each(|&row| out.put(fields(row))),
+            )
+        };
+        let encode = || encode_sets(&records.params, order.len() as u64, budget, &sets);
+        let (written, encoded) = both(budget.threads(), write, encode);
+        written?;
+        encoded?.map_or(Ok(()), |encoded| encoded.write(out))?;
     }
     Ok(())
 }
@@ -535,20 +540,21 @@ fn encode_first<'v>(
     encoder.finish(parts)
 }
 
-/// Number of bytes for each row that building a table takes: the fingerprint, the value, its copy and its encoding.
+/// Number of bytes for each row that building tables takes: the fingerprint, the value, its copy and its encoding.
 const TABLE_BYTES: u64 = 32;
+/// The same for partial tables: the fingerprint, the row between the two distributions, and its encoding.
+const PARTIAL_BYTES: u64 = 20;
 
 /// Encodes several tables at the same time, and each of them on several threads. Calls `each` as [`encode_tables`] does.
 fn encode_tables_on_threads(
     scheme: Scheme,
     design: &Design,
     fingerprints: &[u64],
-    budget: SpillBudget<'_>,
+    (budget, at_once): (SpillBudget<'_>, usize),
     mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()> + Send,
 ) -> Result<()> {
     let rows = fingerprints.len() as u64;
     let places: Vec<usize> = (0..design.tables.len()).collect();
-    let at_once = budget.sections_at_once(TABLE_BYTES * rows).clamp(1, places.len());
     let threads = budget.threads().div_ceil(at_once);
     let encode = |(): &mut (), &place: &usize| {
         let (table, codec) = (&design.tables[place], Codec::in_scheme(scheme, place));
@@ -580,8 +586,10 @@ pub(super) fn encode_tables(
 ) -> Result<()> {
     let rows = fingerprints.len();
     let design = Design::new(scheme.design)?;
-    if budget.threads() > 1 && budget.sections_at_once(TABLE_BYTES * rows) > 0 {
-        return encode_tables_on_threads(scheme, &design, &fingerprints.get(0..rows)?, budget, each);
+    let bytes = if scheme.codecs.partial.is_some() { PARTIAL_BYTES } else { TABLE_BYTES };
+    let at_once = budget.sections_at_once(bytes * rows).min(design.tables.len());
+    if budget.threads() > 1 && at_once > 0 {
+        return encode_tables_on_threads(scheme, &design, &fingerprints.get(0..rows)?, (budget, at_once), each);
     }
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();

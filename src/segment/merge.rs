@@ -38,7 +38,7 @@ use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
-use super::sets::{SETS, SetVisitor, write_sets};
+use super::sets::{SETS, SetVisitor, encode_sets};
 use super::sorted::{RadixSorter, RunMerge, SortedRun};
 use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use crate::design::Scheme;
@@ -54,6 +54,7 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, attached, fields, postings, samples, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
+use crate::sys::threads::both;
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
 
@@ -730,16 +731,6 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
             )?;
         }
         if fields::are_kept(params) {
-            write_values(
-                out,
-                (Kind::Fields, fields::CODEC),
-                &mut |each| {
-                    self.for_each_origin(|input, ordinal| {
-                        each(input.segment.fields(ordinal)?.bytes().len() as u64)
-                    })
-                },
-                |out| self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes())),
-            )?;
             let starts = if params.sets { self.piece_starts()? } else { Vec::new() };
             let sets = |piece: usize, each: &mut SetVisitor<'_>| {
                 let (first, mut next) = ((piece * SETS) as u64, starts[piece].clone());
@@ -752,7 +743,24 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                     })
                 })
             };
-            write_sets(out, params, self.documents, self.budget, &sets)?;
+            let write = || {
+                write_values(
+                    out,
+                    (Kind::Fields, fields::CODEC),
+                    &mut |each| {
+                        self.for_each_origin(|input, ordinal| {
+                            each(input.segment.fields(ordinal)?.bytes().len() as u64)
+                        })
+                    },
+                    |out| {
+                        self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes()))
+                    },
+                )
+            };
+            let encode = || encode_sets(params, self.documents, self.budget, &sets);
+            let (written, encoded) = both(self.budget.threads(), write, encode);
+            written?;
+            encoded?.map_or(Ok(()), |encoded| encoded.write(out))?;
         }
         Ok(())
     }

@@ -438,7 +438,10 @@ impl Records {
     }
 
     fn ascends(&self) -> bool {
-        (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
+        match &self.keys {
+            KeyColumn::U64(keys) => keys.is_sorted_by(|a, b| a < b),
+            KeyColumn::Bytes { .. } => (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row)),
+        }
     }
 
     /// Returns all keys in ascending order without duplicates, including deleted keys. Documents with these keys in

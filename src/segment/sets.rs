@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use twindex_sketch::Nearness;
 
-use super::entries::encode_entries;
+use super::entries::{EncodedEntries, encode_entries};
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
@@ -201,21 +201,33 @@ pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes the sections of common tags and prefixes, if the index stores sets.
-pub(super) fn write_sets(
-    out: &mut SegmentOutput,
+/// The contents of the sections of common tags and prefixes.
+pub(super) struct EncodedSets<'r> {
+    common: EncodedEntries<'r>,
+    prefixes: EncodedEntries<'r>,
+}
+
+impl EncodedSets<'_> {
+    pub(super) fn write(&self, out: &mut SegmentOutput) -> Result<()> {
+        self.common.write(out, Kind::Common, 0)?;
+        self.prefixes.write(out, Kind::Prefixes, 0)
+    }
+}
+
+/// Encodes the sections of common tags and prefixes; `None` if the index stores no sets.
+pub(super) fn encode_sets<'r>(
     params: &Params,
     documents: u64,
-    budget: SpillBudget<'_>,
+    budget: SpillBudget<'r>,
     sets: &AllSets<'_>,
-) -> Result<()> {
+) -> Result<Option<EncodedSets<'r>>> {
     if !params.sets {
-        return Ok(());
+        return Ok(None);
     }
     let common = CommonTags::of(documents, budget.threads(), sets)?;
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    encode_entries(shape, budget, &mut ChunkedValues::of(&entries))?.write(out, Kind::Common, 0)?;
+    let encoded = encode_entries(shape, budget, &mut ChunkedValues::of(&entries))?;
     let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
     let mut rows = 0;
     common.prefixes(params, (documents, budget.threads()), sets, |entries| {
@@ -230,7 +242,8 @@ pub(super) fn write_sets(
         });
     }
     let mut sorted = sorter.finish()?.into_values();
-    encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)?.write(out, Kind::Prefixes, 0)
+    let prefixes = encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)?;
+    Ok(Some(EncodedSets { common: encoded, prefixes }))
 }
 
 impl Segment {
@@ -352,7 +365,9 @@ impl Segment {
         }
         let mut expected = EntrySum::default();
         common.prefixes(params, (documents, 1), &all, |entries| {
-            entries.iter().for_each(|&entry| expected.add(entry));
+            for &entry in entries {
+                expected.add(entry);
+            }
             Ok(())
         })?;
         let (mut summed, mut last) = (EntrySum::default(), None);

@@ -254,6 +254,15 @@ fn conflicts(
             })?;
         }
     }
+    // Without overlap, for example of shards by time, no key is in two segments.
+    let mut spans: Vec<(KeyBuf, KeyBuf)> = Vec::new();
+    for (_, segment, _) in all.iter().filter(|(_, segment, _)| segment.documents() > 0) {
+        spans.push((segment.key(0)?, segment.key(segment.documents() as u32 - 1)?));
+    }
+    spans.sort_unstable();
+    if spans.is_sorted_by(|span, next| span.1 < next.0) {
+        return Ok(left_out);
+    }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
     // The segments are in the order of the shards, so the merge returns equal keys in the order of the shards.

@@ -34,8 +34,8 @@ pub fn cut(
 pub fn on_threads<S: Send, P: Sync, R: Send>(
     states: &mut [S],
     pieces: &[P],
-    work: impl Fn(&mut S, &P) -> crate::Result<R> + Sync,
-) -> crate::Result<Vec<R>> {
+    work: impl Fn(&mut S, &P) -> crate::error::Result<R> + Sync,
+) -> crate::error::Result<Vec<R>> {
     let mut all = Vec::with_capacity(pieces.len());
     let _ = in_order(states, pieces, usize::MAX, work, |result| {
         all.push(result);
@@ -146,6 +146,21 @@ impl<I, R, T, E> Drop for EndsOnPanic<'_, I, R, T, E> {
             self.moved.notify_all();
         }
     }
+}
+
+/// Calls both functions, `beside` on a thread of its own if there are several threads.
+///
+/// # Panics
+/// If a function panics.
+pub fn both<A, B: Send>(threads: usize, here: impl FnOnce() -> A, beside: impl FnOnce() -> B + Send) -> (A, B) {
+    if threads < 2 {
+        return (here(), beside());
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(beside);
+        let done = here();
+        (done, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Calls `work` for each of `items` on up to `threads` threads. Items are taken from the iterator one by one, in order.

@@ -206,6 +206,7 @@ fn low_thresholds_and_documents_without_a_set_are_refused() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "compares the files of an index")]
 fn segments_with_everything_do_not_depend_on_threads_or_memory() {
     let near = Near::resembling(0.8).unwrap();
     let params = Params::builder().words(1).simhash(3).minhash(4, 3).bottom(2).values().expire_after(1 << 40);

@@ -18,6 +18,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use twindex_sketch::Fingerprint;
+
 pub use self::options::{Durability, WriterOptions};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
@@ -244,7 +246,7 @@ impl Writer {
             return Err(Error::Invalid(format!("{} keys of {} fingerprints", keys.len(), rest.len())));
         }
         if !self.collects() || !Rows::can_hold(&self.params) {
-            return keys.iter().zip(rest).try_for_each(|(&key, &value)| self.put(key, crate::Fingerprint(value)));
+            return keys.iter().zip(rest).try_for_each(|(&key, &value)| self.put(key, Fingerprint(value)));
         }
         self.check_sound()?;
         self.check_process_of_batch()?;

@@ -555,7 +555,7 @@ impl BuildArgs {
 }
 
 /// Number of raw fingerprints that are read at a time.
-const TOGETHER: usize = 1 << 20;
+const TOGETHER: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {

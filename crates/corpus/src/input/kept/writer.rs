@@ -431,6 +431,9 @@ impl Write for OutputFile {
 /// Number of bytes of a block that is compressed on its own. The bytes of a file depend on it.
 const COMPRESSED: usize = 2 << 20;
 
+/// A block to compress, and the receiver of its compressed bytes.
+type BlockJob = (Vec<u8>, SyncSender<io::Result<Vec<u8>>>);
+
 /// Compresses blocks, on threads of its own if there are several blocks, and writes them in order.
 struct BlockCompressor {
     compression: Compression,
@@ -439,7 +442,7 @@ struct BlockCompressor {
     /// Whether any block is complete.
     is_any: bool,
     /// Passes blocks to the threads. `None` before the second block, and if there is only one thread.
-    workers: Option<Sender<(Vec<u8>, SyncSender<io::Result<Vec<u8>>>)>>,
+    workers: Option<Sender<BlockJob>>,
     /// The blocks that are not written yet.
     pending: VecDeque<Receiver<io::Result<Vec<u8>>>>,
 }
@@ -471,7 +474,7 @@ impl BlockCompressor {
 
     /// Starts threads, which end when this value is dropped.
     fn start_workers(&mut self) -> io::Result<()> {
-        let (workers, blocks) = channel::<(Vec<u8>, SyncSender<_>)>();
+        let (workers, blocks) = channel::<BlockJob>();
         let (blocks, compression) = (Arc::new(Mutex::new(blocks)), self.compression);
         for _ in 0..self.threads {
             let blocks = Arc::clone(&blocks);
