@@ -57,7 +57,7 @@ pub(crate) fn write_documents(
         Ok(ControlFlow::Continue(()))
     };
     let mut reading: Vec<_> = (0..rayon::current_num_threads()).map(|_| corpus.reading()).collect();
-    let _ = in_order(&mut reading, blocks, 2, fill, write)?;
+    let _ = in_order(&mut reading, blocks, 1, fill, write)?;
     kept.finish()
 }
 

@@ -464,7 +464,7 @@ impl BlockCompressor {
         let (done, result) = sync_channel(1);
         workers.send((block, done)).map_err(|_| lost())?;
         self.pending.push_back(result);
-        if self.pending.len() > 2 * self.threads { self.write_first(file) } else { Ok(()) }
+        if self.pending.len() > self.threads { self.write_first(file) } else { Ok(()) }
     }
 
     fn write_first(&mut self, file: &mut HashedFile) -> io::Result<()> {
