@@ -20,7 +20,7 @@ use crate::hit::{Admitted, Hit};
 use crate::lookup::{NearOptions, ONE};
 use crate::pairs::{self, PairCondition};
 use crate::params::Params;
-use crate::process::check_process;
+use crate::process::{check_process, writer_options};
 use crate::sketch::{Sketch, one_sketch};
 use crate::stream::Batches;
 use crate::watch::watched;
@@ -68,7 +68,10 @@ impl Index {
     fn maintain<T>(&self, work: impl FnOnce(&mut Writer) -> twindex::Result<T>) -> Result<T> {
         match &mut *self.state() {
             State::Writing(writing) => Ok(work(&mut writing.writer)?),
-            State::Idle | State::Closed => Ok(work(&mut self.inner.writer().map_err(own_lock)?)?),
+            State::Idle | State::Closed => {
+                let mut writer = self.inner.writer_with(writer_options()).map_err(own_lock)?;
+                Ok(work(&mut writer)?)
+            }
         }
     }
 

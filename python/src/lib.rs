@@ -51,6 +51,7 @@ fn set_threads(#[pyo3(from_py_with = args::threads)] threads: usize) -> PyResult
             rayon::current_num_threads()
         )));
     }
+    process::THREADS.store(threads, std::sync::atomic::Ordering::Relaxed);
     Ok(())
 }
 

@@ -1,8 +1,24 @@
-//! Detects a forked process. A fork inherits no threads, so waiting for one of them would never end.
+//! Detects a forked process, and records the number of threads. A fork inherits no threads, so waiting for one of them
+//! would never end.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use twindex::WriterOptions;
 
 use crate::error::{Failure, Result};
+
+/// The number of threads that was set; 0 for all cores.
+pub(crate) static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the default options of a writer, with the number of threads that was set.
+pub(crate) fn writer_options() -> WriterOptions {
+    let options = WriterOptions::default();
+    match THREADS.load(Ordering::Relaxed) {
+        0 => options,
+        threads => options.threads(threads),
+    }
+}
 
 /// The id of the process that has the threads for batches.
 static PROCESS: OnceLock<u32> = OnceLock::new();

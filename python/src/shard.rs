@@ -13,7 +13,7 @@ use twindex::format::sketches::Row;
 use twindex::params::KeyKind;
 use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Index, Key, WriterOptions};
+use twindex::{Document, Index, Key};
 use twindex_corpus::part_of;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -21,6 +21,7 @@ use crate::args;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::params::Params;
+use crate::process::writer_options;
 
 /// Prefix of the names of folders in which segments are built. After a crash, these folders remain.
 const PREFIX: &str = ".twindex-shard-";
@@ -120,7 +121,7 @@ impl ShardBuilder {
                 None => Index::create(path, params.clone())?,
             };
             let writer =
-                index.writer_with(WriterOptions::default().memory(memory).logged(false).one_segment(true))?;
+                index.writer_with(writer_options().memory(memory).logged(false).one_segment(true))?;
             let (rows, seen, again) = (0, HashSet::new(), None);
             let building = Mutex::new(Some(UnfinishedShard { folder, index, writer, rows, seen, again }));
             Ok(Self { into, params, building })

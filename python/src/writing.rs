@@ -12,6 +12,7 @@ use twindex_join::SharedProgress;
 
 use crate::columns::Column;
 use crate::error::{Failure, OWN, Result};
+use crate::process::writer_options;
 use crate::sketch::{CHUNK, sketch_rows};
 
 /// Number of chunks of texts per thread that are sketched while the writer takes earlier chunks.
@@ -48,7 +49,7 @@ impl State {
     /// Returns the writer, which is opened on first use.
     pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut PendingWriter> {
         if matches!(self, Self::Idle) {
-            let writer = index.writer().map_err(own_lock)?;
+            let writer = index.writer_with(writer_options()).map_err(own_lock)?;
             let writing = PendingWriter {
                 writer,
                 uncommitted: 0,

@@ -14,18 +14,21 @@
 //! builds a segment from more records than fit in memory, and [`merge`](super::merge) builds one from segments. All three
 //! share the functions of this module.
 
+use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use zerocopy::IntoBytes;
 
 use super::attached::{write_stamps, write_values};
-use super::entries::write_entries;
-use super::hot::write_hot;
+use super::entries::{EncodedEntries, encode_entries};
+use super::hot::encode_hot;
 use super::output::{Finished, SegmentOutput};
-use super::partial::encode_partial;
+use super::partial::{encode_partial, encode_partial_on_threads};
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
-use super::sets::{SetVisitor, write_sets};
-use super::sorted::{self, RadixSorter};
+use super::sets::{SETS, SetVisitor, encode_sets};
+use super::sorted::{RadixSorter, sort_on_threads};
 use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
@@ -34,12 +37,16 @@ use crate::format::attached::Stamps;
 use crate::format::contents::Kind;
 use crate::format::keys::{self, Frame};
 use crate::format::table::{Codec, Planes, planes};
-use crate::format::{attached, design, fields, postings, ranks, samples, signatures};
-use crate::params::{Params, SimhashParams};
+use crate::format::{attached, design, fields, hot, postings, ranks, samples, signatures};
+use crate::params::{MinhashParams, Params, SimhashParams};
+use crate::sys::threads::{both, in_order, on_threads, share_out};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
 /// Number of values that are encoded before their bytes are written.
 const CHUNK: usize = 8192;
+
+/// Number of pairs that one thread processes at a time.
+const PIECE: usize = 1 << 16;
 
 /// A segment file that is complete and synced to disk, but has no name yet.
 #[derive(Debug)]
@@ -74,26 +81,44 @@ impl BuiltSegment {
 /// # Errors
 /// Errors of the operating system, naming the directory.
 pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<BuiltSegment> {
+    build_on_threads(records, vfs, dir, 1, 0)
+}
+
+/// Writes a segment as [`build`] does, on up to `threads` threads. Sections are built at the same time only if they take
+/// at most `memory` bytes together.
+///
+/// # Errors
+/// Same as [`build`].
+pub fn build_on_threads(
+    records: &Records,
+    vfs: &dyn Vfs,
+    dir: &Path,
+    threads: usize,
+    memory: usize,
+) -> Result<BuiltSegment> {
     let order = records.order();
     let documents = order.len() as u64;
-    let mut scratch = Vec::new();
-    let salt = order.iter().fold(records.params.digest(), |sum, &row| {
-        sum.wrapping_add(records.record_hash(row as usize, &mut scratch))
-    });
-    let budget = SpillBudget::unlimited();
-    let mut out = begin(vfs, dir, salt, &records.params)?;
+    let budget = SpillBudget::unlimited(memory).on_threads(threads);
+    let rows: Vec<&[u32]> = order.chunks(CHUNK).collect();
+    let hashes = on_threads(&mut vec![Vec::new(); budget.threads()], &rows, |scratch, rows| {
+        let hash = |&row: &u32| records.record_hash(row as usize, scratch);
+        Ok(rows.iter().map(hash).fold(0, u128::wrapping_add))
+    })?;
+    let salt = hashes.into_iter().fold(records.params.digest(), u128::wrapping_add);
+    let mut out = begin(vfs, dir, salt, &records.params, budget)?;
     write_keys(&mut out, records, &order)?;
     let mut distinct = 0;
     if let Some(simhash) = records.params.simhash {
-        let pairs = ChunkedValues::from(fingerprint_pairs(records, &order));
-        distinct = write_fingerprints(&mut out, simhash, documents, budget, pairs)?;
+        let pairs = fingerprint_pairs(records, &order, budget.threads());
+        let fingerprints = distinct_of(budget, &pairs)?;
+        drop(pairs); // its memory is for the tables
+        distinct = fingerprints.write(&mut out, simhash, documents)?;
     }
     if let Some(minhash) = records.params.minhash {
-        for band in 0..minhash.bands {
-            let entries = band_entries(records, &order, band);
-            let shape = (documents, entries.len() as u64, minhash.feature_bits.into());
-            write_band(&mut out, band, shape, budget, &mut ChunkedValues::of(&entries))?;
-        }
+        write_bands(&mut out, minhash, documents, budget, |band, threads| {
+            let entries = band_entries(records, &order, band, threads);
+            Ok((entries.len() as u64, ChunkedValues::from(entries)))
+        })?;
         let width = minhash.signature_bytes();
         if width > 0 {
             out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| {
@@ -109,11 +134,16 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<BuiltSegmen
             write_samples(&mut out, kind, column, &order)?;
         }
     }
-    write_attached(&mut out, records, &order)?;
+    write_attached(&mut out, records, &order, budget)?;
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Result<()> {
+fn write_attached(
+    out: &mut SegmentOutput,
+    records: &Records,
+    order: &[u32],
+    budget: SpillBudget<'_>,
+) -> Result<()> {
     if let Some(column) = &records.values {
         let value = |row: u32| column.get(row as usize);
         write_values(
@@ -126,7 +156,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     if let Some(column) = &records.stamps {
         let mut pairs: Vec<u128> =
             (0..).zip(order).map(|(ordinal, &row)| pair(column[row as usize], ordinal)).collect();
-        sorted::sort(&mut pairs, &mut Vec::new());
+        sort_on_threads(budget.threads(), &mut pairs, &mut Vec::new());
         let end = |pair: Option<&u128>| pair.map_or(0, |&pair| (pair >> 32) as u64);
         let documents = order.len() as u64;
         let layout = Stamps::spanning(end(pairs.first()), end(pairs.last()), documents);
@@ -140,23 +170,36 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     }
     if let Some(column) = &records.fields {
         let fields = |row: u32| column.get(row as usize);
-        write_values(
-            out,
-            (Kind::Fields, fields::CODEC),
-            &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
-            |out| order.iter().try_for_each(|&row| out.put(fields(row))),
-        )?;
-        let mut sets = |each: &mut SetVisitor<'_>| {
-            (0..).zip(order).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
+        let sets = |piece: usize, each: &mut SetVisitor<'_>| {
+            let start = piece * SETS;
+            let rows = &order[start..order.len().min(start + SETS)];
+            (start as u32..).zip(rows).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
         };
-        write_sets(out, &records.params, order.len() as u64, SpillBudget::unlimited(), &mut sets)?;
+        let write = || {
+            write_values(
+                out,
+                (Kind::Fields, fields::CODEC),
+                &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
+                |out| order.iter().try_for_each(|&row| out.put(fields(row))),
+            )
+        };
+        let encode = || encode_sets(&records.params, order.len() as u64, budget, &sets);
+        let (written, encoded) = both(budget.threads(), write, encode);
+        written?;
+        encoded?.map_or(Ok(()), |encoded| encoded.write(out))?;
     }
     Ok(())
 }
 
 /// Creates the file and writes the parameters, which are its first section.
-pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
-    let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
+pub(super) fn begin(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    salt: u128,
+    params: &Params,
+    budget: SpillBudget<'_>,
+) -> Result<SegmentOutput> {
+    let mut out = SegmentOutput::create(vfs, dir, salt, params, budget.threads())?;
     let params = params.encode();
     out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
     Ok(out)
@@ -220,47 +263,44 @@ pub(super) fn write_numbers(
 }
 
 /// Returns the pairs (fingerprint, ordinal) of all documents with a sketch, in ascending order.
-fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
-    let mut pairs: Vec<u128> = (0..)
-        .zip(order)
-        .filter(|&(_, &row)| records.kinds[row as usize] == RowKind::Sketched)
-        .map(|(ordinal, &row)| pair(records.fingerprints[row as usize], ordinal))
-        .collect();
-    sorted::sort(&mut pairs, &mut Vec::new());
+fn fingerprint_pairs(records: &Records, order: &[u32], threads: usize) -> Vec<u128> {
+    let is_sketched = |&row: &u32| records.kinds[row as usize] == RowKind::Sketched;
+    let pair_of = |(ordinal, &row): (u32, &u32)| pair(records.fingerprints[row as usize], ordinal);
+    let mut pairs: Vec<u128>;
+    if threads > 1 && order.iter().all(is_sketched) {
+        pairs = vec![0; order.len()];
+        let pieces = (0..).step_by(PIECE).zip(order.chunks(PIECE).zip(pairs.chunks_mut(PIECE)));
+        share_out(threads, pieces, |(first, (rows, pairs)): (u32, (&[u32], &mut [u128]))| {
+            (first..).zip(rows).zip(pairs).for_each(|(row, to)| *to = pair_of(row));
+        });
+    } else {
+        pairs = (0..).zip(order).filter(|&(_, row)| is_sketched(row)).map(pair_of).collect();
+    }
+    sort_on_threads(threads, &mut pairs, &mut Vec::new());
     pairs
 }
 
-/// The rank of each document, either in memory or in a sorter.
-enum RankColumn<'r> {
-    /// Ranks by ordinal.
-    InMemory(Vec<u32>),
-    /// Pairs of ordinal and rank: an item has the ordinal in the high 32 bits and the rank in the low 32 bits.
-    RadixSorted(Box<RadixSorter<'r, u64>>),
-}
-
-/// Ranks, postings and distinct fingerprints, derived from ascending pairs (fingerprint, ordinal).
-struct DistinctFingerprints<'r> {
+/// Distinct fingerprints and their postings, derived from ascending pairs (fingerprint, ordinal).
+pub(super) struct DistinctFingerprints<'r> {
+    budget: SpillBudget<'r>,
     fingerprints: SpillColumn<'r, u64>,
     posting: SpillColumn<'r, u32>,
     lists: SpillColumn<'r, u32>,
-    ranks: RankColumn<'r>,
 }
 
 impl<'r> DistinctFingerprints<'r> {
-    /// Computes ranks, postings and distinct fingerprints from `pairs`, whose ordinals must be below `documents`.
-    fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
-        let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
-        let mut distinct = Self {
+    fn new(budget: SpillBudget<'r>) -> Self {
+        Self {
+            budget,
             fingerprints: SpillColumn::new(budget, budget.share(8)),
             posting: SpillColumn::new(budget, budget.share(16)),
             lists: SpillColumn::new(budget, budget.share(32)),
-            ranks: if in_memory {
-                RankColumn::InMemory(vec![ranks::NO_RANK; documents as usize])
-            } else {
-                let bits = 64 - documents.leading_zeros() + 32;
-                RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
-            },
-        };
+        }
+    }
+
+    /// Reads all pairs, on one thread.
+    pub(super) fn of(budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
+        let mut distinct = Self::new(budget);
         // The documents of the current fingerprint after the first one. Usually there are none or few, but sometimes
         // millions.
         let mut more = SpillColumn::new(budget, budget.share(32));
@@ -277,18 +317,36 @@ impl<'r> DistinctFingerprints<'r> {
                         distinct.fingerprints.push(fingerprint)?;
                     }
                 }
-                let rank = distinct.fingerprints.len() as u32 - 1;
-                match &mut distinct.ranks {
-                    RankColumn::InMemory(ranks) => ranks[ordinal as usize] = rank,
-                    RankColumn::RadixSorted(sorter) => {
-                        sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?;
-                    }
-                }
             }
         }
         if let Some((_, first)) = last {
             distinct.end_group(first, &mut more)?;
         }
+        Ok(distinct)
+    }
+
+    /// Reads pairs on all threads. `pairs` returns the pairs of a piece. The pieces are in order, and no fingerprint is in
+    /// two of them. What each thread finds in a piece must fit in memory.
+    pub(super) fn of_pieces<P: Sync, S: SliceSource<u128>>(
+        budget: SpillBudget<'r>,
+        pieces: &[P],
+        pairs: impl Fn(&P) -> Result<S> + Sync,
+    ) -> Result<Self> {
+        let mut distinct = Self::new(budget);
+        let find = |(): &mut (), piece: &P| DistinctFingerprints::of(SpillBudget::unlimited(0), pairs(piece)?);
+        let append = |found: DistinctFingerprints<'_>| {
+            let before = distinct.lists.len() as u32;
+            let mut posting = found.posting.get(0..found.posting.len())?;
+            if before > 0 && found.lists.len() > 0 {
+                let is_list = |entry: &&mut u32| **entry & postings::LIST != 0;
+                posting.to_mut().iter_mut().filter(is_list).for_each(|entry| *entry += before);
+            }
+            distinct.posting.extend(&posting)?;
+            distinct.fingerprints.extend(&found.fingerprints.get(0..found.fingerprints.len())?)?;
+            distinct.lists.extend(&found.lists.get(0..found.lists.len())?)?;
+            Ok(ControlFlow::Continue(()))
+        };
+        let _ = in_order(&mut vec![(); budget.threads()], pieces, 2, find, append)?;
         Ok(distinct)
     }
 
@@ -304,25 +362,65 @@ impl<'r> DistinctFingerprints<'r> {
         more.clear();
         Ok(())
     }
-}
 
-/// Writes ranks, tables and postings from ascending pairs of fingerprint and ordinal. All ordinals are below `documents`.
-/// Returns the number of distinct fingerprints.
-pub(super) fn write_fingerprints(
-    out: &mut SegmentOutput,
-    simhash: SimhashParams,
-    documents: u64,
-    budget: SpillBudget<'_>,
-    pairs: impl SliceSource<u128>,
-) -> Result<u64> {
-    // `of` consumes the pairs, so the memory of the pairs is free when the tables are built.
-    let DistinctFingerprints { fingerprints, posting, lists, ranks } =
-        DistinctFingerprints::of(documents, budget, pairs)?;
-    let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
-    out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
-        RankColumn::InMemory(ranks) => put_all(out, &ranks, put_u32),
-        RankColumn::RadixSorted(sorter) => {
-            let sorted = sorter.finish()?;
+    /// Calls `each` with the ordinal and the rank of each document, in the order of ranks.
+    fn for_each_rank(&self, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        let (mut posting, mut lists) = (self.posting.values(), self.lists.values());
+        let mut rank = 0;
+        while let Some(chunk) = posting.next_slice()? {
+            for &entry in chunk {
+                if entry & postings::LIST == 0 {
+                    each(entry, rank)?;
+                } else {
+                    let count = lists.next().transpose()?.unwrap_or(0);
+                    lists.by_ref().take(count as usize).try_for_each(|ordinal| each(ordinal?, rank))?;
+                }
+                rank += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rank of each document.
+    fn write_ranks(&self, out: &mut SegmentOutput, documents: u64) -> Result<()> {
+        let budget = self.budget;
+        let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
+        let section = (Kind::Ranks, ranks::CODEC);
+        if documents.saturating_mul(4) <= budget.share(8) as u64 {
+            let mut ranks: Vec<AtomicU32> = Vec::new();
+            ranks.resize_with(documents as usize, || AtomicU32::new(ranks::NO_RANK));
+            match self.lists.get(0..self.lists.len())? {
+                Cow::Borrowed(lists) if budget.threads() > 1 => {
+                    let pieces: Vec<u64> = (0..self.posting.len()).step_by(PIECE).collect();
+                    on_threads(&mut vec![(); budget.threads()], &pieces, |(), &first| {
+                        let posting = self.posting.get(first..self.posting.len().min(first + PIECE as u64))?;
+                        for (rank, &entry) in (first as u32..).zip(&*posting) {
+                            let listed = if entry & postings::LIST == 0 {
+                                &[entry][..]
+                            } else {
+                                let at = (entry & !postings::LIST) as usize;
+                                &lists[at + 1..][..lists[at] as usize]
+                            };
+                            for &ordinal in listed {
+                                ranks[ordinal as usize].store(rank, Ordering::Relaxed);
+                            }
+                        }
+                        Ok(())
+                    })?;
+                }
+                _ => self.for_each_rank(|ordinal, rank| {
+                    *ranks[ordinal as usize].get_mut() = rank;
+                    Ok(())
+                })?,
+            }
+            let ranks: Vec<u32> = ranks.into_iter().map(AtomicU32::into_inner).collect();
+            return out.section(section.0, 0, section.1, documents, |out| put_all(out, &ranks, put_u32));
+        }
+        let bits = 64 - documents.leading_zeros() + 32;
+        let mut sorter = RadixSorter::new(budget, budget.share(8), bits);
+        self.for_each_rank(|ordinal, rank| sorter.push(u64::from(ordinal) << 32 | u64::from(rank)))?;
+        let sorted = sorter.finish()?;
+        out.section(section.0, 0, section.1, documents, |out| {
             let (mut values, mut next) = (sorted.values(), 0);
             let mut filled = Vec::new();
             while let Some(chunk) = values.next_slice()? {
@@ -340,20 +438,41 @@ pub(super) fn write_fingerprints(
             filled.clear();
             put_rankless(out, documents - next, &mut filled)?;
             put_all(out, &filled, put_u32)
-        }
-    })?;
-    let rows = fingerprints.len();
-    write_tables(out, simhash, &fingerprints, budget)?;
-    out.section(Kind::Postings, 0, postings::CODEC, rows, |out| {
-        for column in [&posting, &lists] {
-            let mut values = column.values();
-            while let Some(chunk) = values.next_slice()? {
-                put_all(out, chunk, put_u32)?;
+        })
+    }
+
+    /// Writes ranks, tables and postings. All ordinals are below `documents`. Returns the number of distinct fingerprints.
+    pub(super) fn write(self, out: &mut SegmentOutput, simhash: SimhashParams, documents: u64) -> Result<u64> {
+        self.write_ranks(out, documents)?;
+        let rows = self.fingerprints.len();
+        write_tables(out, simhash, &self.fingerprints, self.budget)?;
+        out.section(Kind::Postings, 0, postings::CODEC, rows, |out| {
+            for column in [&self.posting, &self.lists] {
+                let mut values = column.values();
+                while let Some(chunk) = values.next_slice()? {
+                    put_all(out, chunk, |value: u32, bytes| bytes.extend_from_slice(&value.to_le_bytes()))?;
+                }
             }
-        }
-        Ok(())
-    })?;
-    Ok(rows)
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+}
+
+/// Returns the distinct fingerprints of sorted pairs in memory.
+pub(super) fn distinct_of<'r>(budget: SpillBudget<'r>, pairs: &[u128]) -> Result<DistinctFingerprints<'r>> {
+    if budget.threads() == 1 {
+        return DistinctFingerprints::of(budget, ChunkedValues::of(pairs));
+    }
+    let (mut pieces, mut rest) = (Vec::new(), pairs);
+    let max = PIECE.min(pairs.len().div_ceil(budget.threads()));
+    while !rest.is_empty() {
+        let last = rest[rest.len().min(max) - 1] >> 32;
+        let (piece, later) = rest.split_at(rest.partition_point(|pair| pair >> 32 <= last));
+        pieces.push(piece);
+        rest = later;
+    }
+    DistinctFingerprints::of_pieces(budget, &pieces, |piece| Ok(ChunkedValues::of(piece)))
 }
 
 /// Appends `count` times the rank `NO_RANK` to `waiting`, for documents without a fingerprint. Writes `waiting`
@@ -383,22 +502,79 @@ fn write_tables(
     let name = scheme.design.to_string();
     out.section(Kind::Design, 0, design::CODEC, name.len() as u64, |out| out.put(name.as_bytes()))?;
     let tables = Design::new(scheme.design)?;
-    for place in 0..tables.tables.len() {
-        let parts = SpilledParts::new(budget, budget.share(8));
-        write_hot(
-            out,
-            &tables,
-            place,
-            rows,
-            || Ok(fingerprints.values()),
-            parts,
-            |out, parts| parts.write(out, true),
-        )?;
-    }
+    let places: Vec<usize> = (0..tables.tables.len()).collect();
+    let hot = |(): &mut (), &place: &usize| {
+        let mut parts = SpilledParts::new(budget, budget.share(8));
+        let entries = encode_hot(&tables, place, rows, || Ok(fingerprints.values()), &mut parts)?;
+        Ok((place, entries, parts))
+    };
+    let write = |(place, entries, parts): (usize, Option<u64>, SpilledParts<'_>)| {
+        if let Some(entries) = entries {
+            let write = |out: &mut SegmentOutput| parts.write(out, true);
+            out.section(Kind::Hot, place as u16 + 1, hot::CODEC, entries, write)?;
+        }
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    };
+    let _ = in_order(&mut vec![(); budget.threads().min(places.len())], &places, 1, hot, write)?;
     encode_tables(scheme, fingerprints, budget, |place, codec, parts| {
         // Sections are ordered by kind, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
+}
+
+/// Encodes table 1, whose keys are the fingerprints in ascending order.
+fn encode_first<'v>(
+    codec: Codec,
+    lead: u32,
+    rows: u64,
+    keys: impl Fn() -> ChunkedValues<'v, u64>,
+    parts: &mut SpilledParts<'_>,
+) -> Result<()> {
+    if codec != Codec::Complete(Complete::Planes) {
+        return codec.encode(rows, lead, keys, parts);
+    }
+    let (mut encoder, mut keys) = (planes::Encoder::new(&Planes::of(rows, lead)), keys());
+    while let Some(some) = keys.next_slice()? {
+        encoder.put(some, parts)?;
+    }
+    encoder.finish(parts)
+}
+
+/// Number of bytes for each row that building tables takes: the fingerprint, the value, its copy and its encoding.
+const TABLE_BYTES: u64 = 32;
+/// The same for partial tables: the fingerprint, the row between the two distributions, and its encoding.
+const PARTIAL_BYTES: u64 = 20;
+
+/// Encodes several tables at the same time, and each of them on several threads. Calls `each` as [`encode_tables`] does.
+fn encode_tables_on_threads(
+    scheme: Scheme,
+    design: &Design,
+    fingerprints: &[u64],
+    (budget, at_once): (SpillBudget<'_>, usize),
+    mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()> + Send,
+) -> Result<()> {
+    let rows = fingerprints.len() as u64;
+    let places: Vec<usize> = (0..design.tables.len()).collect();
+    let threads = budget.threads().div_ceil(at_once);
+    let encode = |(): &mut (), &place: &usize| {
+        let (table, codec) = (&design.tables[place], Codec::in_scheme(scheme, place));
+        let mut parts = SpilledParts::new(budget, budget.share(8));
+        if let Codec::Partial(width) = codec {
+            encode_partial_on_threads(design, place, width, fingerprints, threads, &mut parts)?;
+        } else if place == 0 {
+            encode_first(codec, table.lead, rows, || ChunkedValues::of(fingerprints), &mut parts)?;
+        } else {
+            let value = value_of(design, place, codec, rows);
+            let mut values: Vec<u64> = fingerprints.iter().map(|&fingerprint| value(fingerprint)).collect();
+            sort_on_threads(threads, &mut values, &mut Vec::new());
+            codec.encode(rows, table.lead, || ChunkedValues::of(&values), &mut parts)?;
+        }
+        Ok((place, codec, parts))
+    };
+    let write = |(place, codec, parts): (usize, Codec, SpilledParts<'_>)| {
+        each(place, codec, &parts).map(ControlFlow::Continue)
+    };
+    in_order(&mut vec![(); at_once], &places, 1, encode, write).map(drop)
 }
 
 /// Encodes the tables of a scheme one after the other. Calls `each` with the encoded parts of each table.
@@ -406,10 +582,15 @@ pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &SpillColumn<'_, u64>,
     budget: SpillBudget<'_>,
-    mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()>,
+    mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()> + Send,
 ) -> Result<()> {
     let rows = fingerprints.len();
     let design = Design::new(scheme.design)?;
+    let bytes = if scheme.codecs.partial.is_some() { PARTIAL_BYTES } else { TABLE_BYTES };
+    let at_once = budget.sections_at_once(bytes * rows).min(design.tables.len());
+    if budget.threads() > 1 && at_once > 0 {
+        return encode_tables_on_threads(scheme, &design, &fingerprints.get(0..rows)?, (budget, at_once), each);
+    }
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
     // Each table uses this buffer, one table after the other.
@@ -430,17 +611,7 @@ pub(super) fn encode_tables(
             }
         }
         if place == 0 {
-            // The keys of table 1 are the fingerprints themselves, already sorted.
-            if codec == Codec::Complete(Complete::Planes) {
-                let mut encoder = planes::Encoder::new(&Planes::of(rows, table.lead));
-                let mut keys = fingerprints.values();
-                while let Some(some) = keys.next_slice()? {
-                    encoder.put(some, &mut parts)?;
-                }
-                encoder.finish(&mut parts)?;
-            } else {
-                codec.encode(rows, table.lead, || fingerprints.values(), &mut parts)?;
-            }
+            encode_first(codec, table.lead, rows, || fingerprints.values(), &mut parts)?;
         } else if in_memory {
             let value = value_of(&design, place, codec, rows);
             values.clear();
@@ -468,7 +639,7 @@ pub(super) fn encode_tables(
 
 /// Returns the entries of a band in ascending order. An entry has the band key in the high 32 bits and the ordinal in
 /// the low 32 bits.
-fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
+fn band_entries(records: &Records, order: &[u32], band: u16, threads: usize) -> Vec<u64> {
     let (bands, _) = records.widths();
     let mut entries: Vec<u64> = (0_u64..)
         .zip(order)
@@ -478,20 +649,35 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
             u64::from(key) << 32 | ordinal
         })
         .collect();
-    sorted::sort(&mut entries, &mut Vec::new());
+    sort_on_threads(threads, &mut entries, &mut Vec::new());
     entries
 }
 
-/// Writes a band, numbered from 0. `entries` yields `rows` ascending entries, with the band key (of `key_bits` bits) in
-/// the high 32 bits and the ordinal in the low 32 bits.
-pub(super) fn write_band(
+/// Number of bytes for each document that building a band takes: its entries, their copy and their encoding.
+const BAND_BYTES: u64 = 24;
+
+/// Writes all bands. Builds several at the same time, and writes them in order. `entries` is called with a band, from 0,
+/// and a number of threads. It returns the number of entries of the band, and the entries in ascending order. An entry
+/// has the band key in the high 32 bits and the ordinal in the low 32 bits.
+pub(super) fn write_bands<E: SliceSource<u64>>(
     out: &mut SegmentOutput,
-    band: u16,
-    (documents, rows, key_bits): (u64, u64, u32),
+    minhash: MinhashParams,
+    documents: u64,
     budget: SpillBudget<'_>,
-    entries: &mut impl SliceSource<u64>,
+    entries: impl Fn(u16, usize) -> Result<(u64, E)> + Sync,
 ) -> Result<()> {
-    write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), budget, entries)
+    let bands: Vec<u16> = (0..minhash.bands).collect();
+    let at_once = budget.sections_at_once(BAND_BYTES * documents).clamp(1, bands.len().max(1));
+    let threads = budget.threads() / at_once;
+    let encode = |(): &mut (), &band: &u16| {
+        let (rows, mut entries) = entries(band, threads)?;
+        let shape = (documents, rows, minhash.feature_bits.into());
+        Ok((band, encode_entries(shape, budget, &mut entries)?))
+    };
+    let write = |(band, encoded): (u16, EncodedEntries<'_>)| {
+        encoded.write(out, Kind::Band, band + 1).map(ControlFlow::Continue)
+    };
+    in_order(&mut vec![(); at_once], &bands, 1, encode, write).map(drop)
 }
 
 /// Encodes `values` and writes the encoded bytes chunk by chunk.

@@ -1,4 +1,4 @@
-//! Writes sections that are encoded as bands. An entry has a 32-bit key in the high half and an ordinal in the low.
+//! Encodes and writes sections as bands. An entry has a 32-bit key in the high half and an ordinal in the low.
 
 use super::output::SegmentOutput;
 use super::spilled::{SliceSource, SpillBudget, SpilledParts};
@@ -11,15 +11,29 @@ use crate::format::table::Columns;
 /// Number of entries that are encoded before their bytes are written.
 const CHUNK: usize = 8192;
 
-/// Writes a section encoded as a band. `entries` yields `rows` ascending entries, with the key (of `key_bits` bits) in
-/// the high 32 bits and an ordinal below `documents` in the low 32 bits.
-pub(super) fn write_entries(
-    out: &mut SegmentOutput,
-    (kind, index): (Kind, u16),
+/// The contents of a section that is encoded as a band.
+pub(super) struct EncodedEntries<'r> {
+    rows: u64,
+    parts: SpilledParts<'r>,
+}
+
+impl EncodedEntries<'_> {
+    pub(super) fn write(&self, out: &mut SegmentOutput, kind: Kind, index: u16) -> Result<()> {
+        out.section(kind, index, CODEC_PACKED, self.rows, |out| {
+            self.parts.write(out, true)?;
+            // The entries start at a multiple of 64, so the directory is padded even if no entry follows.
+            if self.rows == 0 { out.align() } else { Ok(()) }
+        })
+    }
+}
+
+/// Encodes a section as a band. `entries` yields `rows` ascending entries, with the key (of `key_bits` bits) in the high
+/// 32 bits and an ordinal below `documents` in the low 32 bits.
+pub(super) fn encode_entries<'r>(
     (documents, rows, key_bits): (u64, u64, u32),
-    budget: SpillBudget<'_>,
+    budget: SpillBudget<'r>,
     entries: &mut impl SliceSource<u64>,
-) -> Result<()> {
+) -> Result<EncodedEntries<'r>> {
     let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
     let mut parts = SpilledParts::new(budget, budget.share(8));
@@ -39,9 +53,5 @@ pub(super) fn write_entries(
     writer.finish(&mut bytes);
     parts.put(1, &bytes)?;
     directory.encode(|bytes| parts.put(0, bytes))?;
-    out.section(kind, index, CODEC_PACKED, rows, |out| {
-        parts.write(out, true)?;
-        // The entries start at a multiple of 64, so the directory is padded even if no entry follows.
-        if rows == 0 { out.align() } else { Ok(()) }
-    })
+    Ok(EncodedEntries { rows, parts })
 }

@@ -2,13 +2,12 @@
 //! searching a million rows costs little more than searching a normal bucket.
 
 use super::file::SectionReader;
-use super::output::SegmentOutput;
 use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::design::masks::masks;
 use crate::design::tables::{Table, spread};
 use crate::error::Result;
-use crate::format::contents::{Kind, Section};
+use crate::format::contents::Section;
 use crate::format::hot::{self, Hot, HotBucket, NESTED};
 use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
@@ -144,24 +143,22 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     Ok(buckets)
 }
 
-/// Writes the section of hot buckets of table `place` (from 0), unless the table has none.
-pub(super) fn write_hot<I: Iterator<Item = Result<u64>>, C: Columns>(
-    out: &mut SegmentOutput,
+/// Encodes the hot buckets of table `place` (from 0), and returns the number of their entries; `None` if the table has no
+/// hot bucket.
+pub(super) fn encode_hot<I: Iterator<Item = Result<u64>>>(
     design: &Design,
     place: usize,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
-    mut columns: C,
-    write: impl FnOnce(&mut SegmentOutput, &C) -> Result<()>,
-) -> Result<()> {
+    columns: &mut impl Columns,
+) -> Result<Option<u64>> {
     let table = &design.tables[place];
     let buckets = hot_buckets(table, rows, fingerprints)?;
     if buckets.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let entries = buckets.iter().map(|bucket| bucket.1.len() as u64).sum();
-    Hot::encode(&buckets, table.probe_bits(rows), &mut columns)?;
-    out.section(Kind::Hot, place as u16 + 1, hot::CODEC, entries, |out| write(out, &columns))
+    Hot::encode(&buckets, table.probe_bits(rows), columns)?;
+    Ok(Some(buckets.iter().map(|bucket| bucket.1.len() as u64).sum()))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use roaring::RoaringBitmap;
 use zerocopy::IntoBytes;
@@ -30,14 +31,14 @@ use zerocopy::little_endian::U32;
 
 use super::attached::{write_stamps, write_values};
 use super::build::{
-    BuiltSegment, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers,
+    BuiltSegment, DistinctFingerprints, begin, encode_tables, put_all, write_bands, write_numbers,
 };
 use super::file::SectionReader;
 use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
-use super::sets::{SetVisitor, write_sets};
+use super::sets::{SETS, SetVisitor, encode_sets};
 use super::sorted::{RadixSorter, RunMerge, SortedRun};
 use super::spilled::{ChunkedValues, SliceSource, SpillBudget, SpillColumn, SpilledParts, pair};
 use crate::design::Scheme;
@@ -53,6 +54,7 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, attached, fields, postings, samples, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
+use crate::sys::threads::both;
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
 
@@ -71,6 +73,8 @@ const AHEAD: usize = 24;
 const LEFT_OUT: u32 = u32::MAX;
 /// Maximum number of keys read at once.
 const KEYS: u64 = 1 << 10;
+/// Average number of fingerprints in a range that one thread merges.
+const PIECE: u64 = 1 << 16;
 /// Number of bytes that are collected before they are written.
 const COPIED: usize = 1 << 16;
 
@@ -95,7 +99,7 @@ pub fn merge(
     let mut out = merged.begin(keys, vfs, dir, salt, params)?;
     let mut distinct = 0;
     if let Some(simhash) = params.simhash {
-        distinct = write_fingerprints(&mut out, simhash, merged.documents, budget, merged.fingerprints()?)?;
+        distinct = merged.distinct()?.write(&mut out, simhash, merged.documents)?;
     }
     merged.finish(out, salt, distinct, params)
 }
@@ -110,7 +114,7 @@ impl MergedInputs<'_, '_> {
         salt: u128,
         params: &Params,
     ) -> Result<SegmentOutput> {
-        let mut out = begin(vfs, dir, salt, params)?;
+        let mut out = begin(vfs, dir, salt, params, self.budget)?;
         keys.write(&mut out, self.documents)?;
         Ok(out)
     }
@@ -126,16 +130,7 @@ impl MergedInputs<'_, '_> {
     ) -> Result<BuiltSegment> {
         let (merged, documents, budget) = (&self, self.documents, self.budget);
         if let Some(minhash) = params.minhash {
-            for band in 0..minhash.bands {
-                let (rows, mut entries) = merged.band(band.into())?;
-                write_band(
-                    &mut out,
-                    band,
-                    (documents, rows, minhash.feature_bits.into()),
-                    budget,
-                    &mut entries,
-                )?;
-            }
+            write_bands(&mut out, minhash, documents, budget, |band, _| merged.band(band.into()))?;
             if minhash.signature_bytes() > 0 {
                 out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;
             }
@@ -166,7 +161,8 @@ pub fn merge_tables(
         let mut fingerprints = SpillColumn::new(budget, budget.share(8));
         let mut last = None;
         if documents {
-            let mut pairs = merged.fingerprints()?;
+            let handed = merged.none_handed();
+            let mut pairs = merged.fingerprints(&handed)?;
             while let Some(slice) = pairs.next_slice()? {
                 for &item in slice {
                     let fingerprint = (item >> 32) as u64;
@@ -250,6 +246,13 @@ impl MergeSource<'_, '_> {
             self.map.push(LEFT_OUT)?;
         }
         Ok(())
+    }
+
+    /// Returns the ranks of all documents.
+    fn ranks(&self, fingerprints: &open::Fingerprints) -> Result<&[U32]> {
+        let all = ranks::range(0).start..ranks::range(self.segment.documents()).start;
+        let bytes = self.segment.read(&fingerprints.ranks, all)?;
+        wire::column(bytes).map_err(|fault| self.segment.corrupt_at(&fingerprints.ranks, fault))
     }
 
     fn wrong(&self, section: &Section, at: u64, expected: impl Into<String>, found: impl ToString) -> Error {
@@ -419,45 +422,106 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(count)
     }
 
-    /// Returns the fingerprints with their new ordinals, in ascending order. Reads them lazily if every input permits
-    /// it (see [`listed`](Self::listed)); otherwise first stores them as runs.
-    fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
-        let runs: Option<Vec<Fingerprints<'_, 'r>>> =
-            self.inputs.iter().map(|input| self.listed(input)).collect();
-        match runs {
-            Some(runs) => Ok(RunMerge::new(runs)),
-            None => Ok(RunMerge::new(self.stored_runs()?)),
-        }
+    /// Returns the distinct fingerprints and their postings. If every input can be read lazily, reads ranges of fingerprints
+    /// on all threads.
+    fn distinct(&self) -> Result<DistinctFingerprints<'r>> {
+        let handed = self.none_handed();
+        let planes = |input: &MergeSource<'a, 'r>| match &input.segment.fingerprints.as_ref()?.tables.all[0].layout {
+            Layout::Planes(planes) => Some(planes.directory),
+            _ => None,
+        };
+        let directories: Vec<_> = self.inputs.iter().filter_map(planes).collect();
+        let bits = directories.iter().map(|directory| directory.bits).min().unwrap_or(0);
+        let rows = directories.iter().map(|directory| directory.rows).sum::<u64>();
+        let threads = self.budget.threads() as u64;
+        let count = if threads > 1 { threads.max(rows / PIECE).min(1 << bits) } else { 1 };
+        let pieces: Vec<Range<u64>> =
+            (0..count).map(|piece| (piece << bits) / count..((piece + 1) << bits) / count).collect();
+        let runs = |piece: &Range<u64>| -> Result<Option<Vec<_>>> {
+            self.inputs.iter().zip(&handed).map(|(input, handed)| self.listed(input, handed, bits, piece)).collect()
+        };
+        let Some(all) = runs(&(0..1 << bits))? else {
+            return DistinctFingerprints::of(self.budget, RunMerge::new(self.stored_runs()?));
+        };
+        let distinct = if count == 1 {
+            DistinctFingerprints::of(self.budget, RunMerge::new(all))?
+        } else {
+            let merged = |piece: &Range<u64>| Ok(RunMerge::new(runs(piece)?.unwrap_or_default()));
+            DistinctFingerprints::of_pieces(self.budget, &pieces, merged)?
+        };
+        self.check_handed(&handed)?;
+        Ok(distinct)
     }
 
-    /// Returns a run that reads an input lazily; `None` if table 1 is not in planes, the map of ordinals is not in
-    /// memory, or the posting lists exceed the budget.
-    fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
+    /// Returns the fingerprints with their new ordinals, in ascending order. Reads them lazily if every input permits
+    /// it (see [`listed`](Self::listed)); otherwise first stores them as runs.
+    fn fingerprints<'m>(&'m self, handed: &'m [AtomicU64]) -> Result<RunMerge<Fingerprints<'m, 'r>, u128>> {
+        let listed = |(input, handed)| self.listed(input, handed, 0, &(0..1));
+        let runs: Option<Vec<_>> = self.inputs.iter().zip(handed).map(listed).collect::<Result<_>>()?;
+        Ok(RunMerge::new(runs.map_or_else(|| self.stored_runs(), Ok)?))
+    }
+
+    /// Returns a counter for each input: of its documents that lazy runs have returned.
+    fn none_handed(&self) -> Vec<AtomicU64> {
+        self.inputs.iter().map(|_| AtomicU64::new(0)).collect()
+    }
+
+    /// Returns an error if lazy runs have not returned all documents that have a rank. Each listed document is in the list
+    /// of its own rank. So if there are as many listed documents as documents with a rank, each of the latter is in its
+    /// list.
+    fn check_handed(&self, handed: &[AtomicU64]) -> Result<()> {
+        for (input, handed) in self.inputs.iter().zip(handed) {
+            let Some(fingerprints) = &input.segment.fingerprints else { continue };
+            let handed = handed.load(Ordering::Relaxed);
+            let ranked = input.ranks(fingerprints)?.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
+            if ranked != handed {
+                let expected = format!("the {ranked} documents that have a rank");
+                return Err(input.wrong(&fingerprints.postings, 0, expected, handed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a run that reads the buckets `piece` of an input lazily, if table 1 has `2^bits` buckets; `None` if table 1
+    /// is not in planes, the map of ordinals is not in memory, or the posting lists exceed the budget.
+    fn listed<'m>(
+        &'m self,
+        input: &'m MergeSource<'a, 'r>,
+        handed: &'m AtomicU64,
+        bits: u32,
+        piece: &Range<u64>,
+    ) -> Result<Option<Fingerprints<'m, 'r>>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
-            return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
+            return Ok(Some(Fingerprints::Stored(ChunkedValues::of(&[]))));
         };
-        let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
+        let first = &fingerprints.tables.all[0];
+        let Layout::Planes(planes) = &first.layout else { return Ok(None) };
         // A run returns all documents of a posting list at once, so the budget must have space for all lists. If it is
         // too small, the caller falls back to stored runs.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let budget = self.budget.share(8 * self.inputs.len()) as u64;
         if lists.saturating_mul(size_of::<u128>() as u64 / 4) > budget {
-            return None;
+            return Ok(None);
         }
-        let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return None };
-        Some(Fingerprints::ListedRun(Box::new(ListedRun {
+        let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return Ok(None) };
+        let source = input.segment.at(&first.section);
+        let walk_from = |bucket: u64| planes.walk_from(source, bucket << (planes.directory.bits - bits));
+        let walk = walk_from(piece.start)?;
+        Ok(Some(Fingerprints::ListedRun(Box::new(ListedRun {
             input,
             planes,
-            walk: Walk::default(),
+            end: walk_from(piece.end)?.row(),
+            rank: walk.row() as u32,
+            walk,
             keys: Vec::new(),
             at: 0,
-            rank: 0,
             postings: input.segment.postings_in_order(),
-            ranks: None,
+            ranks: input.ranks(fingerprints)?,
             map,
             handed: 0,
-        })))
+            all_handed: handed,
+        }))))
     }
 
     /// Returns runs that read the keys of table 1 lazily, one run for each input. Returns an error if an input drops
@@ -564,15 +628,36 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
-            let origin = origin? as usize;
-            let (input, ordinal) = (&self.inputs[origin], &mut next[origin]);
-            while !input.left_out.is_empty() && input.left_out.contains(*ordinal) {
-                *ordinal += 1;
-            }
-            each(input, *ordinal)?;
-            *ordinal += 1;
+            self.origin(&mut next, origin?, &mut each)?;
         }
         Ok(())
+    }
+
+    /// Calls `each` with the next document of input `origin`. `next` has the next ordinal of each input.
+    fn origin<T>(
+        &self,
+        next: &mut [u32],
+        origin: u32,
+        each: impl FnOnce(&MergeSource<'a, 'r>, u32) -> Result<T>,
+    ) -> Result<T> {
+        let (input, ordinal) = (&self.inputs[origin as usize], &mut next[origin as usize]);
+        while !input.left_out.is_empty() && input.left_out.contains(*ordinal) {
+            *ordinal += 1;
+        }
+        *ordinal += 1;
+        each(input, *ordinal - 1)
+    }
+
+    /// Returns, for each piece of output documents, the next ordinal of each input.
+    fn piece_starts(&self) -> Result<Vec<Vec<u32>>> {
+        let (mut starts, mut next) = (Vec::new(), vec![0_u32; self.inputs.len()]);
+        for (number, origin) in self.origins.values().enumerate() {
+            if number % SETS == 0 {
+                starts.push(next.clone());
+            }
+            self.origin(&mut next, origin?, |_, _| Ok(()))?;
+        }
+        Ok(starts)
     }
 
     fn signatures(&self, out: &mut SegmentOutput) -> Result<()> {
@@ -646,26 +731,36 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
             )?;
         }
         if fields::are_kept(params) {
-            write_values(
-                out,
-                (Kind::Fields, fields::CODEC),
-                &mut |each| {
-                    self.for_each_origin(|input, ordinal| {
-                        each(input.segment.fields(ordinal)?.bytes().len() as u64)
+            let starts = if params.sets { self.piece_starts()? } else { Vec::new() };
+            let sets = |piece: usize, each: &mut SetVisitor<'_>| {
+                let (first, mut next) = ((piece * SETS) as u64, starts[piece].clone());
+                let origins = self.origins.get(first..self.documents.min(first + SETS as u64))?;
+                (first as u32..).zip(&*origins).try_for_each(|(number, &origin)| {
+                    self.origin(&mut next, origin, |input, ordinal| {
+                        let fields = input.segment.fields(ordinal)?;
+                        fields.check(params).map_err(|fault| input.segment.wrong_fields(ordinal, fault))?;
+                        each(number, fields)
                     })
-                },
-                |out| self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes())),
-            )?;
-            let mut sets = |each: &mut SetVisitor<'_>| {
-                let mut next = 0;
-                self.for_each_origin(|input, ordinal| {
-                    let fields = input.segment.fields(ordinal)?;
-                    fields.check(params).map_err(|fault| input.segment.wrong_fields(ordinal, fault))?;
-                    next += 1;
-                    each(next - 1, fields)
                 })
             };
-            write_sets(out, params, self.documents, self.budget, &mut sets)?;
+            let write = || {
+                write_values(
+                    out,
+                    (Kind::Fields, fields::CODEC),
+                    &mut |each| {
+                        self.for_each_origin(|input, ordinal| {
+                            each(input.segment.fields(ordinal)?.bytes().len() as u64)
+                        })
+                    },
+                    |out| {
+                        self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes()))
+                    },
+                )
+            };
+            let encode = || encode_sets(params, self.documents, self.budget, &sets);
+            let (written, encoded) = both(self.budget.threads(), write, encode);
+            written?;
+            encoded?.map_or(Ok(()), |encoded| encoded.write(out))?;
         }
         Ok(())
     }
@@ -756,31 +851,22 @@ struct ListedRun<'m, 'r> {
     input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
+    /// The end of the rows to read.
+    end: u64,
     /// The current chunk of keys; `at` is the index of the next one.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
     postings: PostingsInOrder<'m>,
-    /// The ranks of all documents; read at their first use.
-    ranks: Option<&'m [U32]>,
+    /// The ranks of all documents.
+    ranks: &'m [U32],
     map: &'m [u32],
+    /// Number of documents that this run has returned or dropped; added to `all_handed` at its end.
     handed: u64,
+    all_handed: &'m AtomicU64,
 }
 
-impl<'m> ListedRun<'m, '_> {
-    fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
-        if let Some(ranks) = self.ranks {
-            return Ok(ranks);
-        }
-        let documents = self.input.segment.documents();
-        let all = ranks::range(0).start..ranks::range(documents).start;
-        let bytes = self.input.segment.read(&fingerprints.ranks, all)?;
-        let ranks = wire::column(bytes);
-        let ranks = ranks.map_err(|fault| self.input.segment.corrupt_at(&fingerprints.ranks, fault))?;
-        self.ranks = Some(ranks);
-        Ok(ranks)
-    }
-
+impl ListedRun<'_, '_> {
     /// Appends the documents of the next fingerprint, which has one document or a list of documents.
     #[inline(never)]
     fn list(
@@ -813,23 +899,20 @@ impl<'m> ListedRun<'m, '_> {
 impl SortedRun<u128> for ListedRun<'_, '_> {
     fn fill(&mut self, items: &mut Vec<u128>, max: usize) -> Result<()> {
         let Some(fingerprints) = &self.input.segment.fingerprints else { return Ok(()) };
-        let ranks = self.ranks(fingerprints)?;
+        let ranks = self.ranks;
         let before = items.len();
         while items.len() == before {
             if self.at == self.keys.len() {
                 self.keys.clear();
                 self.at = 0;
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
-                self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
+                let rest = self.end.saturating_sub(self.walk.row());
+                if rest > 0 {
+                    self.planes.walk(source, &mut self.walk, KEYS.min(rest) as usize, &mut self.keys)?;
+                }
                 if self.keys.is_empty() {
-                    // Each listed document is in the list of its own rank. So if there are as many listed documents as
-                    // documents with a rank, each of the latter is in its list.
-                    let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
-                    if ranked == self.handed {
-                        return Ok(());
-                    }
-                    let expected = format!("the {ranked} documents that have a rank");
-                    return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
+                    self.all_handed.fetch_add(std::mem::take(&mut self.handed), Ordering::Relaxed);
+                    return Ok(());
                 }
             }
             // Handles fingerprints with one document each, up to the first posting list or damaged entry.

@@ -9,6 +9,8 @@
 //!
 //! Takes O(n) time for random fingerprints, and O(n log n) in the worst case.
 
+use std::ops::ControlFlow;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::spilled::{SliceSource, SpillColumn};
@@ -16,6 +18,7 @@ use crate::design::{BitField, Design};
 use crate::error::Result;
 use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
+use crate::sys::threads::{in_order, share_out};
 use crate::sys::zeroed::Zeroed;
 
 /// Binary logarithm of the average number of rows in a part.
@@ -26,7 +29,9 @@ const PARTS_BITS_MAX: u32 = 10;
 const TOGETHER: usize = 1 << 11;
 
 /// A row between the two distributions: the remaining bits of its prefix, and its entry.
-trait PartRemainder: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
+trait PartRemainder:
+    Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout + Send + Sync
+{
     fn of(value: u64) -> Self;
 }
 
@@ -124,6 +129,54 @@ impl<T: PartRemainder> Distributed<T> {
         }
     }
 
+    /// Distributes rows on several threads. Each thread moves consecutive fingerprints to its own places in each part, so
+    /// that the order of rows does not depend on the number of threads.
+    fn on_threads(table: &UnfinishedTable, fingerprints: &[u64], threads: usize) -> Result<Self> {
+        let mut all = Self::new(table, fingerprints.len())?;
+        let (piece, last) = (fingerprints.len().div_ceil(threads).max(1), all.next.len() - 1);
+        let mut pieces: Vec<DistributedPiece<'_, T>> = fingerprints
+            .chunks(piece)
+            .map(|from| DistributedPiece { from, counts: vec![0; all.next.len()], to: Vec::new() })
+            .collect();
+        share_out(threads, &mut pieces, |piece| {
+            let mut numbers = [0; TOGETHER];
+            for some in piece.from.chunks(TOGETHER) {
+                numbers.fill(0);
+                table.part.add_to(some, 0, &mut numbers);
+                for &part in &numbers[..some.len()] {
+                    piece.counts[part as usize & last] += 1;
+                }
+            }
+        });
+        let (mut rest, mut end) = (&mut all.rows[..], 0);
+        for (part, next) in all.next.iter_mut().enumerate() {
+            for piece in &mut pieces {
+                let own;
+                (own, rest) = std::mem::take(&mut rest).split_at_mut(piece.counts[part] as usize);
+                end += own.len() as u32;
+                piece.to.push(own);
+            }
+            *next = end;
+        }
+        let shift = table.bits_left() + table.entry_bits;
+        share_out(threads, pieces, |piece| {
+            let DistributedPiece { from, counts: mut next, mut to } = piece;
+            next.fill(0);
+            let mut numbers = [0; TOGETHER];
+            for some in from.chunks(TOGETHER) {
+                numbers.fill(0);
+                table.entry.add_to(some, 0, &mut numbers);
+                table.prefix.add_to(some, table.entry_bits, &mut numbers);
+                for &number in &numbers[..some.len()] {
+                    let part = (number.checked_shr(shift).unwrap_or(0)) as usize & last;
+                    to[part][next[part] as usize] = T::of(number);
+                    next[part] += 1;
+                }
+            }
+        });
+        Ok(all)
+    }
+
     /// Converts the counts in `next` into start indices.
     fn settle(&mut self) {
         let mut sum = 0;
@@ -146,53 +199,85 @@ impl<T: PartRemainder> Distributed<T> {
     }
 
     /// Sorts each part by the remaining prefix bits and by entry, and encodes it.
-    fn encode(mut self, table: &UnfinishedTable, columns: &mut impl Columns) -> Result<()> {
+    fn encode(self, table: &UnfinishedTable, threads: usize, columns: &mut (impl Columns + Send)) -> Result<()> {
         let mut encoder = Encoder::new(&table.filter);
-        let buckets = 1_usize << table.bits_left();
-        let mut next = vec![0_u32; buckets];
-        let (mut sorted, mut start) = (Vec::new(), 0);
-        let all = &mut self.rows[..];
-        for (part, &end) in (0_u64..).zip(&self.next) {
-            let rows = &all[start as usize..end as usize];
-            start = end;
-            sorted.resize(rows.len(), T::default());
-            next.fill(0);
-            let bucket = |row: T| (row.into() >> table.entry_bits) as usize & (buckets - 1);
-            for &row in rows {
-                next[bucket(row)] += 1;
+        let starts = [0].into_iter().chain(self.next.iter().copied());
+        let parts: Vec<(u64, &[T])> = (0..)
+            .zip(starts.zip(&self.next).map(|(start, &end)| &self.rows[start as usize..end as usize]))
+            .collect();
+        let sort = |(): &mut (), &(part, rows): &(u64, &[T])| Ok((part, sort_part(table, rows)));
+        let encode = |(part, (counts, sorted)): (u64, (Vec<u32>, Vec<T>))| {
+            for (prefix, count) in (part << table.bits_left()..).zip(counts) {
+                encoder.bucket(prefix, count);
             }
-            let mut sum = 0;
-            for (prefix, count) in (part << table.bits_left()..).zip(&mut next) {
-                encoder.bucket(prefix, *count);
-                sum += std::mem::replace(count, sum);
-            }
-            for &row in rows {
-                let place = &mut next[bucket(row)];
-                sorted[*place as usize] = row;
-                *place += 1;
-            }
-            // Most parts are sorted. Counts descents without branches, so that several rows are compared at once.
-            let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
-            if pairs.filter(|(row, next)| row > next).count() > 0 {
-                let mut start = 0;
-                for &end in &next {
-                    let bucket = &mut sorted[start..end as usize];
-                    if !bucket.is_sorted() {
-                        bucket.sort_unstable();
-                    }
-                    start = end as usize;
-                }
-            }
-            encoder.put(&sorted, columns)?;
-        }
+            encoder.put(&sorted, columns).map(ControlFlow::Continue)
+        };
+        let _ = in_order(&mut vec![(); threads], &parts, 4, sort, encode)?;
         encoder.finish(columns)
+    }
+}
+
+/// Consecutive fingerprints, the number of their rows in each part, and the places of these rows.
+struct DistributedPiece<'a, T> {
+    from: &'a [u64],
+    counts: Vec<u32>,
+    to: Vec<&'a mut [T]>,
+}
+
+/// Returns the number of rows in each bucket of a part, and the rows sorted by bucket and entry.
+fn sort_part<T: PartRemainder>(table: &UnfinishedTable, rows: &[T]) -> (Vec<u32>, Vec<T>) {
+    let buckets = 1_usize << table.bits_left();
+    let bucket = |row: T| (row.into() >> table.entry_bits) as usize & (buckets - 1);
+    let mut counts = vec![0_u32; buckets];
+    for &row in rows {
+        counts[bucket(row)] += 1;
+    }
+    let (mut next, mut sum) = (counts.clone(), 0);
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut sorted = vec![T::default(); rows.len()];
+    for &row in rows {
+        let place = &mut next[bucket(row)];
+        sorted[*place as usize] = row;
+        *place += 1;
+    }
+    // Most parts are sorted. Counts descents without branches, so that several rows are compared at once.
+    let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
+    if pairs.filter(|(row, next)| row > next).count() > 0 {
+        let mut start = 0;
+        for &end in &next {
+            let bucket = &mut sorted[start..end as usize];
+            if !bucket.is_sorted() {
+                bucket.sort_unstable();
+            }
+            start = end as usize;
+        }
+    }
+    (counts, sorted)
+}
+
+/// Builds the partial table `place` (from 0) of the design on several threads, as [`encode_partial`] does.
+pub(super) fn encode_partial_on_threads(
+    design: &Design,
+    place: usize,
+    width: u8,
+    fingerprints: &[u64],
+    threads: usize,
+    columns: &mut (impl Columns + Send),
+) -> Result<()> {
+    let table = UnfinishedTable::new(design, place, width, fingerprints.len() as u64);
+    if table.is_short() {
+        Distributed::<u32>::on_threads(&table, fingerprints, threads)?.encode(&table, threads, columns)
+    } else {
+        Distributed::<u64>::on_threads(&table, fingerprints, threads)?.encode(&table, threads, columns)
     }
 }
 
 /// Builds the partial tables `places` (from 0) of the design from ascending fingerprints. Entries have `width` bytes.
 /// Uses at most `bytes` bytes of memory; returns false if this is too little for even one of the remaining tables.
 /// Writes each table to `columns` and then calls `each`, which must clear `columns`.
-pub(super) fn encode_partial<C: Columns>(
+pub(super) fn encode_partial<C: Columns + Send>(
     design: &Design,
     places: std::ops::Range<usize>,
     width: u8,
@@ -241,8 +326,8 @@ pub(super) fn encode_partial<C: Columns>(
         })?;
         for ((place, table), parts) in now.iter().zip(parts) {
             match parts {
-                DistributedParts::Short(parts) => parts.encode(table, columns)?,
-                DistributedParts::Long(parts) => parts.encode(table, columns)?,
+                DistributedParts::Short(parts) => parts.encode(table, 1, columns)?,
+                DistributedParts::Long(parts) => parts.encode(table, 1, columns)?,
             }
             each(*place, columns)?;
         }
@@ -294,7 +379,7 @@ mod tests {
             fingerprints.sort_unstable();
             fingerprints.dedup();
             let rows = fingerprints.len() as u64;
-            let mut column = SpillColumn::new(SpillBudget::unlimited(), usize::MAX);
+            let mut column = SpillColumn::new(SpillBudget::unlimited(0), usize::MAX);
             column.extend(fingerprints).unwrap();
             for (design, width) in [
                 ("blocks-4", 2),
@@ -342,6 +427,15 @@ mod tests {
                         found.0.resize_with(expected.0.len(), Vec::new);
                     }
                     assert!(found == expected, "{rows} {:?} {width} {bytes}", design.name);
+                }
+                for threads in [1, 2, 3, 16] {
+                    for (place, expected) in places.clone().zip(&expected) {
+                        let mut found = Bytes::default();
+                        encode_partial_on_threads(&design, place, width, fingerprints, threads, &mut found)
+                            .unwrap();
+                        found.0.resize_with(expected.0.len(), Vec::new);
+                        assert!(found == *expected, "{rows} {:?} {width} {threads} threads", design.name);
+                    }
                 }
                 if rows > 0 {
                     let mut columns = Bytes::default();

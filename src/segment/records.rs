@@ -160,6 +160,25 @@ impl Records {
         self.push_row(key, kept, attached, kind)
     }
 
+    /// Adds records of numeric keys and fingerprints. The parameters must store nothing else ([`Rows::can_hold`]).
+    ///
+    /// [`Rows::can_hold`]: super::rows::Rows::can_hold
+    ///
+    /// # Errors
+    /// More than 2^30 records.
+    pub(crate) fn extend(&mut self, keys: &[u64], fingerprints: &[u64]) -> Result<()> {
+        let found = self.len() as u64 + keys.len() as u64;
+        if found > DOCUMENTS_MAX {
+            return Err(Error::Limit { what: "documents of a segment", limit: DOCUMENTS_MAX, found });
+        }
+        if let KeyColumn::U64(all) = &mut self.keys {
+            all.extend_from_slice(keys);
+        }
+        self.fingerprints.extend_from_slice(fingerprints);
+        self.kinds.resize(found as usize, RowKind::Sketched);
+        Ok(())
+    }
+
     /// Adds a delete of `key`.
     ///
     /// # Errors
@@ -419,7 +438,10 @@ impl Records {
     }
 
     fn ascends(&self) -> bool {
-        (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
+        match &self.keys {
+            KeyColumn::U64(keys) => keys.is_sorted_by(|a, b| a < b),
+            KeyColumn::Bytes { .. } => (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row)),
+        }
     }
 
     /// Returns all keys in ascending order without duplicates, including deleted keys. Documents with these keys in

@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use super::attached::RecordAttached;
-use super::build::{BuiltSegment, begin, write_fingerprints, write_numbers};
+use super::build::{BuiltSegment, DistinctFingerprints, begin, distinct_of, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
 use super::sorted::RadixSorter;
 use super::spilled::{Item, SliceSource, SpillBudget, SpillColumn, pair};
@@ -71,6 +71,9 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Number of bytes of memory of such a record.
+    pub const RECORD_BYTES: usize = 17;
+
     /// Returns true if records with these parameters consist only of a numeric key and a fingerprint.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
@@ -85,6 +88,13 @@ impl Rows {
     /// [`Error::Io`].
     pub fn new(budget: SpillBudget<'_>) -> Result<Self> {
         Ok(Self { spill: budget.spill()?, count: 0, last: None, ascends: true })
+    }
+
+    /// Returns the number of rows, including those that later rows replace.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "rows are created to be filled")]
+    pub fn len(&self) -> u64 {
+        self.count
     }
 
     /// Appends records. Their parameters must satisfy [`can_hold`](Self::can_hold).
@@ -217,10 +227,15 @@ impl Rows {
             Some(first) => Frame::spanning(first, last, documents),
             None => Frame::of(&[]),
         };
-        let mut out = begin(vfs, dir, salt, params)?;
+        let mut out = begin(vfs, dir, salt, params, budget)?;
         write_numbers(&mut out, frame, documents, &mut keys.into_values())?;
-        let pairs = pairs.finish()?.into_values();
-        let distinct = write_fingerprints(&mut out, simhash, documents, budget, pairs)?;
+        let pairs = pairs.finish()?;
+        let fingerprints = match pairs.in_memory() {
+            Some(sorted) => distinct_of(budget, sorted)?,
+            None => DistinctFingerprints::of(budget, pairs.values())?,
+        };
+        drop(pairs); // its memory is for the tables
+        let distinct = fingerprints.write(&mut out, simhash, documents)?;
         Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
     }
 }

@@ -11,11 +11,12 @@
 //! 2^17 tags: the first ones in the order of documents and elements. The class of a tag is the number of bits of its
 //! count. A segment of fewer than 32 documents has no common tags.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 
 use twindex_sketch::Nearness;
 
-use super::entries::write_entries;
+use super::entries::{EncodedEntries, encode_entries};
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
@@ -27,6 +28,7 @@ use crate::format::fields::{Fields, unread};
 use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
+use crate::sys::threads::{in_order, on_threads};
 
 /// Minimum count of a common tag. A segment of fewer documents than this has no common tags.
 const COMMON: u64 = 32;
@@ -45,8 +47,11 @@ fn places(tag: u32, bits: u32) -> [usize; 2] {
 
 /// A callback for a document. Its arguments are the ordinal and the fields of the document.
 pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// A function that calls a visitor with each document, in the order of ordinals. It can be called repeatedly.
-type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
+/// A function that calls a visitor with each document of a piece, in the order of ordinals. Piece n has [`SETS`] documents
+/// from ordinal n * `SETS` on; the last one may have fewer.
+type AllSets<'a> = dyn Fn(usize, &mut SetVisitor<'_>) -> Result<()> + Sync + 'a;
+/// Number of documents of a piece.
+pub(super) const SETS: usize = 1 << 9;
 
 /// The common tags, each with its class.
 struct CommonTags {
@@ -72,7 +77,7 @@ impl CommonTags {
         if may_be { self.classes.get(&tag).copied().unwrap_or(0) } else { 0 }
     }
 
-    fn of(documents: u64, sets: &mut AllSets<'_>) -> Result<Self> {
+    fn of(documents: u64, threads: usize, sets: &AllSets<'_>) -> Result<Self> {
         let mut common = BTreeMap::new();
         if documents < COMMON {
             return Ok(Self::new(common));
@@ -80,18 +85,27 @@ impl CommonTags {
         // The number of elements is not known before the pass, so it counts in tables of 2^18 counters. If `2^k`
         // counters suffice, adjacent counters are summed afterwards: an index into the smaller table is the first k
         // bits of an index into the larger one.
-        let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
-        let (mut elements, mut set) = (0, Vec::new());
-        sets(&mut |_, fields| {
-            fields.set_into(&mut set).map_err(unread)?;
-            elements += set.len() as u64;
-            for &hash in &set {
-                for (counts, place) in counts.iter_mut().zip(places(tag(hash), COUNT_BITS)) {
-                    counts[place] = counts[place].saturating_add(1);
+        let pieces: Vec<usize> = (0..(documents as usize).div_ceil(SETS)).collect();
+        let mut counters: Vec<TagCounter> = (0..threads.min(pieces.len())).map(|_| TagCounter::new()).collect();
+        on_threads(&mut counters, &pieces, |counter, &piece| {
+            sets(piece, &mut |_, fields| {
+                fields.set_into(&mut counter.set).map_err(unread)?;
+                counter.elements += counter.set.len() as u64;
+                for &hash in &counter.set {
+                    for (counts, place) in counter.counts.iter_mut().zip(places(tag(hash), COUNT_BITS)) {
+                        counts[place] = counts[place].saturating_add(1);
+                    }
                 }
-            }
-            Ok(())
+                Ok(())
+            })
         })?;
+        let TagCounter { mut counts, mut elements, .. } = counters.pop().unwrap_or_else(TagCounter::new);
+        for other in counters {
+            elements += other.elements;
+            for (count, other) in counts.iter_mut().flatten().zip(other.counts.iter().flatten()) {
+                *count = count.saturating_add(*other);
+            }
+        }
         let bits = elements.next_power_of_two().trailing_zeros().clamp(1, COUNT_BITS);
         for counts in &mut counts {
             let sums = counts
@@ -100,20 +114,34 @@ impl CommonTags {
             *counts = sums.collect();
         }
         let min = COMMON.max(elements >> 16);
-        sets(&mut |_, fields| {
-            fields.set_into(&mut set).map_err(unread)?;
-            for &hash in &set {
-                let [first, second] = places(tag(hash), bits);
-                // Skips most tags early: at least one of the two counters of a rare tag is below the minimum.
-                if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
-                    continue;
+        // Each thread returns a tag only once, because its pieces are in order.
+        let mut seen: Vec<(HashSet<u32>, Vec<u64>)> = vec![Default::default(); threads.min(pieces.len())];
+        let find = |(seen, set): &mut (HashSet<u32>, Vec<u64>), &piece: &usize| {
+            let mut new = Vec::new();
+            sets(piece, &mut |_, fields| {
+                fields.set_into(set).map_err(unread)?;
+                for &hash in &*set {
+                    let [first, second] = places(tag(hash), bits);
+                    // Skips most tags early: at least one of the two counters of a rare tag is below the minimum.
+                    if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
+                        continue;
+                    }
+                    if seen.insert(tag(hash)) {
+                        let count = counts[0][first].min(counts[1][second]);
+                        new.push((tag(hash), (32 - count.leading_zeros()) as u8));
+                    }
                 }
-                let count = counts[0][first].min(counts[1][second]);
+                Ok(())
+            })?;
+            Ok::<_, Error>(new)
+        };
+        let _ = in_order(&mut seen, &pieces, 4, find, |new: Vec<(u32, u8)>| {
+            for (tag, class) in new {
                 if common.len() < COMMON_MAX {
-                    common.insert(tag(hash), (32 - count.leading_zeros()) as u8);
+                    common.insert(tag, class);
                 }
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(Self::new(common))
     }
@@ -122,23 +150,48 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Calls `each` with each entry of the prefix section, in the order of documents. An entry has the key in the upper
+    /// Calls `each` with the entries of the prefix section, in the order of documents. An entry has the key in the upper
     /// 32 bits and the ordinal in the lower 32 bits.
     fn prefixes(
         &self,
         params: &Params,
-        sets: &mut AllSets<'_>,
-        mut each: impl FnMut(u64) -> Result<()>,
+        (documents, threads): (u64, usize),
+        sets: &AllSets<'_>,
+        mut each: impl FnMut(&[u64]) -> Result<()> + Send,
     ) -> Result<()> {
         let Some(near) = nearness(params) else { return Ok(()) };
-        let (mut set, mut tags) = (Vec::new(), Vec::new());
-        sets(&mut |ordinal, fields| {
-            fields.set_into(&mut set).map_err(unread)?;
-            let class = |tag: u32| Ok(self.class(tag));
-            tags_of(&set, near.indexed(set.len()), class, &mut tags)?;
-            let is_marked = fields.is_marked();
-            tags.iter().try_for_each(|&tag| each(u64::from(key(tag, is_marked)) << 32 | u64::from(ordinal)))
-        })
+        let pieces: Vec<usize> = (0..(documents as usize).div_ceil(SETS)).collect();
+        let mut scratch: Vec<(Vec<u64>, Vec<u32>)> = vec![Default::default(); threads.min(pieces.len()).max(1)];
+        let find = |(set, tags): &mut (Vec<u64>, Vec<u32>), &piece: &usize| {
+            let mut entries = Vec::new();
+            sets(piece, &mut |ordinal, fields| {
+                fields.set_into(set).map_err(unread)?;
+                let class = |tag: u32| Ok(self.class(tag));
+                tags_of(set, near.indexed(set.len()), class, tags)?;
+                let is_marked = fields.is_marked();
+                entries.extend(
+                    tags.iter().map(|&tag| u64::from(key(tag, is_marked)) << 32 | u64::from(ordinal)),
+                );
+                Ok(())
+            })?;
+            Ok(entries)
+        };
+        let take = |entries: Vec<u64>| each(&entries).map(ControlFlow::Continue);
+        in_order(&mut scratch, &pieces, 4, find, take).map(drop)
+    }
+}
+
+/// Counts the documents with each tag, on one thread.
+struct TagCounter {
+    counts: [Vec<u32>; 2],
+    elements: u64,
+    set: Vec<u64>,
+}
+
+impl TagCounter {
+    fn new() -> Self {
+        let counts = || vec![0_u32; 1 << COUNT_BITS];
+        Self { counts: [counts(), counts()], elements: 0, set: Vec::new() }
     }
 }
 
@@ -148,26 +201,38 @@ pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes the sections of common tags and prefixes, if the index stores sets.
-pub(super) fn write_sets(
-    out: &mut SegmentOutput,
+/// The contents of the sections of common tags and prefixes.
+pub(super) struct EncodedSets<'r> {
+    common: EncodedEntries<'r>,
+    prefixes: EncodedEntries<'r>,
+}
+
+impl EncodedSets<'_> {
+    pub(super) fn write(&self, out: &mut SegmentOutput) -> Result<()> {
+        self.common.write(out, Kind::Common, 0)?;
+        self.prefixes.write(out, Kind::Prefixes, 0)
+    }
+}
+
+/// Encodes the sections of common tags and prefixes; `None` if the index stores no sets.
+pub(super) fn encode_sets<'r>(
     params: &Params,
     documents: u64,
-    budget: SpillBudget<'_>,
-    sets: &mut AllSets<'_>,
-) -> Result<()> {
+    budget: SpillBudget<'r>,
+    sets: &AllSets<'_>,
+) -> Result<Option<EncodedSets<'r>>> {
     if !params.sets {
-        return Ok(());
+        return Ok(None);
     }
-    let common = CommonTags::of(documents, sets)?;
+    let common = CommonTags::of(documents, budget.threads(), sets)?;
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    write_entries(out, (Kind::Common, 0), shape, budget, &mut ChunkedValues::of(&entries))?;
+    let encoded = encode_entries(shape, budget, &mut ChunkedValues::of(&entries))?;
     let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
     let mut rows = 0;
-    common.prefixes(params, sets, |entry| {
-        rows += 1;
-        sorter.push(entry)
+    common.prefixes(params, (documents, budget.threads()), sets, |entries| {
+        rows += entries.len() as u64;
+        entries.iter().try_for_each(|&entry| sorter.push(entry))
     })?;
     if rows > u64::from(u32::MAX) {
         return Err(Error::Limit {
@@ -177,7 +242,8 @@ pub(super) fn write_sets(
         });
     }
     let mut sorted = sorter.finish()?.into_values();
-    write_entries(out, (Kind::Prefixes, 0), (documents, rows, KEY_BITS), budget, &mut sorted)
+    let prefixes = encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)?;
+    Ok(Some(EncodedSets { common: encoded, prefixes }))
 }
 
 impl Segment {
@@ -265,10 +331,15 @@ impl Segment {
             return Ok(());
         }
         let params = self.params();
-        let mut all = |each: &mut SetVisitor<'_>| {
-            (0..self.documents() as u32).try_for_each(|ordinal| each(ordinal, self.fields(ordinal)?))
+        let documents = self.documents();
+        for ordinal in 0..documents as u32 {
+            self.fields(ordinal)?.check(params).map_err(|fault| self.wrong_fields(ordinal, fault))?;
+        }
+        let all = |piece: usize, each: &mut SetVisitor<'_>| {
+            let start = (piece * SETS) as u32;
+            (start..(start + SETS as u32).min(documents as u32))
+                .try_for_each(|ordinal| each(ordinal, self.fields(ordinal)?))
         };
-        all(&mut |ordinal, fields| fields.check(params).map_err(|fault| self.wrong_fields(ordinal, fault)))?;
         let Some([(common_section, classes), (section, layout)]) = &self.sets else { return Ok(()) };
         for (section, layout) in [(common_section, classes), (section, layout)] {
             let entries = layout.entries(&(0..section.rows));
@@ -279,7 +350,7 @@ impl Segment {
                 );
             }
         }
-        let common = CommonTags::of(self.documents(), &mut all)?;
+        let common = CommonTags::of(documents, 1, &all)?;
         let mut found = Vec::new();
         self.for_each_entry(common_section, classes, |tag, class| {
             found.push(u64::from(tag) << 32 | u64::from(class));
@@ -293,8 +364,10 @@ impl Segment {
             );
         }
         let mut expected = EntrySum::default();
-        common.prefixes(params, &mut all, |entry| {
-            expected.add(entry);
+        common.prefixes(params, (documents, 1), &all, |entries| {
+            for &entry in entries {
+                expected.add(entry);
+            }
             Ok(())
         })?;
         let (mut summed, mut last) = (EntrySum::default(), None);

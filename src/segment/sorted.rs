@@ -6,10 +6,12 @@
 //! of items within a memory budget. `RunMerge` merges sorted runs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::spilled::{ChunkedValues, Item, SliceSource, SpillBudget, decode};
 use crate::error::Result;
 use crate::sys::Spill;
+use crate::sys::threads::share_out;
 
 /// Maximum number of items that are sorted by comparison.
 const SMALL: usize = 64;
@@ -18,6 +20,7 @@ const CACHED: usize = 1 << 16;
 /// If items exceed the cache, one pass distributes them by this number of bits. The TLB then covers the output streams
 /// of all buckets.
 const FAR_BITS: u32 = 8;
+const FAR: usize = 1 << FAR_BITS;
 /// If items fit into the cache, one pass distributes them by at most this number of bits.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
@@ -28,14 +31,83 @@ const APART_BITS: u32 = 4;
 /// Sorts `items`. Takes O(n) time if the keys are random from their first differing bit on, and O(n log n) in the worst
 /// case. `scratch` is overwritten and resized to the length of `items`.
 pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
-    scratch.resize(items.len(), T::default());
+    resize(scratch, items.len());
     scatter_unordered(items, scratch, false);
+}
+
+/// Resizes scratch memory, whose contents do not matter. New memory is zeroed by the system when it is first used, by the
+/// thread that uses it.
+fn resize<T: Item>(scratch: &mut Vec<T>, length: usize) {
+    if scratch.capacity() < length {
+        *scratch = vec![T::default(); length];
+    } else {
+        scratch.resize(length, T::default());
+    }
+}
+
+/// Sorts as [`sort`] does, on up to `threads` threads. The first distribution and the sorting of its buckets are shared out.
+/// Fewer threads are busy if most keys agree in the eight bits after their first difference.
+pub fn sort_on_threads<T: Item>(threads: usize, items: &mut [T], scratch: &mut Vec<T>) {
+    if threads < 2 || items.len() <= CACHED {
+        return sort(items, scratch);
+    }
+    resize(scratch, items.len());
+    let (from, to) = (items, &mut scratch[..]);
+    let piece = from.len().div_ceil(threads);
+    let (first, differ) = (from[0].key(), AtomicU64::new(0));
+    share_out(threads, from.chunks(piece), |piece| {
+        let bits = piece.iter().fold(0, |bits, item| bits | item.key() ^ first);
+        differ.fetch_or(bits, Ordering::Relaxed);
+    });
+    let top = 64 - differ.into_inner().leading_zeros();
+    let now = top.min(FAR_BITS);
+    let bucket = |item: T| (item.key().checked_shr(top - now).unwrap_or(0) & ((1 << now) - 1)) as usize;
+    let mut pieces: Vec<DistributedPiece<'_, T>> =
+        from.chunks(piece).map(|from| DistributedPiece { from, counts: [0; FAR], to: Vec::new() }).collect();
+    share_out(threads, &mut pieces, |piece| {
+        for &item in piece.from {
+            piece.counts[bucket(item) % FAR] += 1;
+        }
+    });
+    let (mut rest, mut lengths) = (&mut *to, [0; FAR]);
+    for (number, length) in lengths.iter_mut().enumerate() {
+        for piece in &mut pieces {
+            let own;
+            (own, rest) = rest.split_at_mut(piece.counts[number]);
+            *length += own.len();
+            piece.to.push(own);
+        }
+    }
+    share_out(threads, pieces, |piece| {
+        let (mut to, mut next) = (piece.to, [0; FAR]);
+        for &item in piece.from {
+            let number = bucket(item) % FAR;
+            to[number][next[number]] = item;
+            next[number] += 1;
+        }
+    });
+    let bits = top.min(from.len().ilog2() + APART_BITS);
+    let (mut from, mut to) = (from, to);
+    let buckets = lengths.map(|length| {
+        let (sorted, copy);
+        (sorted, from) = std::mem::take(&mut from).split_at_mut(length);
+        (copy, to) = std::mem::take(&mut to).split_at_mut(length);
+        (sorted, copy)
+    });
+    share_out(threads, buckets, |(to, from)| scatter(from, to, true, top - now, bits - now));
+}
+
+/// Consecutive items, their number in each bucket, and the part of each bucket to which they are moved.
+struct DistributedPiece<'a, T> {
+    from: &'a [T],
+    counts: [usize; FAR],
+    to: Vec<&'a mut [T]>,
 }
 
 /// Sorts as [`sort`] does. Correct for any order, but faster if the items are already sorted by the bits after the
 /// first `lead` bits of their keys.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
-    scratch.resize(items.len(), T::default());
+    resize(scratch, items.len());
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
@@ -187,7 +259,7 @@ impl<'r, T: Item> RadixSorter<'r, T> {
         }
         let Self { budget, max, mut items, buckets, .. } = self;
         match buckets {
-            None => sort(&mut items, &mut Vec::new()),
+            None => sort_on_threads(budget.threads(), &mut items, &mut Vec::new()),
             Some(buckets) => return Ok(RadixSorted { budget, max, items, buckets: buckets.finish(budget)? }),
         }
         Ok(RadixSorted { budget, max, items, buckets: Vec::new() })
@@ -212,6 +284,11 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         }
         let mut rest = RemainingBuckets::of(self.budget, self.max, self.buckets.clone());
         ChunkedValues::from_chunks(move || rest.next())
+    }
+
+    /// Returns all items in ascending order, if they are in memory.
+    pub(super) fn in_memory(&self) -> Option<&[T]> {
+        self.buckets.is_empty().then_some(&self.items[..])
     }
 
     /// Returns all items in ascending order, and consumes the result.
@@ -242,7 +319,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
         while let Some(mut bucket) = self.buckets.pop() {
             if bucket.items <= self.max as u64 {
                 let mut items = bucket.load(self.budget, &bucket.places)?;
-                sort(&mut items, &mut self.scratch);
+                sort_on_threads(self.budget.threads(), &mut items, &mut self.scratch);
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
@@ -518,14 +595,17 @@ mod tests {
                 }
                 assert!(found == expected, "{} items, lead {lead:?}", list.len());
             }
-            let mut pairs: Vec<u128> = (0..)
+            let pairs: Vec<u128> = (0..)
                 .zip(&list)
                 .map(|(i, &value)| (u128::from(value >> 3) << 32) | (i * 7919 % 1000))
                 .collect();
             let mut expected = pairs.clone();
             expected.sort_unstable();
-            sort(&mut pairs, &mut Vec::new());
-            assert!(pairs == expected, "{} pairs", list.len());
+            for threads in [1, 2, 3, 16] {
+                let mut pairs = pairs.clone();
+                sort_on_threads(threads, &mut pairs, &mut Vec::new());
+                assert!(pairs == expected, "{} pairs, {threads} threads", list.len());
+            }
         }
     }
 

@@ -9,11 +9,14 @@ use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
 
-/// A memory budget, and the directory of the scratch files for data that exceeds the budget.
+/// A memory budget, the directory of the scratch files for data that exceeds the budget, and a number of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillBudget<'a> {
     memory: usize,
     dir: &'a Path,
+    threads: usize,
+    /// Number of bytes for sections that are built at the same time.
+    sections: usize,
 }
 
 impl<'a> SpillBudget<'a> {
@@ -21,12 +24,30 @@ impl<'a> SpillBudget<'a> {
     /// and their space is freed when they are closed or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
-        Self { memory, dir }
+        Self { memory, dir, threads: 1, sections: memory / 2 }
     }
 
-    /// Returns an unlimited budget, which needs no scratch files.
-    pub(super) fn unlimited() -> Self {
-        Self { memory: usize::MAX, dir: Path::new("") }
+    /// Returns an unlimited budget, which needs no scratch files. Sections are built at the same time only if they take at
+    /// most `sections` bytes together.
+    pub(crate) fn unlimited(sections: usize) -> Self {
+        Self { memory: usize::MAX, dir: Path::new(""), threads: 1, sections }
+    }
+
+    /// Sets the number of threads (default 1, at least 1). It does not affect what is built.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        Self { threads: threads.max(1), ..self }
+    }
+
+    pub(super) fn threads(self) -> usize {
+        self.threads
+    }
+
+    /// Returns the number of sections that can be built at the same time, if each takes this number of bytes; 0 if even one
+    /// takes too many.
+    pub(super) fn sections_at_once(self, bytes: u64) -> usize {
+        let fit = (self.sections as u64 / bytes.max(1)) as usize;
+        self.threads.min(if self.memory == usize::MAX { fit.max(1) } else { fit })
     }
 
     /// Returns the number of bytes in one of `parts` equal shares of the budget.
@@ -50,7 +71,7 @@ impl<'a> SpillBudget<'a> {
 }
 
 /// An item of a column. It has a 64-bit key, and the order of items is first the order of their keys.
-pub trait Item: Copy + Ord + Default + 'static {
+pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;
     /// Returns the key by which items are sorted.
@@ -414,7 +435,7 @@ impl<'r> SpilledParts<'r> {
 
 impl Default for SpilledParts<'_> {
     fn default() -> Self {
-        Self::new(SpillBudget::unlimited(), usize::MAX)
+        Self::new(SpillBudget::unlimited(0), usize::MAX)
     }
 }
 

@@ -142,9 +142,23 @@ impl Index {
         Ok(manifest)
     }
 
+    /// Merges indexes as [`merge_on_threads`](Self::merge_on_threads) does, on all cores.
+    ///
+    /// # Errors
+    /// Same as [`merge_on_threads`](Self::merge_on_threads).
+    pub fn merge(
+        path: impl AsRef<Path>,
+        shards: &[Index],
+        on_conflict: OnConflict,
+        memory: usize,
+    ) -> Result<MergedShards> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::merge_on_threads(path, shards, on_conflict, memory, threads)
+    }
+
     /// Merges indexes with the same parameters into a new index with a single segment. This segment is identical to the
     /// one that a single index with all the documents has after [compaction](Self::compact). `memory` is the budget in
-    /// bytes for keys and tables. The shards are not changed.
+    /// bytes for keys and tables, `threads` the number of threads. The shards are not changed.
     ///
     /// Two records are equal if [`Snapshot::get`] returns equal values for them. Indexes that store bands but no
     /// signatures cannot compare records, so every key that is in several shards is a conflict.
@@ -153,11 +167,12 @@ impl Index {
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsDiffer`];
     /// [`Error::Invalid`] if there are no shards, or if a conflict is refused (the error names the key); [`Error::Io`],
     /// [`Error::Corrupt`].
-    pub fn merge(
+    pub fn merge_on_threads(
         path: impl AsRef<Path>,
         shards: &[Index],
         on_conflict: OnConflict,
         memory: usize,
+        threads: usize,
     ) -> Result<MergedShards> {
         let path = path.as_ref();
         let Some(first) = shards.first() else { return Err(Error::Invalid("no shards to merge".into())) };
@@ -187,7 +202,8 @@ impl Index {
             }
             if !inputs.is_empty() {
                 let scratch = vfs.scratch(dir);
-                let built = merge::merge(&inputs, vfs, dir, SpillBudget::new(memory, &scratch))?;
+                let budget = SpillBudget::new(memory, &scratch).on_threads(threads);
+                let built = merge::merge(&inputs, vfs, dir, budget)?;
                 inputs.iter().try_for_each(|input| input.segment.check_map())?;
                 merged.documents = built.documents;
                 manifest.segments.push(entry_of(1, &built));
@@ -237,6 +253,15 @@ fn conflicts(
                 left_out.insert(ordinal);
             })?;
         }
+    }
+    // Without overlap, for example of shards by time, no key is in two segments.
+    let mut spans: Vec<(KeyBuf, KeyBuf)> = Vec::new();
+    for (_, segment, _) in all.iter().filter(|(_, segment, _)| segment.documents() > 0) {
+        spans.push((segment.key(0)?, segment.key(segment.documents() as u32 - 1)?));
+    }
+    spans.sort_unstable();
+    if spans.is_sorted_by(|span, next| span.1 < next.0) {
+        return Ok(left_out);
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));

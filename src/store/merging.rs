@@ -75,6 +75,7 @@ pub(super) struct MergeWork {
     pub(super) number: u64,
     /// The memory budget in bytes.
     pub(super) memory: usize,
+    pub(super) threads: usize,
     /// The sources (segments, or one frozen memtable), each with the documents that were not live at the start.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
@@ -174,7 +175,8 @@ impl MergeWork {
             return Ok(None);
         }
         let scratch = self.vfs.scratch(&self.dir);
-        let built = merge::merge(&inputs, &*self.vfs, &self.dir, SpillBudget::new(self.memory, &scratch))?;
+        let budget = SpillBudget::new(self.memory, &scratch).on_threads(self.threads);
+        let built = merge::merge(&inputs, &*self.vfs, &self.dir, budget)?;
         inputs.iter().try_for_each(|input| input.segment.check_map())?;
         Ok(Some(built))
     }
@@ -188,6 +190,7 @@ impl MergeWork {
         let (dir, number) = (self.dir.clone(), self.number);
         let inputs = self.inputs.iter().map(|(source, _)| source.clone()).collect();
         self.vfs = Arc::new(Paced::new(self.vfs, Arc::clone(&stop), rate));
+        self.threads = 1; // the other cores are for commits and queries
         Merging::start(dir, stop, number, inputs, move || self.run())
     }
 }

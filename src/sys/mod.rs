@@ -17,6 +17,7 @@ pub mod paced;
 mod past_cache;
 mod real;
 pub mod spill;
+pub mod threads;
 mod uncached;
 pub mod vfs;
 pub mod zeroed;

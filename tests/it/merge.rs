@@ -103,8 +103,13 @@ fn records<'a>(params: &Params, words: impl Iterator<Item = (&'a u64, &'a Operat
 }
 
 fn bytes_of(records: &Records) -> Vec<u8> {
+    bytes_on_threads(records, 1)
+}
+
+fn bytes_on_threads(records: &Records, threads: usize) -> Vec<u8> {
     let vfs = MemoryVfs::default();
-    build::build(records, &vfs, Path::new("")).unwrap().publish(Path::new("built.seg")).unwrap();
+    let built = build::build_on_threads(records, &vfs, Path::new(""), threads, 1 << 30).unwrap();
+    built.publish(Path::new("built.seg")).unwrap();
     vfs.get(Path::new("built.seg"))
 }
 
@@ -207,7 +212,7 @@ fn merged(segments: &[(Segment, RoaringBitmap)], budget: SpillBudget<'_>) -> Vec
 }
 
 #[test]
-fn merged_segment_equals_a_build_of_the_live_records() {
+fn merged_segment_equals_a_build_of_the_live_records_on_any_number_of_threads() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(4);
     let (mut cases, mut empty) = (0, 0);
@@ -226,11 +231,20 @@ fn merged_segment_equals_a_build_of_the_live_records() {
             if !batches.words.iter().any(|batch| batch.values().any(Option::is_some)) {
                 continue;
             }
-            let expected = bytes_of(&records(&params, batches.live.iter()));
-            for (resolved, memory) in [(true, usize::MAX), (true, 1), (false, 5000)] {
+            let live = records(&params, batches.live.iter());
+            let expected = bytes_of(&live);
+            for (resolved, memory, threads) in [
+                (true, usize::MAX, 1),
+                (true, 1, 3),
+                (false, 5000, 1),
+                (false, 1 << 30, 2),
+                (true, 1 << 30, 16),
+            ] {
                 let segments = batches.segments(&params, resolved);
-                let found = merged(&segments, SpillBudget::new(memory, scratch.path()));
-                assert!(found == expected, "round {round}, {memory} bytes: {}", params.encode());
+                let found = merged(&segments, SpillBudget::new(memory, scratch.path()).on_threads(threads));
+                let case = format!("round {round}, {memory} bytes, {threads} threads: {}", params.encode());
+                assert!(found == expected, "merged, {case}");
+                assert!(bytes_on_threads(&live, threads) == expected, "built, {case}");
             }
             cases += 1;
             empty += usize::from(batches.live.is_empty());
@@ -263,15 +277,15 @@ fn segments_larger_than_the_memory_are_merged_in_stripes() {
         let batches = Batches { words, live };
         let expected = bytes_of(&records(&params, batches.live.iter()));
         let segments = batches.segments(&params, true);
-        for memory in [1 << 30, 1 << 18, 1 << 14] {
-            let found = merged(&segments, SpillBudget::new(memory, scratch.path()));
-            assert!(found == expected, "{memory} bytes: {}", params.encode());
+        for (memory, threads) in [(1 << 30, 1), (1 << 18, 2), (1 << 14, 3), (1 << 30, 16)] {
+            let found = merged(&segments, SpillBudget::new(memory, scratch.path()).on_threads(threads));
+            assert!(found == expected, "{memory} bytes, {threads} threads: {}", params.encode());
         }
     }
 }
 
 #[test]
-fn built_segment_does_not_depend_on_row_order_or_memory() {
+fn built_segment_does_not_depend_on_row_order_memory_or_threads() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(17);
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -300,8 +314,8 @@ fn built_segment_does_not_depend_on_row_order_or_memory() {
                 }
             }
             let expected = bytes_of(&all);
-            for memory in [1 << 30, 1 << 18, 1 << 12] {
-                let budget = SpillBudget::new(memory, scratch.path());
+            for (memory, threads) in [(1 << 30, 1), (1 << 18, 2), (1 << 12, 3), (1 << 30, 16)] {
+                let budget = SpillBudget::new(memory, scratch.path()).on_threads(threads);
                 let mut rows = Rows::new(budget).unwrap();
                 parts.iter().try_for_each(|records| rows.append(records, budget)).unwrap();
                 let vfs = MemoryVfs::default();
@@ -313,7 +327,7 @@ fn built_segment_does_not_depend_on_row_order_or_memory() {
                 built.unwrap().publish(Path::new("rows.seg")).unwrap();
                 assert!(
                     vfs.get(Path::new("rows.seg")) == expected,
-                    "{count} rows, kind {kind}, {memory} bytes"
+                    "{count} rows, kind {kind}, {memory} bytes, {threads} threads"
                 );
                 assert!(hidden.iter().map(KeyBuf::as_key).eq(all.keys()), "{count} rows, kind {kind}");
             }
@@ -366,7 +380,8 @@ fn merge_of_damaged_input_never_writes_a_wrong_segment() {
                 .map(|(segment, deleted)| MergeInput { segment, deleted })
                 .collect();
             let vfs = MemoryVfs::default();
-            match merge(&inputs, &vfs, Path::new(""), SpillBudget::new(1 << 30, Path::new(""))) {
+            let budget = SpillBudget::new(1 << 30, Path::new("")).on_threads(1 + at % 3);
+            match merge(&inputs, &vfs, Path::new(""), budget) {
                 Err(error) => {
                     assert!(error.is_corruption(), "{error:?}");
                     refused += 1;
@@ -381,6 +396,32 @@ fn merge_of_damaged_input_never_writes_a_wrong_segment() {
         }
     }
     assert!(refused > 100, "{refused}");
+}
+
+#[test]
+fn failed_write_on_any_thread_ends_the_build_and_leaves_no_file() {
+    let (params, mut random) = (raw(), Random(31));
+    let mut all = Records::new(&params);
+    for key in 0..400_000 {
+        let fingerprint = random.next();
+        all.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() })).unwrap();
+    }
+    for threads in [1, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        let mut failed = 0;
+        for fails_at in 1.. {
+            let vfs = FaultyVfs(Arc::new(Faults { fails_at, full: true, ..Faults::default() }));
+            match build::build_on_threads(&all, &vfs, dir.path(), threads, 1 << 30) {
+                Ok(_) => break,
+                Err(Error::Io { source, .. }) => assert_eq!(source.kind(), std::io::ErrorKind::StorageFull),
+                Err(other) => panic!("{other:?}"),
+            }
+            assert_eq!(files(), 0, "operation {fails_at}, {threads} threads");
+            failed += 1;
+        }
+        assert!(failed > 5, "{failed}");
+    }
 }
 
 fn raw() -> Params {

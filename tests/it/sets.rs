@@ -204,3 +204,42 @@ fn low_thresholds_and_documents_without_a_set_are_refused() {
     ));
     assert!(Params::builder().simhash(3).sets().build().is_err());
 }
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "compares the files of an index")]
+fn segments_with_everything_do_not_depend_on_threads_or_memory() {
+    let near = Near::resembling(0.8).unwrap();
+    let params = Params::builder().words(1).simhash(3).minhash(4, 3).bottom(2).values().expire_after(1 << 40);
+    let params = params.near(near).sets().marks().priorities().build().unwrap();
+    let sketcher = Sketcher::new(&params).unwrap();
+    let mut random = Random(5);
+    let sketches: Vec<Sketch> = (0..500).map(|_| sketcher.sketch(&text(&mut random)).unwrap()).collect();
+    let mut first = None;
+    for (threads, memory) in [(1, 1 << 30), (2, 1 << 30), (3, 1 << 22), (16, 1 << 30)] {
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
+        let options = WriterOptions::default().one_segment(true).threads(threads).memory(memory);
+        let mut writer = index.writer_with(options).unwrap();
+        let mut segments = Vec::new();
+        for number in 0..60_000_u64 {
+            let sketch = &sketches[(number.wrapping_mul(number) % 499) as usize];
+            let value = number.to_le_bytes();
+            let document = Document::from(sketch).with_value(&value[..(number % 8) as usize]);
+            writer.put(format!("key {}", number % 50_000).as_str(), document.with_stamp(number)).unwrap();
+            if number == 30_000 {
+                writer.commit().unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        for _ in 0..2 {
+            let of = |(segment, _): (&twindex::segment::Segment, _)| std::fs::read(segment.path()).unwrap();
+            segments.extend(index.snapshot().segments().map(of));
+            writer.compact().unwrap();
+        }
+        assert_eq!(segments.len(), 3, "two segments, and then one");
+        assert!(
+            first.get_or_insert_with(|| segments.clone()) == &segments,
+            "{threads} threads, {memory} bytes"
+        );
+    }
+}

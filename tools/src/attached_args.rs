@@ -132,7 +132,7 @@ impl AttachedArgs {
     }
 
     pub(crate) fn writer_options(&self) -> WriterOptions {
-        let options = WriterOptions::default();
+        let options = WriterOptions::default().threads(rayon::current_num_threads());
         self.max_jump.map_or(options, |jump| options.max_jump(jump))
     }
 }

@@ -1,7 +1,7 @@
 //! Reads files of raw 64-bit numbers: fingerprints, and keys of fingerprints.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -21,7 +21,7 @@ pub(crate) struct RawColumn {
     pub(crate) rows: u64,
     /// Number of values that have not been read yet.
     rest: u64,
-    reader: BufReader<File>,
+    file: File,
 }
 
 impl RawColumn {
@@ -36,24 +36,8 @@ impl RawColumn {
             path.display(),
             length % NUMBER
         );
-        let (rows, reader) = (length / NUMBER, BufReader::with_capacity(1 << 20, file));
-        Ok(Self { path: path.to_owned(), rows, rest: rows, reader })
-    }
-
-    pub(crate) fn next(&mut self) -> anyhow::Result<u64> {
-        let mut number = [0; 8];
-        self.reader
-            .read_exact(&mut number)
-            .with_context(|| format!("{}: cannot read", self.path.display()))?;
-        self.rest = self.rest.saturating_sub(1);
-        Ok(u64::from_le_bytes(number))
-    }
-
-    pub(crate) fn for_each(mut self, mut each: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        for _ in 0..self.rows {
-            each(self.next()?)?;
-        }
-        Ok(())
+        let rows = length / NUMBER;
+        Ok(Self { path: path.to_owned(), rows, rest: rows, file })
     }
 
     /// Reads the next `most` values with all threads. Returns fewer values at the end of the file, and none after it.
@@ -61,7 +45,7 @@ impl RawColumn {
         let count = self.rest.min(most as u64);
         let start = (self.rows - self.rest) * NUMBER;
         let mut numbers = vec![0; usize::try_from(count)?];
-        let file = self.reader.get_ref();
+        let file = &self.file;
         let read = |bytes: &mut Vec<u8>, (piece, numbers): (usize, &mut [u64])| {
             bytes.resize(size_of_val(numbers), 0);
             file.read_exact_at(bytes, start + piece as u64 * PIECE as u64 * NUMBER)?;
@@ -71,10 +55,7 @@ impl RawColumn {
         let pieces = numbers.par_chunks_mut(PIECE).enumerate();
         let read: io::Result<()> = pieces.try_for_each_init(Vec::new, read);
         self.rest -= count;
-        // Moves the reader to the next value, because the threads read at their own offsets.
-        let end = SeekFrom::Start((self.rows - self.rest) * NUMBER);
-        read.and_then(|()| self.reader.seek(end))
-            .with_context(|| format!("{}: cannot read", self.path.display()))?;
+        read.with_context(|| format!("{}: cannot read", self.path.display()))?;
         Ok(numbers)
     }
 }
@@ -93,10 +74,10 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let mut column = RawColumn::open(&path).unwrap();
         assert_eq!(column.rows, all.len() as u64);
-        let mut found = vec![column.next().unwrap()];
+        let mut found = column.wave(1).unwrap();
         found.extend(column.wave(3).unwrap());
         found.extend(column.wave(2 * PIECE).unwrap());
-        found.push(column.next().unwrap());
+        found.extend(column.wave(1).unwrap());
         found.extend(column.wave(usize::MAX).unwrap());
         assert!(found == all && column.wave(7).unwrap().is_empty());
         // Reading fails if the file is truncated in the meantime.

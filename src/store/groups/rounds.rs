@@ -6,13 +6,13 @@
 //! round: memory accesses overlap, and queries with equal prefixes share buckets.
 
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::listing::Groups;
 use super::near::Neighbourhood;
 use super::order::{NONE, Turn};
 use crate::error::Result;
 use crate::segment::{SearchOptions, SearchScratch};
+use crate::sys::threads::on_threads;
 
 /// Number of documents per thread in the first round.
 const FIRST: usize = 32;
@@ -127,7 +127,8 @@ impl RoundSearch<'_> {
     ) -> Result<Option<NearDocuments>> {
         let pieces = queries.min(self.threads * PIECES);
         let max = self.limits.found / pieces.max(1);
-        let found = on_threads(self.threads, pieces, |piece| {
+        let states = &mut vec![(); self.threads.max(1)];
+        let found = on_threads(states, &(0..pieces).collect::<Vec<_>>(), |(), &piece| {
             let range = queries * piece / pieces..queries * (piece + 1) / pieces;
             let max = if queries == 1 { usize::MAX } else { max };
             search(range, max)
@@ -193,47 +194,4 @@ impl RoundSearch<'_> {
         found.sort_unstable();
         Ok(Some(found))
     }
-}
-
-/// Calls `work` with each number below `pieces`, on several threads. Returns the results in the order of the numbers.
-///
-/// # Errors
-/// The error of the failed call with the lowest number.
-fn on_threads<T: Send>(
-    threads: usize,
-    pieces: usize,
-    work: impl Fn(usize) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let threads = threads.min(pieces);
-    if threads < 2 {
-        return (0..pieces).map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let on_one = || {
-        let mut done = Vec::new();
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                return done;
-            }
-            let result = work(piece);
-            if result.is_err() {
-                next.store(pieces, Ordering::Relaxed);
-            }
-            done.push((piece, result));
-        }
-    };
-    let mut all: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(on_one)).collect();
-        let mut all = on_one();
-        for worker in workers {
-            match worker.join() {
-                Ok(done) => all.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    });
-    all.sort_unstable_by_key(|(piece, _)| *piece);
-    all.into_iter().map(|(_, result)| result).collect()
 }

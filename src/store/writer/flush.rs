@@ -262,11 +262,17 @@ impl Writer {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
         let start = Instant::now();
-        let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
+        let built = self.build(&records)?;
         drop(records);
         self.shared.counters.flushes.add(start.elapsed(), built.length);
         self.empty_table()?;
         self.add(built)
+    }
+
+    fn build(&self, records: &Records) -> Result<BuiltSegment> {
+        let WriterOptions { memory, .. } = self.options;
+        let threads = self.options.threads_for(records.len() as u64);
+        build::build_on_threads(records, &*self.shared.vfs, &self.shared.dir, threads, memory)
     }
 
     /// Copies the rows of the memtable; `None` if it is empty. Does not block readers of the memtable during the copy.
@@ -349,7 +355,7 @@ impl Writer {
                 self.coming.note(self.view.forget(key)?);
             }
         }
-        let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
+        let built = self.build(&records)?;
         self.add(built)?;
         Ok(Some(records))
     }
@@ -359,7 +365,8 @@ impl Writer {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch);
+        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch)
+            .on_threads(self.options.threads_for(rows.len()));
         let (view, coming) = (&mut self.view, &mut self.coming);
         let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, budget, |key| {
             coming.note(view.forget(Key::U64(key))?);

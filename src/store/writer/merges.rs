@@ -49,7 +49,9 @@ impl Writer {
         let live: Vec<MergeInput<'_>> =
             inputs.into_iter().filter(|input| input.deleted.len() < input.segment.documents()).collect();
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch);
+        let documents = live.iter().map(|input| input.segment.documents()).sum();
+        let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch)
+            .on_threads(self.options.threads_for(documents));
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, budget)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
@@ -167,6 +169,7 @@ impl Writer {
             manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
             number,
             memory: self.options.memory.saturating_mul(2),
+            threads: self.options.threads_for(chosen.iter().map(|&place| self.view.segments[place].documents()).sum()),
             inputs: chosen.iter().map(input).collect(),
         }
     }

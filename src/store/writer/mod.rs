@@ -20,6 +20,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use twindex_sketch::Fingerprint;
+
 pub use self::options::{Durability, WriterOptions};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
@@ -238,6 +240,32 @@ impl Writer {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
             writer.push(key, kept, attached, false)
         })
+    }
+
+    /// Adds fingerprints, each with its key, as calls of [`put`](Self::put) do, but faster if the index stores nothing else
+    /// and commits write segments.
+    ///
+    /// # Errors
+    /// Same as [`put`](Self::put); [`Error::Invalid`] if there is not a key for each fingerprint.
+    pub fn put_fingerprints(&mut self, keys: &[u64], fingerprints: &[u64]) -> Result<()> {
+        let (mut keys, mut rest) = (keys, fingerprints);
+        if keys.len() != rest.len() {
+            return Err(Error::Invalid(format!("{} keys of {} fingerprints", keys.len(), rest.len())));
+        }
+        if !self.collects() || !Rows::can_hold(&self.params) {
+            return keys.iter().zip(rest).try_for_each(|(&key, &value)| self.put(key, Fingerprint(value)));
+        }
+        self.check_sound()?;
+        self.check_process_of_batch()?;
+        while !rest.is_empty() {
+            // Fills the memory as single records would.
+            let left = self.options.memory.saturating_sub(self.records.memory());
+            let now = left.div_ceil(Rows::RECORD_BYTES).clamp(1, rest.len());
+            self.records.extend(&keys[..now], &rest[..now])?;
+            (keys, rest) = (&keys[now..], &rest[now..]);
+            self.flush_if_full()?;
+        }
+        Ok(())
     }
 
     /// Looks up a document and adds it in one step. Returns the nearest document, if one is near according to the parameters

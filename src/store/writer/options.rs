@@ -15,6 +15,10 @@ pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(20);
 const MEMTABLES: usize = 2;
 
+/// Minimum number of documents for each thread that builds a segment. With fewer, starting the thread takes longer than
+/// it saves.
+const DOCUMENTS_PER_THREAD: u64 = 1 << 13;
+
 /// Maximum number of rows at which a memtable is flushed.
 const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
 /// Maximum number of bytes at which a memtable is flushed.
@@ -60,6 +64,8 @@ pub enum Durability {
 #[allow(clippy::struct_excessive_bools, reason = "independent choices")]
 pub struct WriterOptions {
     pub(super) memory: usize,
+    /// `None` for all cores.
+    threads: Option<usize>,
     pub(super) memtable_rows: u32,
     pub(super) memtable_bytes: usize,
     pub(super) one_segment: bool,
@@ -80,6 +86,7 @@ impl Default for WriterOptions {
     fn default() -> Self {
         Self {
             memory: MEMORY,
+            threads: None,
             memtable_rows: MEMTABLE_ROWS,
             memtable_bytes: MEMTABLE_BYTES,
             one_segment: false,
@@ -103,6 +110,14 @@ impl WriterOptions {
     /// segments, which become visible together.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// Sets the number of threads on which commits, [`compact`](super::Writer::compact) and
+    /// [`merge_step`](super::Writer::merge_step) build segments (default: all cores). Segments do not depend on it. Threads
+    /// that flush and merge in the background build their segments alone.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
         self
     }
 
@@ -243,6 +258,15 @@ impl WriterOptions {
 
     pub(super) fn max_jump_or(&self, params: &Params) -> u64 {
         self.max_jump.or(params.expire_after).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the number of threads that build a segment of this number of documents.
+    pub(super) fn threads_for(&self, documents: u64) -> usize {
+        let max = (documents / DOCUMENTS_PER_THREAD) as usize;
+        if max < 2 {
+            return 1;
+        }
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).clamp(1, max)
     }
 
     /// Returns whether each commit writes a segment, so that no batch is appended to the log.

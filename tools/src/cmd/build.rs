@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::params::KeyKind;
 use twindex::sys::RealVfs;
-use twindex::{Document, Error, Fingerprint, Index, Key, Writer};
+use twindex::{Document, Error, Index, Key, Writer};
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
@@ -531,25 +531,31 @@ impl BuildArgs {
         added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(Some(fingerprints.rows * 8), "indexing", self.output.quiet);
-        let mut ids = ids;
-        let mut row = 0;
-        fingerprints.for_each(|fingerprint| {
-            let key = match &mut ids {
-                None => row,
-                Some(ids) => ids.next()?,
+        let (mut fingerprints, mut ids, mut row) = (fingerprints, ids, 0);
+        loop {
+            let mut values = fingerprints.wave(TOGETHER)?;
+            if values.is_empty() {
+                return Ok(());
+            }
+            let rows = values.len() as u64;
+            let mut keys = match &mut ids {
+                None => (row..row + rows).collect(),
+                Some(ids) => ids.wave(values.len())?,
             };
-            if self.shard.shard.is_none_or(|shard| shard.has(Key::U64(key))) {
-                added.documents += 1;
-                writer.put(key, Fingerprint(fingerprint))?;
+            if let Some(shard) = &self.shard.shard {
+                let both = keys.iter().copied().zip(values);
+                (keys, values) = both.filter(|&(key, _)| shard.has(Key::U64(key))).unzip();
             }
-            row += 1;
-            if row % 65_536 == 0 {
-                progress.set(row * 8);
-            }
-            Ok(())
-        })
+            added.documents += keys.len() as u64;
+            writer.put_fingerprints(&keys, &values)?;
+            row += rows;
+            progress.set(row * 8);
+        }
     }
 }
+
+/// Number of raw fingerprints that are read at a time.
+const TOGETHER: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {

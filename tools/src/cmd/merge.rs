@@ -124,7 +124,8 @@ impl MergeArgs {
         self.work.apply_threads()?;
         let watch = Stopwatch::start();
         let index = Index::open(path)?;
-        let mut writer = index.writer_with(WriterOptions::default().memory(self.work.memory / 2))?;
+        let options = WriterOptions::default().memory(self.work.memory / 2);
+        let mut writer = index.writer_with(options.threads(rayon::current_num_threads()))?;
         let before = index.snapshot();
         let bytes_before = Space::of(&before, path).on_disk;
         writer.compact()?;
@@ -167,7 +168,8 @@ impl MergeArgs {
             Some(Conflict::First) => OnConflict::First,
             Some(Conflict::Last) => OnConflict::Last,
         };
-        let merged = Index::merge(out, &indexes, on_conflict, self.work.memory)
+        let (memory, threads) = (self.work.memory, rayon::current_num_threads());
+        let merged = Index::merge_on_threads(out, &indexes, on_conflict, memory, threads)
             .with_context(|| format!("{}: cannot merge the indexes", out.display()))?;
         let report = JoinReport {
             documents: merged.documents,

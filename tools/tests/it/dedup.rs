@@ -346,9 +346,14 @@ fn results_of_many_files_do_not_depend_on_threads_or_memory() {
         ("t64", "--threads 64"),
     ] {
         bench.ok(&format!("{} {options}", line(out)));
-        let results =
-            ["pairs.tsv", "clusters.tsv", "kept.jsonl"].map(|file| bench.read(&format!("{out}/{file}")));
+        let file = |name: &str| fs::read(bench.path(&format!("{out}{name}"))).unwrap();
+        let mut results = ["/pairs.tsv", "/clusters.tsv", "/kept.jsonl"].map(file).to_vec();
+        for (how, suffix) in [("gzip", "gz"), ("zstd", "zst")] {
+            bench.ok(&format!("{} {options} --compress {how}", line(&format!("{out}-{how}"))));
+            results.push(file(&format!("-{how}/kept.jsonl.{suffix}")));
+        }
         assert!(first.get_or_insert_with(|| results.clone()) == &results, "{out} differs from t1");
+        assert!(zstd::decode_all(&results[4][..]).unwrap() == results[2] && results[2].len() > 3 << 20);
     }
     // A damaged file in the middle: the error names it, wherever the threads are, and nothing is written.
     let damaged = gzip(jsonl(&small[..300]).as_bytes());

@@ -2,9 +2,11 @@
 //! revisit records of removed pages.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde::Serialize;
+use twindex::sys::threads::in_order;
 
 use crate::input::archives::revisit::revisit;
 use crate::input::content::Form;
@@ -16,6 +18,7 @@ use crate::results::layout::REVISITS;
 use crate::rule::clusters::Clusters;
 use crate::stored::corpus::Corpus;
 use crate::stored::keys::ByKey;
+use crate::stored::lines::LineReader;
 use crate::work::file::{WrittenFile, write_file};
 
 /// Writes documents in input order, and returns the files. If `last`, no line is read afterwards, so the disk
@@ -29,20 +32,37 @@ pub(crate) fn write_documents(
 ) -> anyhow::Result<Vec<WrittenFile>> {
     let kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let mut kept = kept.compressed(compression);
-    let (mut documents, mut reading) = (documents, corpus.reading());
-    // The next block is read while the current one is written.
-    let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
-    let mut fill =
-        |block: &mut KeptBlock| corpus.fill(block, (&mut documents, last), &mut reading, annotation);
-    fill(&mut block)?;
-    while !block.is_empty() {
-        let write = || kept.write(&block);
-        let (written, filled) = rayon::join(write, || fill(&mut next));
-        written.and(filled)?;
-        std::mem::swap(&mut block, &mut next);
-    }
+    let mut documents = documents;
+    // The documents of a block. Their number does not affect the files.
+    let blocks = std::iter::from_fn(|| {
+        let (mut block, mut bytes) = (Vec::new(), 0);
+        while bytes < KeptBlock::BYTES && block.len() < DOCUMENTS
+            && let Some(document) = documents.next()
+        {
+            bytes += corpus.line_length(document);
+            block.push(document);
+        }
+        (!block.is_empty()).then_some(block)
+    });
+    let fill = |reading: &mut LineReader<'_>, documents: Vec<u32>| {
+        let mut block = KeptBlock::default();
+        corpus.fill(&mut block, &documents, reading, annotation)?;
+        anyhow::Ok((block, documents))
+    };
+    let write = |(block, documents): (KeptBlock, Vec<u32>)| -> anyhow::Result<_> {
+        kept.write(&block)?;
+        if let Some(&document) = documents.last().filter(|_| last) {
+            corpus.lines.release_before(document as usize);
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    let mut reading: Vec<_> = (0..rayon::current_num_threads()).map(|_| corpus.reading()).collect();
+    let _ = in_order(&mut reading, blocks, 1, fill, write)?;
     kept.finish()
 }
+
+/// Maximum number of documents of a block.
+const DOCUMENTS: usize = 1 << 12;
 
 /// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {

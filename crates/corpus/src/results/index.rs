@@ -57,7 +57,8 @@ impl Indexed<'_> {
         // The run reads little of the index again, so its writes bypass the page cache.
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         // A single commit writes segments, so no log is needed.
-        let mut writer = index.writer_with(WriterOptions::default().memory(memory).logged(false))?;
+        let options = WriterOptions::default().memory(memory).threads(rayon::current_num_threads());
+        let mut writer = index.writer_with(options.logged(false))?;
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[number as usize];
         let numbers = 0..grouped.len() as u32;

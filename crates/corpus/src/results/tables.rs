@@ -1,8 +1,10 @@
 //! Writes the tables of a results folder.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
+use twindex::sys::threads::in_order;
 use twindex_join::Sorter;
 
 use crate::input::kept::annotate::AnnotationOptions;
@@ -150,21 +152,39 @@ pub(crate) fn write_covered_by_history(
 ) -> anyhow::Result<FileDigest> {
     write_hashed_file(path, |out| {
         writeln!(out, "key\tother\t{}", kind.columns())?;
-        for &document in &by_key.documents[..] {
+        write_rows(out, &by_key.documents, |document, out| {
             let group = corpus.grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept >= corpus.history {
-                continue;
+                return Ok(());
             }
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             out.write_all(b"\t")?;
             clusters.score(&corpus.grouped, group).write(kind, out)?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
+            out.write_all(b"\n")
+        })
     })
+}
+
+/// Number of rows that one thread formats at a time.
+const ROWS: usize = 1 << 12;
+
+/// Writes the rows of documents. `row` appends the row of a document, on any thread.
+fn write_rows(
+    out: &mut (impl Write + Send),
+    documents: &[u32],
+    row: impl Fn(u32, &mut Vec<u8>) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let format = |(): &mut (), documents: &[u32]| {
+        let mut rows = Vec::new();
+        documents.iter().try_for_each(|&document| row(document, &mut rows))?;
+        io::Result::Ok(rows)
+    };
+    let write = |rows: Vec<u8>| out.write_all(&rows).map(ControlFlow::Continue);
+    let threads = rayon::current_num_threads();
+    in_order(&mut vec![(); threads], documents.chunks(ROWS), 2, format, write).map(drop)
 }
 
 pub(crate) fn write_clusters(
@@ -177,31 +197,29 @@ pub(crate) fn write_clusters(
     let numbers = clusters.numbers(corpus, by_key)?;
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
-        let mut shown = itoa::Buffer::new();
-        for &document in &by_key.documents[..] {
+        write_rows(out, &by_key.documents, |document, out| {
             let group = grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept < corpus.history {
-                continue;
+                return Ok(());
             }
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
-            out.write_all(shown.format(numbers[kept as usize]).as_bytes())?;
+            out.write_all(itoa::Buffer::new().format(numbers[kept as usize]).as_bytes())?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             match clusters.score(grouped, group) {
                 // The most frequent case: most clusters have one document.
                 Score::Resemblance { intersection, union } if intersection == union => {
-                    out.write_all(b"\t1.000000\n")?;
+                    out.write_all(b"\t1.000000\n")
                 }
                 score => {
                     out.write_all(b"\t")?;
                     score.write_short(out)?;
-                    out.write_all(b"\n")?;
+                    out.write_all(b"\n")
                 }
             }
-        }
-        Ok(())
+        })
     })
 }
 
@@ -214,17 +232,16 @@ pub(crate) fn write_urls(
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
-        let is_listed = |&&document: &&u32| {
+        write_rows(out, &by_key.documents, |document, out| {
             let group = corpus.grouped.group_of[document as usize];
-            !clusters.is_of_history(group) && !corpus.url(document).is_empty()
-        };
-        for &document in by_key.documents.iter().filter(is_listed) {
+            if clusters.is_of_history(group) || corpus.url(document).is_empty() {
+                return Ok(());
+            }
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.url(document))?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
+            out.write_all(b"\n")
+        })
     })
 }
 

@@ -124,7 +124,7 @@ pub(crate) struct Corpus {
     /// The groups of documents with equal texts.
     pub(crate) grouped: Grouped,
     /// The line of each document, as it is written to a file of kept documents.
-    lines: LineStore,
+    pub(crate) lines: LineStore,
     /// Finds a document after the history by its key; `None` if no more keys are looked up.
     by_key: Option<KnownKeys>,
     /// For each text without words after the history, its first document and its hash; `None` if no index lists them.
@@ -317,18 +317,16 @@ impl Corpus {
         self.urls.is_some()
     }
 
-    /// Fills a block with lines of documents until it is full or no document is left. With `last`, no line is read
-    /// after this pass, so the disk space of each line is freed once it is read.
+    /// Adds the lines of these documents to a block.
     pub(crate) fn fill(
         &self,
         block: &mut KeptBlock,
-        (documents, last): (&mut impl Iterator<Item = u32>, bool),
+        documents: &[u32],
         reading: &mut LineReader<'_>,
         annotation: Option<Annotation<'_>>,
     ) -> anyhow::Result<()> {
-        block.clear();
         let mut held;
-        for document in documents {
+        for &document in documents {
             let place = || match self.dropped_at(document) {
                 Some(dropped) => self.dropped.place(dropped),
                 None => self.places.get(document),
@@ -351,14 +349,17 @@ impl Corpus {
             let annotated = annotated.transpose();
             let annotated = annotated.map_err(|why| anyhow!("{}: {why}", place()))?;
             block.push(document, form, annotated.as_deref().unwrap_or(line), ending, key);
-            if block.is_full() {
-                if last {
-                    self.lines.release_before(document as usize);
-                }
-                break;
-            }
         }
         Ok(())
+    }
+
+    /// Returns the length of the stored line of a document in bytes.
+    pub(crate) fn line_length(&self, document: u32) -> usize {
+        let removed = self.dropped_at(document).zip(self.dropped_lines.as_ref());
+        match removed {
+            Some((dropped, removed)) => removed.lines.length(dropped as usize),
+            None => self.lines.length(document as usize),
+        }
     }
 
     pub(crate) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {

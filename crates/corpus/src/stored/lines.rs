@@ -125,6 +125,11 @@ impl LineStore {
         unpacked(self.at[number].form).1
     }
 
+    /// Returns the length of a line in bytes.
+    pub(crate) fn length(&self, number: usize) -> usize {
+        self.at[number].length as usize
+    }
+
     /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. They must not be read afterwards.
     pub(crate) fn release_before(&self, number: usize) {
         let LinePosition { offset, file, .. } = self.at[number];

@@ -9,10 +9,10 @@
 use std::ops::{ControlFlow, Range};
 
 use crate::work::slots::{NUMBERS, Postings, Slots};
-use crate::work::threads::in_order;
 use crate::work::watched::SharedProgress;
 use twindex::error::{Error, Result};
 use twindex::segment::Segment;
+use twindex::sys::threads::in_order;
 use twindex::{KeyBuf, Snapshot};
 use twindex_sketch::{Containment, Nearness, Resemblance};
 

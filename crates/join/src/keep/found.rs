@@ -13,9 +13,9 @@ use crate::hamming::JoinResources;
 use crate::pairs::odd_sketches::make_sketch;
 use crate::sets::shingle_sets::{SetReader, ShingleSets};
 use crate::work::slots::tag;
-use crate::work::threads::{cut, in_order, on_threads};
 use twindex::error::Result;
 use twindex::sys::MemoryBudget;
+use twindex::sys::threads::{cut, in_order, on_threads};
 
 /// Undecided sets may use one part in this number of the memory before they are stored in a scratch file.
 const PART_OF_UNDECIDED: usize = 8;
@@ -88,13 +88,13 @@ fn find_undecided(
         covering.check()?;
         Ok((ranks.len(), finder.find(covering, rule, rarity, ranks.start as u32..ranks.end as u32)?))
     };
-    let _ = in_order(&mut finders, &pieces, WAITING, work, |(sets, piece): (usize, UndecidedPiece)| {
+    in_order(&mut finders, &pieces, WAITING, work, |(sets, piece): (usize, UndecidedPiece)| {
         undecided.append(&piece)?;
         read += sets;
         covering.reach(read - undecided.len())?;
         Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 /// Working memory of a thread that finds undecided sets, aligned so that threads share no cache line.

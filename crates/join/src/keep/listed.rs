@@ -2,8 +2,8 @@
 
 use super::covering::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use crate::work::runs::Sorted;
-use crate::work::threads::on_threads;
 use twindex::error::Result;
+use twindex::sys::threads::on_threads;
 use twindex_sketch::Nearness;
 
 /// The pairs of a block, as ranks: for each later set in order, the ranks of the earlier sets, ascending.

@@ -12,8 +12,8 @@
 use super::cells::{AHEAD, CellAdder, Cells};
 use crate::pairs::prefix::order::FrequencyClasses;
 use crate::sets::shingle_sets::{SetReader, ShingleSets};
-use crate::work::threads::{cut, on_threads};
 use twindex::error::Result;
+use twindex::sys::threads::{cut, on_threads};
 
 /// Number of cells per counted element, if the memory suffices.
 const CELLS: u64 = 4;

@@ -8,8 +8,8 @@ use std::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::cells::{AHEAD, CellAdder, Cells};
-use crate::work::threads::{cut, on_threads};
 use twindex::error::Result;
+use twindex::sys::threads::{cut, on_threads};
 use twindex::sys::{Column, MemoryBudget};
 
 /// An undecided set, with the numbers of its tags and of the words of its sketch.

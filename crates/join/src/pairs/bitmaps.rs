@@ -19,9 +19,9 @@ use zerocopy::IntoBytes;
 use crate::pairs::odd_sketches::{self, words_for};
 use crate::pairs::prefix::Prefixes;
 use crate::sets::shingle_sets::ShingleSets;
-use crate::work::threads::in_order;
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
+use twindex::sys::threads::in_order;
 use twindex_kernel::{Kernel, Level, Simd};
 use twindex_sketch::nearness::{least_part, most_differences};
 

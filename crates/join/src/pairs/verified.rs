@@ -13,11 +13,11 @@ use crate::pairs::prefix::{Prefixes, prefix_candidates};
 use crate::sets::families::Families;
 use crate::sets::shingle_sets::ShingleSets;
 use crate::work::runs::{Sorted, Sorter};
-use crate::work::threads::on_threads;
 use twindex::error::{Error, Result};
 use twindex::segment::Segment;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
+use twindex::sys::threads::on_threads;
 use twindex_sketch::{Resemblance, matches};
 
 /// Maximum number of rows of sketches compared, per element of all sets. With AVX2, more rows take longer than a prefix join.

@@ -1,4 +1,4 @@
-//! Tools that all joins use: threads, progress, external sorting and tables of numbers.
+//! Tools that all joins use: progress, external sorting and tables of numbers.
 
 pub(crate) mod append_only_vec;
 pub(crate) mod document_numbers;
@@ -6,5 +6,4 @@ pub mod numbers;
 pub mod runs;
 pub(crate) mod seeded;
 pub(crate) mod slots;
-pub(crate) mod threads;
 pub(crate) mod watched;

@@ -1,9 +1,9 @@
 //! Re-exports the external sorter of `twindex`, and finishes several sorters in parallel.
 
-use crate::work::threads::on_each;
 use twindex::error::Result;
 pub use twindex::extsort::sorter::merge;
 pub use twindex::extsort::{NumberCount, Record, Sorted, Sorter};
+use twindex::sys::threads::on_each;
 
 /// Finishes all sorters, each on its own thread.
 ///

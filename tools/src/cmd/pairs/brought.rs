@@ -40,7 +40,8 @@ fn index_of(args: &PairsArgs, path: &Path, params: &Params, made: &Path) -> anyh
     let options = args.text_options()?;
     let mut documents = Documents::open(&[path.to_owned()], &options)?;
     let index = Index::create_from(Arc::new(RealVfs), made, params.clone(), None)?;
-    let mut writer = index.writer_with(WriterOptions::default().memory(args.work.memory / 2))?;
+    let options = WriterOptions::default().memory(args.work.memory / 2);
+    let mut writer = index.writer_with(options.threads(rayon::current_num_threads()))?;
     let progress = Progress::bytes(documents.total_bytes(), "reading", args.output.quiet || args.prints());
     let budget = MemoryBudget::new(&std::env::temp_dir(), args.work.memory / 4);
     // A pair would be ambiguous if two rows had the same key, so that is an error.

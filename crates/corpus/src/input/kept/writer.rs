@@ -1,11 +1,13 @@
 //! Writes documents in the format in which they were read.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use flate2::write::GzEncoder;
-use zstd::stream::write::Encoder;
 
 use crate::input::archives::arc;
 use crate::input::content::{Ending, Form, PARQUET};
@@ -54,7 +56,7 @@ struct OtherKey {
 
 impl KeptBlock {
     /// Size in bytes at which a block is full.
-    const BYTES: usize = 1 << 20;
+    pub(crate) const BYTES: usize = 1 << 20;
 
     /// Removes all documents.
     pub fn clear(&mut self) {
@@ -267,14 +269,14 @@ impl<'n> KeptWriter<'n> {
         let path = self.folder.join(&name);
         let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
         let is_marked = known.is_none() && suffix == JSONL && self.headers.is_marked(Form::Json);
-        let annotation = self.annotation;
+        let (annotation, threads) = (self.annotation, rayon::current_num_threads());
         let hash = known.map(|at| std::mem::take(&mut self.files[at].hash)).unwrap_or_default();
         let open = || -> anyhow::Result<OutputFile> {
             let file = match known {
                 Some(_) => HashedFile::append(&path, hash)?,
                 None => HashedFile::create_new(&path)?,
             };
-            let mut file = OutputFile::new(file, compression)?;
+            let mut file = OutputFile::new(file, compression, threads);
             if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
                 file.write_all(b"\xef\xbb\xbf")?;
             }
@@ -372,49 +374,136 @@ fn suffix(form: Form, headers: &Headers) -> &'static str {
     }
 }
 
-/// A file that is written sequentially, compressed or not, and then synced. If a compressed file is opened again to
-/// append, another zstd frame or gzip member is added. Readers of both formats decompress all frames or members as one
-/// stream.
-pub(crate) enum OutputFile {
-    Plain(HashedFile),
-    Gzip(Box<GzEncoder<HashedFile>>),
-    Zstd(Encoder<'static, HashedFile>),
+/// A file that is written sequentially, compressed or not, and then synced. Compressed bytes are zstd frames or gzip
+/// members of 2 MiB each, which threads compress ahead. Readers of both formats decompress all frames or members as one
+/// stream. If a file is opened again to append, its last block may be shorter.
+pub(crate) struct OutputFile {
+    file: HashedFile,
+    compressing: Option<BlockCompressor>,
 }
 
 impl OutputFile {
     /// Creates the output for a new file, or for a file that is open for appending. `None` means no compression.
-    pub(crate) fn new(file: HashedFile, compression: Option<Compression>) -> io::Result<Self> {
-        Ok(match compression {
-            None => Self::Plain(file),
-            Some(Compression::Gzip) => {
-                Self::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default())))
-            }
-            Some(Compression::Zstd) => Self::Zstd(Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?),
-        })
+    pub(crate) fn new(file: HashedFile, compression: Option<Compression>, threads: usize) -> Self {
+        let compressing = compression.map(|compression| BlockCompressor {
+            compression,
+            threads,
+            block: Vec::new(),
+            is_any: false,
+            workers: None,
+            pending: VecDeque::new(),
+        });
+        Self { file, compressing }
     }
 
     /// Finishes the compressed stream, syncs the file, and returns the hash of its compressed bytes.
-    pub(crate) fn finish(self) -> io::Result<FileHash> {
-        match self {
-            Self::Plain(file) => file,
-            Self::Gzip(encoder) => encoder.finish()?,
-            Self::Zstd(encoder) => encoder.finish()?,
+    pub(crate) fn finish(mut self) -> io::Result<FileHash> {
+        if let Some(compressing) = &mut self.compressing {
+            // An empty file is a compressed one, too.
+            if !compressing.block.is_empty() || !compressing.is_any {
+                compressing.end_block(&mut self.file)?;
+            }
+            while !compressing.pending.is_empty() {
+                compressing.write_first(&mut self.file)?;
+            }
         }
-        .finish()
+        self.file.finish()
     }
 }
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(file) => file.write(bytes),
-            Self::Gzip(encoder) => encoder.write(bytes),
-            Self::Zstd(encoder) => encoder.write(bytes),
+        let Some(compressing) = &mut self.compressing else { return self.file.write(bytes) };
+        let count = bytes.len().min(COMPRESSED - compressing.block.len());
+        compressing.block.extend_from_slice(&bytes[..count]);
+        if compressing.block.len() == COMPRESSED {
+            compressing.end_block(&mut self.file)?;
         }
+        Ok(count)
     }
 
     /// Does nothing, because [`finish`](Self::finish) writes the buffered bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Number of bytes of a block that is compressed on its own. The bytes of a file depend on it.
+const COMPRESSED: usize = 2 << 20;
+
+/// A block to compress, and the receiver of its compressed bytes.
+type BlockJob = (Vec<u8>, SyncSender<io::Result<Vec<u8>>>);
+
+/// Compresses blocks, on threads of its own if there are several blocks, and writes them in order.
+struct BlockCompressor {
+    compression: Compression,
+    threads: usize,
+    block: Vec<u8>,
+    /// Whether any block is complete.
+    is_any: bool,
+    /// Passes blocks to the threads. `None` before the second block, and if there is only one thread.
+    workers: Option<Sender<BlockJob>>,
+    /// The blocks that are not written yet.
+    pending: VecDeque<Receiver<io::Result<Vec<u8>>>>,
+}
+
+impl BlockCompressor {
+    /// Compresses the current block, and begins a new one.
+    fn end_block(&mut self, file: &mut HashedFile) -> io::Result<()> {
+        let block = std::mem::take(&mut self.block);
+        if self.workers.is_none() && self.is_any && self.threads > 1 {
+            self.start_workers()?;
+        }
+        self.is_any = true;
+        let Some(workers) = &self.workers else {
+            file.write_all(&compressed(self.compression, &block)?)?;
+            self.block = block;
+            self.block.clear();
+            return Ok(());
+        };
+        let (done, result) = sync_channel(1);
+        workers.send((block, done)).map_err(|_| lost())?;
+        self.pending.push_back(result);
+        if self.pending.len() > self.threads { self.write_first(file) } else { Ok(()) }
+    }
+
+    fn write_first(&mut self, file: &mut HashedFile) -> io::Result<()> {
+        let Some(first) = self.pending.pop_front() else { return Ok(()) };
+        file.write_all(&first.recv().map_err(|_| lost())??)
+    }
+
+    /// Starts threads, which end when this value is dropped.
+    fn start_workers(&mut self) -> io::Result<()> {
+        let (workers, blocks) = channel::<BlockJob>();
+        let (blocks, compression) = (Arc::new(Mutex::new(blocks)), self.compression);
+        for _ in 0..self.threads {
+            let blocks = Arc::clone(&blocks);
+            let next = move || blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let work = move || {
+                while let Ok((block, done)) = next() {
+                    let _ = done.send(compressed(compression, &block)); // fails if the file was not finished
+                }
+            };
+            std::thread::Builder::new().name("compress".to_owned()).spawn(work)?;
+        }
+        self.workers = Some(workers);
+        Ok(())
+    }
+}
+
+/// Returns the error for a thread that panicked.
+fn lost() -> io::Error {
+    io::Error::other("a thread that compresses has panicked")
+}
+
+/// Returns a block as a zstd frame or a gzip member.
+fn compressed(compression: Compression, block: &[u8]) -> io::Result<Vec<u8>> {
+    match compression {
+        Compression::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(block)?;
+            encoder.finish()
+        }
+        Compression::Zstd => zstd::bulk::compress(block, zstd::DEFAULT_COMPRESSION_LEVEL),
     }
 }

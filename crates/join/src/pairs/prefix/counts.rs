@@ -3,8 +3,8 @@
 use super::order::{HeadScratch, Ordered};
 use super::spread::{part_of, spread};
 use crate::bands::candidates::{PAIRS, PAIRS_LEAST};
-use crate::work::threads::{on_each, on_threads};
 use twindex::error::Result;
+use twindex::sys::threads::{on_each, on_threads};
 
 /// Number of candidates per set above which the cap is lowered, unless there are fewer than `CANDIDATES_MIN` candidates
 /// in total. A candidate is counted once for each shared element.

@@ -3,8 +3,8 @@
 use zerocopy::{Immutable, IntoBytes};
 
 use super::spread::{part_of, spread};
-use crate::work::threads::on_threads;
 use twindex::error::Result;
+use twindex::sys::threads::on_threads;
 use twindex_kernel::prefetch;
 
 /// Postings are prefetched this number of lookups ahead, and slots twice as early.

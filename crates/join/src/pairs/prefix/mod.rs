@@ -44,8 +44,8 @@ use self::counts::{ElementCounts, LEAST, PIECES, SharedFilter, counted};
 use self::index::{AHEAD, ElementEnds, ElementSlot, PrefixIndex, SetPosting, SetPrefixes, SharedElement};
 use self::order::{FrequencyClasses, HeadScratch, Ordered};
 use crate::sets::shingle_sets::ShingleSets;
-use crate::work::threads::on_threads;
 use twindex::error::Result;
+use twindex::sys::threads::on_threads;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
 /// The number of candidates of a join, and statistics of capped elements.

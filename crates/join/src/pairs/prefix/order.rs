@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::spread::spread;
 use crate::sets::shingle_sets::ShingleSets;
-use crate::work::threads::cut;
 use twindex::error::Result;
+use twindex::sys::threads::cut;
 use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
 
 /// The frequency class of each element, from 0 (rare) to 3, with four classes in a byte.

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use twindex::error::Result;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Splits items into consecutive pieces. A piece ends when it has `items_most` items or when its total weight reaches
 /// `weight_most`.
-pub(crate) fn cut(
+pub fn cut(
     items: Range<usize>,
     (items_most, weight_most): (usize, u64),
     weight: impl Fn(usize) -> u64,
@@ -33,57 +31,39 @@ pub(crate) fn cut(
 ///
 /// # Panics
 /// If there are no states, or if `work` panics.
-pub(crate) fn on_threads<S: Send, P: Sync, R: Send>(
+pub fn on_threads<S: Send, P: Sync, R: Send>(
     states: &mut [S],
     pieces: &[P],
-    work: impl Fn(&mut S, &P) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let (mine, others) = states.split_first_mut().expect("a state for each thread");
-    if others.is_empty() || pieces.len() < 2 {
-        return pieces.iter().map(|piece| work(mine, piece)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let made = Mutex::new(Vec::with_capacity(pieces.len()));
-    let on_one = |state: &mut S| {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(number) else { return };
-            let result = work(state, piece);
-            if result.is_err() {
-                next.store(pieces.len(), Ordering::Relaxed);
-            }
-            made.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
-        }
-    };
-    std::thread::scope(|scope| {
-        for state in others.iter_mut().take(pieces.len() - 1) {
-            scope.spawn(|| on_one(state));
-        }
-        on_one(mine);
-    });
-    let mut made = made.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    made.sort_unstable_by_key(|&(number, _)| number);
-    made.into_iter().map(|(_, result)| result).collect()
+    work: impl Fn(&mut S, &P) -> crate::error::Result<R> + Sync,
+) -> crate::error::Result<Vec<R>> {
+    let mut all = Vec::with_capacity(pieces.len());
+    let _ = in_order(states, pieces, usize::MAX, work, |result| {
+        all.push(result);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(all)
 }
 
-/// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound
-/// the number of waiting results, piece n starts only after the result of piece n - `ahead` * threads was taken. Ends
-/// early if `take` returns a break.
+/// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. One thread
+/// at a time takes results, while the others work. To bound the number of waiting results, piece n is taken from the
+/// iterator only after the result of piece n - `ahead` * threads was taken. Ends early if `take` returns a break.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed or for which `take` failed.
 ///
 /// # Panics
 /// Same as [`on_threads`].
-pub(crate) fn in_order<S: Send, P: Sync, R: Send>(
+pub fn in_order<S: Send, P, R: Send, E: Send>(
     states: &mut [S],
-    pieces: &[P],
+    pieces: impl IntoIterator<Item = P, IntoIter: Send>,
     ahead: usize,
-    work: impl Fn(&mut S, &P) -> Result<R> + Sync,
-    mut take: impl FnMut(R) -> Result<ControlFlow<()>> + Send,
-) -> Result<ControlFlow<()>> {
+    work: impl Fn(&mut S, P) -> Result<R, E> + Sync,
+    mut take: impl FnMut(R) -> Result<ControlFlow<()>, E> + Send,
+) -> Result<ControlFlow<()>, E> {
+    let pieces = pieces.into_iter();
+    let threads = states.len().min(pieces.size_hint().1.unwrap_or(usize::MAX));
     let (mine, others) = states.split_first_mut().expect("a state for each thread");
-    if others.is_empty() || pieces.len() < 2 {
+    if threads < 2 {
         for piece in pieces {
             if take(work(mine, piece)?)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -91,26 +71,24 @@ pub(crate) fn in_order<S: Send, P: Sync, R: Send>(
         }
         return Ok(ControlFlow::Continue(()));
     }
-    let max = ahead.max(1) * (others.len() + 1);
-    let next = AtomicUsize::new(0);
-    let turn = parking_lot::Mutex::new(OrderedTurn { taken: 0, waiting: BTreeMap::new(), take, end: None });
-    let moved = parking_lot::Condvar::new();
+    let (max, waiting) = (ahead.max(1).saturating_mul(threads), BTreeMap::new());
+    let turn = OrderedTurn { pieces, started: 0, taken: 0, waiting, take: Some(take), end: None };
+    let (turn, moved) = (Mutex::new(turn), Condvar::new());
     let on_one = |state: &mut S| {
         let _ends = EndsOnPanic { turn: &turn, moved: &moved };
         loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(number) else { return };
-            moved.wait_while(&mut turn.lock(), |turn| turn.end.is_none() && number >= turn.taken + max);
-            if turn.lock().end.is_some() {
-                return;
-            }
+            let mut held = turn.lock();
+            moved.wait_while(&mut held, |turn| turn.end.is_none() && turn.started - turn.taken >= max);
+            let Some(piece) = held.pieces.next().filter(|_| held.end.is_none()) else { return };
+            let number = held.started;
+            held.started += 1;
+            drop(held);
             let result = work(state, piece);
-            turn.lock().put(number, result);
-            moved.notify_all();
+            OrderedTurn::put(&turn, &moved, number, result);
         }
     };
     std::thread::scope(|scope| {
-        for state in others.iter_mut().take(pieces.len() - 1) {
+        for state in others.iter_mut().take(threads - 1) {
             scope.spawn(|| on_one(state));
         }
         on_one(mine);
@@ -118,38 +96,50 @@ pub(crate) fn in_order<S: Send, P: Sync, R: Send>(
     turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
 }
 
-/// Passes results to `take` in the order of their pieces.
-struct OrderedTurn<R, T> {
+/// Hands out pieces, and passes results to `take` in the order of their pieces.
+struct OrderedTurn<I, R, T, E> {
+    pieces: I,
+    started: usize,
     taken: usize,
     /// Results that wait until the results of all earlier pieces are taken.
-    waiting: BTreeMap<usize, Result<R>>,
-    take: T,
+    waiting: BTreeMap<usize, Result<R, E>>,
+    /// `None` while a thread takes a result.
+    take: Option<T>,
     /// The reason to stop taking results, if any.
-    end: Option<Result<ControlFlow<()>>>,
+    end: Option<Result<ControlFlow<()>, E>>,
 }
 
-impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> OrderedTurn<R, T> {
-    fn put(&mut self, number: usize, result: Result<R>) {
-        self.waiting.insert(number, result);
-        while self.end.is_none()
-            && let Some(result) = self.waiting.remove(&self.taken)
+impl<I, R, T: FnMut(R) -> Result<ControlFlow<()>, E>, E> OrderedTurn<I, R, T, E> {
+    /// Adds a result. Then takes all results whose turn it is, unless another thread does.
+    fn put(turn: &Mutex<Self>, moved: &Condvar, number: usize, result: Result<R, E>) {
+        let mut held = turn.lock();
+        held.waiting.insert(number, result);
+        while held.end.is_none()
+            && let Some(mut take) = held.take.take()
         {
-            self.taken += 1;
-            match result.and_then(&mut self.take) {
-                Ok(ControlFlow::Continue(())) => {}
-                end => self.end = Some(end),
+            let taken = held.taken;
+            let Some(result) = held.waiting.remove(&taken) else {
+                held.take = Some(take);
+                return;
+            };
+            let end = MutexGuard::unlocked(&mut held, || result.and_then(&mut take));
+            held.taken += 1;
+            held.take = Some(take);
+            if !matches!(end, Ok(ControlFlow::Continue(()))) {
+                held.end = Some(end);
             }
+            moved.notify_all();
         }
     }
 }
 
 /// Ends the work if a thread panics, so that no other thread waits for a result forever.
-struct EndsOnPanic<'t, R, T> {
-    turn: &'t parking_lot::Mutex<OrderedTurn<R, T>>,
-    moved: &'t parking_lot::Condvar,
+struct EndsOnPanic<'t, I, R, T, E> {
+    turn: &'t Mutex<OrderedTurn<I, R, T, E>>,
+    moved: &'t Condvar,
 }
 
-impl<R, T> Drop for EndsOnPanic<'_, R, T> {
+impl<I, R, T, E> Drop for EndsOnPanic<'_, I, R, T, E> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.turn.lock().end = Some(Ok(ControlFlow::Break(())));
@@ -158,11 +148,55 @@ impl<R, T> Drop for EndsOnPanic<'_, R, T> {
     }
 }
 
+/// Calls both functions, `beside` on a thread of its own if there are several threads.
+///
+/// # Panics
+/// If a function panics.
+pub fn both<A, B: Send>(threads: usize, here: impl FnOnce() -> A, beside: impl FnOnce() -> B + Send) -> (A, B) {
+    if threads < 2 {
+        return (here(), beside());
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(beside);
+        let done = here();
+        (done, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Calls `work` for each of `items` on up to `threads` threads. Items are taken from the iterator one by one, in order.
+///
+/// # Panics
+/// If `work` panics.
+pub fn share_out<T: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) + Sync,
+) {
+    let items = items.into_iter();
+    let threads = threads.min(items.size_hint().1.unwrap_or(usize::MAX));
+    if threads < 2 {
+        return items.for_each(work);
+    }
+    let items = Mutex::new(items);
+    let on_one = || {
+        loop {
+            let Some(item) = items.lock().next() else { return };
+            work(item);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(on_one);
+        }
+        on_one();
+    });
+}
+
 /// Calls `work` for each of `items`, each on its own thread, with the index of the item.
 ///
 /// # Panics
 /// If `work` panics.
-pub(crate) fn on_each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
+pub fn on_each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
     let Some((first, others)) = items.split_first_mut() else { return };
     let work = &work;
     std::thread::scope(|scope| {
@@ -175,8 +209,10 @@ pub(crate) fn on_each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + S
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
-    use twindex::error::Error;
+    use crate::error::Error;
 
     #[test]
     fn results_are_in_piece_order_and_the_first_error_is_returned() {
@@ -240,7 +276,7 @@ mod tests {
         let pieces: Vec<usize> = (0..1000).collect();
         let work = |(): &mut (), &piece: &usize| {
             assert!(piece != 100, "piece 100");
-            Ok(())
+            Ok::<_, Error>(())
         };
         let ended = std::panic::catch_unwind(|| {
             in_order(&mut [(); 3], &pieces, 1, work, |()| Ok(ControlFlow::Continue(())))
