@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
-use crate::key::KeyBuf;
+use crate::key::{Key, KeyBuf};
 use crate::params::{MinhashParams, Near, Params};
 use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
@@ -529,6 +529,11 @@ impl Query {
     /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
     /// does not support, [`Error::Corrupt`]. A result is never incomplete without an error.
     pub fn run(mut self) -> Result<Answers> {
+        self.answers()
+    }
+
+    /// Like [`run`](Self::run), but keeps the query.
+    pub(super) fn answers(&mut self) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let (mut left_out, mut unvisited) = (0, 0);
@@ -552,6 +557,31 @@ impl Query {
             part.check_map()?;
         }
         Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
+    }
+
+    /// Returns the hit for the live document with this key, if the document exists and equals the query's document, so
+    /// that no hit is nearer.
+    pub(super) fn hit_if_equal(&mut self, key: Key<'_>) -> Result<Option<Hit>> {
+        self.check()?;
+        for part in self.state.parts() {
+            let found = part.find(key)?;
+            part.check_map()?;
+            let Some(ordinal) = found else { continue };
+            let resemblance = self.resemblance(&part, ordinal, &mut Vec::new())?;
+            let found = FoundDocument { ordinal, distance: self.distance(&part, ordinal)?, resemblance };
+            let is_hit = self.is_equal(found.distance, found.resemblance)
+                && !(self.unmarked && part.is_marked(ordinal)?);
+            let hit = is_hit.then(|| self.hit(&part, &found, &mut Default::default())).transpose()?;
+            part.check_map()?;
+            return Ok(hit);
+        }
+        Ok(None)
+    }
+
+    /// Returns whether no document can be nearer than one with this distance and resemblance.
+    pub(super) fn is_equal(&self, distance: Option<u32>, resemblance: Option<Resemblance>) -> bool {
+        distance == self.measured_from.map(|_| 0)
+            && (self.bands.is_none() || resemblance.is_some_and(|known| known.value() >= 1.0))
     }
 
     /// Returns the matching documents of one part, each once. Adds the number of skipped buckets to `unvisited`.
@@ -588,10 +618,7 @@ impl Query {
         };
         let mut other = Vec::new();
         for hit in &mut found {
-            hit.resemblance = match self.counted() {
-                Some(set) => Some(count(part, hit.ordinal, set, &mut other)?),
-                None => estimate(part, hit.ordinal, &bands.signature, minhash)?,
-            };
+            hit.resemblance = self.resemblance(part, hit.ordinal, &mut other)?;
         }
         found.sort_unstable_by_key(|hit| hit.ordinal);
         let known = found.len();
@@ -727,6 +754,20 @@ impl Query {
         let params = self.params();
         let (mine, theirs) = (samples_of(params, samples), samples_of(params, stored));
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
+    }
+
+    /// Returns the resemblance of a document; `None` if it is not known, or if distance alone decides.
+    fn resemblance(
+        &self,
+        part: &IndexPart<'_>,
+        ordinal: u32,
+        other: &mut Vec<u64>,
+    ) -> Result<Option<Resemblance>> {
+        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(None) };
+        match self.counted() {
+            Some(set) => count(part, ordinal, set, other).map(Some),
+            None => estimate(part, ordinal, &bands.signature, minhash),
+        }
     }
 
     fn distance(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<Option<u32>> {
