@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use twindex_sketch::Nearness;
 
+use super::buckets::KeyList;
 use super::entries::write_entries;
 use super::open::Segment;
 use super::output::SegmentOutput;
@@ -206,6 +207,21 @@ impl Segment {
         self.prefix_keys(set, near, marked)?
             .into_iter()
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
+    }
+
+    /// Returns the entries that [`sharing_prefix`](Self::sharing_prefix) reads, as lists, each with its position.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn prefix_lists(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+    ) -> Result<Vec<(u32, KeyList<'_>)>> {
+        let Some([_, (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
+        let keys = self.prefix_keys(set, near, marked)?.into_iter();
+        keys.map(|(place, key)| Ok((place, self.list_of_key(section, layout, key)?))).collect()
     }
 
     /// Returns the pairs (position, key) that [`sharing_prefix`](Self::sharing_prefix) looks up: each key, with the
