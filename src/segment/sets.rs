@@ -203,10 +203,12 @@ impl Segment {
         marked: bool,
         mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
-        let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
-        self.prefix_keys(set, near, marked)?
-            .into_iter()
-            .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
+        for (place, mut list) in self.prefix_lists(set, near, marked)? {
+            while let Some(ordinal) = list.next_ordinal()? {
+                each(ordinal, place);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the entries that [`sharing_prefix`](Self::sharing_prefix) reads, as lists, each with its position.

@@ -1,5 +1,6 @@
 //! Finds the documents of one part that match a query.
 
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::{Bands, FoundDocument, Query};
@@ -23,7 +24,7 @@ impl Query {
         part: &IndexPart<'_>,
         unvisited: &mut u64,
     ) -> Result<Vec<FoundDocument>> {
-        self.find(part, usize::MAX, unvisited, &mut |_| Ok(true))
+        self.find(part, (usize::MAX, None), unvisited, &mut |_| Ok(true))
     }
 
     /// Like [`find_in`](Self::find_in), but returns only documents for which `is_wanted` returns true.
@@ -33,24 +34,25 @@ impl Query {
         unvisited: &mut u64,
         is_wanted: &mut Filter<'_>,
     ) -> Result<Vec<FoundDocument>> {
-        self.find(part, usize::MAX, unvisited, is_wanted)
+        self.find(part, (usize::MAX, None), unvisited, is_wanted)
     }
 
-    /// Like [`find_in`](Self::find_in), but may omit a document if `enough` documents of the part precede it in the order
-    /// of hits. So the number of equal documents that are read does not depend on the number of those that are stored.
+    /// Like [`find_in`](Self::find_in), but may omit a document that is farther than `bound.1`, or if `bound.0` documents of
+    /// the part precede it in the order of hits. So the number of equal documents that are read does not depend on the
+    /// number of those that are stored.
     pub(super) fn find_nearest_in(
         &self,
         part: &IndexPart<'_>,
-        enough: usize,
+        bound: (usize, Option<u32>),
         unvisited: &mut u64,
     ) -> Result<Vec<FoundDocument>> {
-        self.find(part, enough, unvisited, &mut |_| Ok(true))
+        self.find(part, bound, unvisited, &mut |_| Ok(true))
     }
 
     fn find(
         &self,
         part: &IndexPart<'_>,
-        enough: usize,
+        (enough, farthest): (usize, Option<u32>),
         unvisited: &mut u64,
         is_wanted: &mut Filter<'_>,
     ) -> Result<Vec<FoundDocument>> {
@@ -62,6 +64,8 @@ impl Query {
             hits: Vec::new(),
             compared: Vec::new(),
             equal: 0,
+            farthest,
+            distances: BinaryHeap::new(),
             set: Vec::new(),
         };
         if let Some((fingerprint, _)) = self.within {
@@ -71,7 +75,7 @@ impl Query {
                 for &(distance, place) in same {
                     found.add_fingerprint(distance, place)?;
                 }
-                if found.has_enough() || self.bands.is_none() && found.hits.len() >= enough {
+                if found.hits.len() >= enough {
                     return Ok(found.hits); // the others are farther, or are equal and have larger keys
                 }
             }
@@ -218,6 +222,7 @@ impl Query {
         other: &mut Vec<u64>,
     ) -> Result<Option<Resemblance>> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(None) };
+        count_comparison();
         match self.counted() {
             Some(set) => count(part, ordinal, set, other).map(Some),
             None => estimate(part, ordinal, &bands.signature, minhash),
@@ -242,6 +247,10 @@ struct PartSearch<'a, 'p, 'f> {
     compared: Vec<u32>,
     /// The number of hits that are as near as possible.
     equal: usize,
+    /// Documents that are farther than this need not be found.
+    farthest: Option<u32>,
+    /// The `enough` smallest distances of the hits.
+    distances: BinaryHeap<u32>,
     /// A buffer for the set of a document.
     set: Vec<u64>,
 }
@@ -277,9 +286,10 @@ impl PartSearch<'_, '_, '_> {
     fn add_candidate(&mut self, ordinal: u32, bands: &Bands, missing: usize) -> Result<()> {
         let (query, part) = (self.query, self.part);
         let Some(minhash) = query.params().minhash else { return Ok(()) };
-        if self.is_excluded(ordinal)? {
+        if self.is_excluded(ordinal)? || self.is_too_far(ordinal)? {
             return Ok(());
         }
+        count_comparison();
         let resemblance = match query.counted() {
             Some(set) => {
                 let counted = count_from(part, ordinal, (set, bands.threshold), missing, &mut self.set)?;
@@ -305,6 +315,13 @@ impl PartSearch<'_, '_, '_> {
             || self.query.unmarked && self.part.is_marked(ordinal)?)
     }
 
+    /// Returns whether a document is farther than all hits that are needed. This is faster to decide than resemblance.
+    fn is_too_far(&self, ordinal: u32) -> Result<bool> {
+        let of_hits = self.distances.peek().filter(|_| self.distances.len() >= self.enough);
+        let Some(farthest) = self.farthest.into_iter().chain(of_hits.copied()).min() else { return Ok(false) };
+        Ok(self.query.distance(self.part, ordinal)?.is_none_or(|distance| distance > farthest))
+    }
+
     /// Adds the live documents that equal a near document.
     fn add_equal(
         &mut self,
@@ -319,6 +336,13 @@ impl PartSearch<'_, '_, '_> {
             if is_alone || (self.is_wanted)(ordinal)? {
                 self.equal += usize::from(is_equal);
                 self.hits.push(FoundDocument { ordinal, distance, resemblance });
+                count_comparison();
+                if let Some(distance) = distance.filter(|_| self.enough < usize::MAX) {
+                    self.distances.push(distance);
+                    if self.distances.len() > self.enough {
+                        self.distances.pop();
+                    }
+                }
             }
             Ok(())
         })
@@ -368,3 +392,112 @@ fn estimate(
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of documents that queries of this thread compared or found.
+    static COMPARED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+fn count_comparison() {
+    #[cfg(test)]
+    COMPARED.with(|compared| compared.set(compared.get() + 1));
+}
+
+#[cfg(all(test, not(twindex_shuttle)))]
+mod tests {
+    use super::COMPARED;
+    use crate::params::{Near, ParamsBuilder};
+    use crate::{Index, Params, Sketch, Writer, WriterOptions};
+
+    /// Returns the number of documents that are compared or found by `step`.
+    fn compared<T>(step: impl FnOnce() -> T) -> u64 {
+        let before = COMPARED.get();
+        step();
+        COMPARED.get() - before
+    }
+
+    /// A text of 40 words, of which the one at the start may differ.
+    fn text(first: usize) -> String {
+        (0..40).map(|word| format!("word{}", if word == 0 { 1000 + first } else { word })).collect::<Vec<_>>().join(" ")
+    }
+
+    fn kinds() -> [(ParamsBuilder, bool); 4] {
+        let builder = || Params::builder().words(3);
+        let near = Near::resembling(0.8).unwrap();
+        [
+            (builder().simhash(3).minhash(20, 2).near(near).sets(), false),
+            (builder().minhash(20, 2).near(near).sets(), false),
+            (builder().simhash(3).minhash(20, 2).near(near.or_within(3)), true),
+            (builder().simhash(3), false),
+        ]
+    }
+
+    /// Creates an index, and calls `step` with its writer and the sketches of the texts.
+    fn with_writer(kind: (ParamsBuilder, bool), texts: &[String], step: impl FnOnce(&Index, &mut Writer, &[Sketch])) {
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::create(dir.path().join("x"), kind.0.build().unwrap()).unwrap();
+        let sketcher = index.sketcher().unwrap();
+        let sketches: Vec<Sketch> = texts.iter().map(|text| sketcher.sketch(text).unwrap()).collect();
+        let mut writer = index.writer_with(WriterOptions::default().estimated(kind.1)).unwrap();
+        step(&index, &mut writer, &sketches);
+    }
+
+    #[test]
+    fn work_for_an_equal_document_does_not_depend_on_the_number_of_equal_documents() {
+        for number in 0..kinds().len() {
+            let mut counts = Vec::new();
+            for documents in [100_u64, 600] {
+                with_writer(kinds()[number].clone(), &[text(0)], |index, writer, sketches| {
+                    let mut of_limits = Vec::new();
+                    let mut key = 0;
+                    let mut admit = |writer: &mut Writer, count: u64| {
+                        compared(|| {
+                            for _ in 0..count {
+                                // Keys that descend, so that each document becomes the one that lookups find.
+                                key += 1;
+                                writer.admit(format!("{:05}", 99_999 - key).as_str(), &sketches[0]).unwrap();
+                            }
+                            writer.commit().unwrap();
+                        })
+                    };
+                    let of_admits = admit(writer, documents);
+                    assert!(of_admits <= 5 * documents, "{of_admits}");
+                    let mut near = || {
+                        for limit in [1, 5] {
+                            let snapshot = index.snapshot();
+                            of_limits.push(compared(|| {
+                                let query = snapshot.near(&sketches[0]).limit(limit);
+                                assert_eq!(query.run().unwrap().hits.len(), limit);
+                            }));
+                        }
+                    };
+                    near();
+                    writer.flush().unwrap();
+                    near();
+                    assert!(admit(writer, documents) <= 5 * documents);
+                    near();
+                    counts.push(of_limits);
+                });
+            }
+            assert_eq!(counts[0], counts[1], "kind {number}");
+        }
+    }
+
+    #[test]
+    fn equal_document_among_many_near_ones_is_looked_up_once() {
+        let texts: Vec<String> = (0..200).map(text).collect();
+        for kind in &kinds()[..2] {
+            with_writer(kind.clone(), &texts, |_, writer, sketches| {
+                for (key, sketch) in (100..).zip(sketches) {
+                    writer.put(format!("{key}").as_str(), sketch).unwrap();
+                }
+                let first = compared(|| writer.admit("a", &sketches[7]).unwrap());
+                assert!(first > 1, "{first}");
+                let later = compared(|| {
+                    (0..100).for_each(|key| _ = writer.admit(format!("b{key}").as_str(), &sketches[7]).unwrap());
+                });
+                assert_eq!(later, 100);
+            });
+        }
+    }
+}
