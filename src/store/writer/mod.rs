@@ -265,6 +265,9 @@ impl Writer {
     /// advances the time before the lookup, even if the document is dropped. Dropping a document does not refresh the
     /// document that it is near, which keeps its own stamp.
     ///
+    /// The time of a lookup does not grow with the number of documents that equal the new one, but it grows with the number
+    /// of unmarked documents that are near it and differ: the nearest one is found only by comparing all of them.
+    ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
     ///
