@@ -29,6 +29,7 @@ mod chunked;
 mod equals;
 mod pieces;
 mod queries;
+mod rarity;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -40,16 +41,14 @@ use self::chunked::ChunkedVec;
 use self::equals::EqualRows;
 pub(super) use self::pieces::{FirstRows, Pieces};
 pub(super) use self::queries::ScanPosition;
+use self::rarity::SetStatistics;
 use crate::error::Result;
 use crate::format::attached::Attached;
-use crate::format::fields::{Fields, unread};
-use crate::format::prefixes;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::records::Kept;
 use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use twindex_sketch::Nearness;
 
 /// The maximum radius of searches by blocks; larger radii need a scan.
 const BLOCKS_WITHIN: u32 = 3;
@@ -81,16 +80,15 @@ pub(super) struct Memtable {
 
 impl Memtable {
     pub(super) fn new(params: &Params) -> Self {
-        let common = SetStatistics { rarity: TagCounts::default(), nearness: nearness(params) };
-        Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
+        let common = Mutex::new(SetStatistics::new(nearness(params)));
+        Self { rows: RwLock::new(Rows::new(params)), common }
     }
 
     /// Creates the empty memtable that replaces this one. Copies the counters of set elements, and halves them.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
-        let before = self.common.lock();
-        let common = SetStatistics { rarity: before.rarity.faded(), nearness: before.nearness };
-        Self { rows: RwLock::new(rows), common: Mutex::new(common) }
+        let common = Mutex::new(self.common.lock().faded());
+        Self { rows: RwLock::new(rows), common }
     }
 
     /// Locks the rows for one step of a query.
@@ -119,8 +117,7 @@ impl Memtable {
     }
 
     pub(super) fn memory(&self) -> usize {
-        let rarity = 2 * self.common.lock().rarity.0.len();
-        self.read().memory() + rarity
+        self.read().memory() + self.common.lock().memory()
     }
 
     /// Appends a delete for each live document whose stamp is at most `stamp`.
@@ -177,57 +174,6 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
 /// hash), inverted for a marked document.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
-}
-
-/// Counts, for each element, the sets that contain it. The counts are approximate, because elements share counters: the
-/// counter of an element is the tag of the element (its upper 32 bits) modulo [`Self::CELLS`].
-#[derive(Clone, Debug, Default)]
-struct TagCounts(Vec<u16>);
-
-impl TagCounts {
-    /// The number of counters. Tags that are equal modulo this number share a counter.
-    const CELLS: u32 = 1 << 20;
-
-    fn count(&self, tag: u32) -> u32 {
-        self.0.get((tag % Self::CELLS) as usize).copied().unwrap_or(0).into()
-    }
-
-    fn faded(&self) -> Self {
-        Self(self.0.iter().map(|count| count / 2).collect())
-    }
-
-    fn add(&mut self, set: &[u64]) {
-        if self.0.is_empty() {
-            self.0 = vec![0; Self::CELLS as usize];
-        }
-        for &hash in set {
-            let cell = &mut self.0[(prefixes::tag(hash) % Self::CELLS) as usize];
-            *cell = cell.saturating_add(1);
-        }
-    }
-}
-
-/// Statistics about the sets that were added so far.
-#[derive(Debug)]
-struct SetStatistics {
-    rarity: TagCounts,
-    nearness: Option<Nearness>,
-}
-
-impl SetStatistics {
-    /// Counts the elements of a document's set. Returns the prefix keys under which the document is to be indexed.
-    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
-        let (mut set, mut keys) = (Vec::new(), Vec::new());
-        if let Some(near) = self.nearness {
-            fields.set_into(&mut set).map_err(unread)?;
-            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
-            self.rarity.add(&set);
-            for tag in &mut keys {
-                *tag = prefixes::key(*tag, fields.is_marked());
-            }
-        }
-        Ok(keys)
-    }
 }
 
 fn bucket(fingerprint: u64, block: usize) -> usize {

@@ -416,7 +416,7 @@ mod tests {
         COMPARED.get() - before
     }
 
-    /// A text of 40 words, of which the one at the start may differ.
+    /// Returns a text of 40 words. Texts with different numbers differ in the first word.
     fn text(first: usize) -> String {
         (0..40).map(|word| format!("word{}", if word == 0 { 1000 + first } else { word })).collect::<Vec<_>>().join(" ")
     }
