@@ -268,6 +268,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Returns the encoded hashes of the document's set, which are the same bytes for equal sets; empty if there is no set.
+    pub(crate) fn encoded_set(self) -> &'a [u8] {
+        self.set().ok().flatten().map_or(&[], |set| set.coded)
+    }
+
     /// Returns the encoded set; `None` if the document has no set.
     fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };

@@ -5,7 +5,7 @@
 //! area after the entries, in units of 4 bytes. A list consists of the number of ordinals (at least 2) and the
 //! ordinals, ascending. Lists are in the order of ranks, without gaps.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use zerocopy::little_endian::U32;
 
@@ -71,12 +71,17 @@ pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<
     }
 }
 
-/// Calls `each` with the ordinals of the list that begins at `at` in the section. Checks that they ascend and are below
-/// `documents`.
+/// Calls `each` with the ordinals of the list that begins at `at` in the section, until it returns `Break`. Checks that
+/// they ascend and are below `documents`.
 ///
 /// # Errors
 /// A [`Fault`] for the first invalid ordinal.
-pub fn ordinals(bytes: &[u8], at: u64, documents: u64, mut each: impl FnMut(u32)) -> Result<(), Fault> {
+pub fn ordinals(
+    bytes: &[u8],
+    at: u64,
+    documents: u64,
+    mut each: impl FnMut(u32) -> ControlFlow<()>,
+) -> Result<(), Fault> {
     let mut next = 0;
     for (place, ordinal) in wire::column::<U32>(bytes)?.iter().enumerate() {
         let ordinal = ordinal.get();
@@ -85,7 +90,9 @@ pub fn ordinals(bytes: &[u8], at: u64, documents: u64, mut each: impl FnMut(u32)
             return Err(Fault::new(at + place as u64 * 4, expected, ordinal));
         }
         next = ordinal + 1;
-        each(ordinal);
+        if each(ordinal).is_break() {
+            break;
+        }
     }
     Ok(())
 }

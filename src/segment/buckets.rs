@@ -1,6 +1,9 @@
 //! Band buckets. A bucket has all documents with the same key in a band.
 
-use std::ops::Range;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::{ControlFlow, Range};
 
 use roaring::RoaringBitmap;
 
@@ -26,6 +29,19 @@ impl Segment {
         self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
     }
 
+    /// Returns, for each band, the documents whose feature agrees with the one of `features` in all stored bits.
+    ///
+    /// # Errors
+    /// Same as [`same_feature`](Self::same_feature).
+    pub fn feature_lists(&self, features: &[u64]) -> Result<Vec<KeyList<'_>>> {
+        let bands = self.bands.iter().zip(features);
+        bands
+            .map(|((section, layout), &feature)| {
+                self.list_of_key(section, layout, bands::key(feature, layout.key_bits))
+            })
+            .collect()
+    }
+
     /// Calls `each` with the ordinals of the entries that have this key, in ascending order. `section` must be encoded
     /// as a band.
     pub(super) fn same_key(
@@ -35,19 +51,25 @@ impl Segment {
         key: u32,
         mut each: impl FnMut(u32),
     ) -> Result<()> {
+        let mut list = self.list_of_key(section, layout, key)?;
+        while let Some(ordinal) = list.next_ordinal()? {
+            each(ordinal);
+        }
+        Ok(())
+    }
+
+    /// Returns the entries that have this key. `section` must be encoded as a band.
+    pub(super) fn list_of_key<'a>(
+        &'a self,
+        section: &'a Section,
+        layout: &'a Band,
+        key: u32,
+    ) -> Result<KeyList<'a>> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
-        let low = first_place(layout, bytes, &rows, |entry| entry < tag);
-        for place in low..(rows.end - rows.start) as usize {
-            let entry = layout.decode_one(bytes, &rows, place);
-            if entry.tag != tag {
-                break;
-            }
-            self.check_ordinal(section, layout, &rows, entry)?;
-            each(entry.ordinal);
-        }
-        Ok(())
+        let place = first_place(layout, bytes, &rows, |entry| entry < tag);
+        Ok(KeyList { segment: self, section, layout, bytes, rows, tag, place })
     }
 
     /// Returns the number of entries that have this key. `section` must be encoded as a band.
@@ -274,6 +296,72 @@ impl Segment {
     pub fn banded_documents(&self) -> u64 {
         self.bands.first().map_or(0, |(section, _)| section.rows)
     }
+}
+
+/// The entries of a section that have one key. The ordinals ascend, and are read one after the other.
+pub struct KeyList<'a> {
+    segment: &'a Segment,
+    section: &'a Section,
+    layout: &'a Band,
+    /// The entries of the bucket that contains the key, and their row numbers in the section.
+    bytes: &'a [u8],
+    rows: Range<u64>,
+    /// The part of the key that its entries store.
+    tag: u32,
+    /// The index of the next entry in the bucket.
+    place: usize,
+}
+
+impl KeyList<'_> {
+    /// Returns the next ordinal; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline]
+    pub fn next_ordinal(&mut self) -> Result<Option<u32>> {
+        if self.place >= (self.rows.end - self.rows.start) as usize {
+            return Ok(None);
+        }
+        let entry = self.layout.decode_one(self.bytes, &self.rows, self.place);
+        if entry.tag != self.tag {
+            return Ok(None);
+        }
+        self.segment.check_ordinal(self.section, self.layout, &self.rows, entry)?;
+        self.place += 1;
+        Ok(Some(entry.ordinal))
+    }
+}
+
+/// Calls `each` with each ordinal of these lists, in ascending order, and with the indices of the lists that contain it,
+/// also in ascending order, until it returns `Break`. Reads the lists only as far as needed.
+///
+/// # Errors
+/// [`Error::Corrupt`], or the error that `each` returns.
+pub fn merge_lists(
+    mut lists: Vec<KeyList<'_>>,
+    mut each: impl FnMut(u32, &[u32]) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let mut next = BinaryHeap::new();
+    for (index, list) in (0..).zip(&mut lists) {
+        next.extend(list.next_ordinal()?.map(|ordinal| Reverse((ordinal, index))));
+    }
+    let mut with_ordinal: Vec<u32> = Vec::new();
+    while let Some(&Reverse((ordinal, _))) = next.peek() {
+        with_ordinal.clear();
+        while let Some(mut first) = next.peek_mut().filter(|first| first.0.0 == ordinal) {
+            let index = first.0.1;
+            with_ordinal.push(index);
+            match lists[index as usize].next_ordinal()? {
+                // An ordinal that repeats in a damaged list is skipped.
+                Some(following) if following > ordinal => first.0.0 = following,
+                _ => _ = PeekMut::pop(first),
+            }
+        }
+        if each(ordinal, &with_ordinal)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the index of the first entry of a bucket for whose tag `before` is false; the number of entries if there is

@@ -197,11 +197,23 @@ impl Segment {
     /// [`Error::Corrupt`].
     #[inline]
     pub fn postings(&self, rank: u32, mut each: impl FnMut(u32)) -> Result<()> {
+        self.postings_until(rank, |ordinal| {
+            each(ordinal);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Like [`postings`](Self::postings), but stops when `each` returns `Break`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline]
+    pub fn postings_until(&self, rank: u32, mut each: impl FnMut(u32) -> ControlFlow<()>) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let (section, rank, documents) = (&fingerprints.postings, u64::from(rank), self.documents());
         let bytes = self.read(section, postings::range(rank))?;
         match postings::decode(bytes, rank, documents).map_err(|e| self.corrupt_at(section, e))? {
-            Posting::One(ordinal) => each(ordinal),
+            Posting::One(ordinal) => _ = each(ordinal),
             Posting::List(place) => {
                 let head = self.read(section, postings::list_head(section.rows, place))?;
                 let range = postings::list_range(head, section.rows, place, documents)

@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 
 use twindex_sketch::Nearness;
 
+use super::buckets::KeyList;
 use super::entries::{EncodedEntries, encode_entries};
 use super::open::Segment;
 use super::output::SegmentOutput;
@@ -268,10 +269,27 @@ impl Segment {
         marked: bool,
         mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
-        let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
-        self.prefix_keys(set, near, marked)?
-            .into_iter()
-            .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
+        for (place, mut list) in self.prefix_lists(set, near, marked)? {
+            while let Some(ordinal) = list.next_ordinal()? {
+                each(ordinal, place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the entries that [`sharing_prefix`](Self::sharing_prefix) reads, as lists, each with its position.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn prefix_lists(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+    ) -> Result<Vec<(u32, KeyList<'_>)>> {
+        let Some([_, (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
+        let keys = self.prefix_keys(set, near, marked)?.into_iter();
+        keys.map(|(place, key)| Ok((place, self.list_of_key(section, layout, key)?))).collect()
     }
 
     /// Returns the pairs (position, key) that [`sharing_prefix`](Self::sharing_prefix) looks up: each key, with the

@@ -97,35 +97,51 @@ impl<'a> MemtablePart<'a> {
         self.deleted.is_some_and(|deleted| deleted.contains(row))
     }
 
-    /// Calls `each` for each live row within the radius, until it returns `Break`. The arguments are the locked rows,
-    /// the row number and the distance.
-    pub(super) fn within(
-        &self,
-        fingerprint: u64,
-        within: u32,
-        mut each: impl FnMut(&Rows, u32, u32) -> ControlFlow<()>,
-    ) {
+    /// Returns the live rows that equal a row, or at least the `enough` of them with the smallest keys.
+    pub(super) fn equal_rows(&self, row: u32, enough: usize) -> Vec<u32> {
+        let is_live = |rows: &Rows, row| !self.is_deleted(row) && rows.is_live(row, self.limit);
+        let smallest = self.read(|rows| {
+            rows.smallest_equal(row, enough, STEPS as usize, |row| is_live(rows, row))
+        });
+        if let Some(smallest) = smallest {
+            return smallest;
+        }
+        let mut live = Vec::new();
+        // Skips the rows after the view without releasing the lock, because the writer may remove them.
+        let mut next = self.read(|rows| rows.newest_equal(row, self.limit));
+        while let Some(row) = next {
+            next = self.read(|rows| {
+                live.extend(is_live(rows, row).then_some(row));
+                rows.equal_before(row)
+            });
+        }
+        live
+    }
+
+    /// Calls `each` with the first row of each content within the radius and its distance. The row need not be live: see
+    /// [`equal_rows`](Self::equal_rows).
+    pub(super) fn within(&self, fingerprint: u64, within: u32, mut each: impl FnMut(u32, u32)) {
         self.in_steps(|rows, turn| {
             rows.within(fingerprint, within, self.limit, turn, |row, distance| {
-                if self.is_deleted(row) {
-                    return ControlFlow::Continue(());
-                }
-                each(rows, row, distance)
+                each(row, distance);
+                ControlFlow::Continue(())
             })
         });
     }
 
+    /// Calls `each` with the first row of each content that has this feature in this band.
     pub(super) fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) {
         self.in_steps(|rows, turn| rows.same_feature((band, feature), self.limit, turn, &mut each));
     }
 
+    /// Like [`same_feature`](Self::same_feature), but compares only the first `bits` stored bits.
     pub(super) fn same_feature_bits(&self, band: usize, feature: u64, bits: u32, mut each: impl FnMut(u32)) {
         self.in_steps(|rows, turn| {
             rows.same_feature_bits((band, feature, bits), self.limit, turn, &mut each)
         });
     }
 
-    /// Calls `each` with each live row whose set can be near the given set, like
+    /// Calls `each` with the first row of each content whose set can be near the given set, like
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
     pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marked);
@@ -160,13 +176,23 @@ mod tests {
         }
         let asked: [SearchOptions; 4] = [
             |memory, rows| {
-                memory.within(5, 3, |_, row, _| {
-                    rows.push(row);
-                    ControlFlow::Continue(())
-                });
+                let mut near = Vec::new();
+                memory.within(5, 3, |row, _| near.push(row));
+                assert_eq!(near, [0]);
+                rows.extend(memory.equal_rows(0, usize::MAX));
             },
-            |memory, rows| memory.same_feature(1, 8 << 32, |row| rows.push(row)),
-            |memory, rows| memory.same_feature_bits(0, 7 << 32, 31, |row| rows.push(row)),
+            |memory, rows| {
+                let mut same = Vec::new();
+                memory.same_feature(1, 8 << 32, |row| same.push(row));
+                assert_eq!(same, [0]);
+                rows.extend(memory.equal_rows(0, usize::MAX));
+            },
+            |memory, rows| {
+                let mut same = Vec::new();
+                memory.same_feature_bits(0, 7 << 32, 31, |row| same.push(row));
+                assert_eq!(same, [0]);
+                rows.extend(memory.equal_rows(0, usize::MAX));
+            },
             |memory, rows| rows.extend((0..ROWS).filter(|&row| memory.is_live(row))),
         ];
         for ask in asked {

@@ -11,7 +11,7 @@ use crate::segment::{SearchOptions, SearchScratch};
 /// Of equally near documents, it returns the one with the smallest key.
 ///
 /// In a segment, only the first live document of each fingerprint is read: it has the smallest key, because ordinals
-/// ascend with keys. So even if many documents share a fingerprint, only one posting list and one key are read.
+/// ascend with keys. So even if many documents share a fingerprint, one key is read.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,
@@ -36,10 +36,9 @@ pub(super) fn nearest<'a>(
                         break;
                     }
                     let mut first = None;
-                    segment.postings(rank, |ordinal| {
-                        if first.is_none() && !deleted.contains(ordinal) {
-                            first = Some(ordinal);
-                        }
+                    segment.postings_until(rank, |ordinal| {
+                        first = Some(ordinal).filter(|&ordinal| !deleted.contains(ordinal));
+                        if first.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     })?;
                     let Some(ordinal) = first else { continue };
                     reached = Some(distance);
@@ -50,21 +49,20 @@ pub(super) fn nearest<'a>(
                 }
             }
             IndexPart::Memory(memory) => {
-                let mut found: Option<(u32, u32)> = None;
-                memory.within(fingerprint, radius, |rows, row, distance| {
-                    let nearer = found.is_none_or(|(known, of)| {
-                        let key = |row: u32| rows.records().key(row as usize);
-                        distance < known || distance == known && key(row) < key(of)
-                    });
-                    if nearer {
-                        found = Some((distance, row));
+                let mut near: Vec<(u32, u32)> = Vec::new();
+                memory.within(fingerprint, radius, |row, distance| near.push((distance, row)));
+                near.sort_unstable();
+                let mut reached = None;
+                for &(distance, first) in &near {
+                    if reached.is_some_and(|reached| distance > reached) {
+                        break;
                     }
-                    ControlFlow::Continue(())
-                });
-                if let Some((distance, row)) = found {
-                    let found = (distance, part.key(row)?);
-                    if best.as_ref().is_none_or(|best| found < *best) {
-                        best = Some(found);
+                    for row in memory.equal_rows(first, 1) {
+                        reached = Some(distance);
+                        let found = (distance, part.key(row)?);
+                        if best.as_ref().is_none_or(|best| found < *best) {
+                            best = Some(found);
+                        }
                     }
                 }
             }

@@ -6,12 +6,11 @@ use roaring::RoaringBitmap;
 
 use super::memory::MemtablePart;
 use crate::design::DesignChoice;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
 use crate::segment::{SearchOptions, SearchScratch, Segment};
-use twindex_sketch::Nearness;
 
 /// A segment or a memtable of an index. Ordinals identify the documents within the part.
 pub(super) enum IndexPart<'a> {
@@ -48,17 +47,100 @@ impl IndexPart<'_> {
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                // Refuses a radius that the table design cannot search, even if no segment exists yet.
-                if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
-                    name.check_within(ask.within)?;
+                check_design(memory, ask.within)?;
+                let mut near = Vec::new();
+                memory.within(fingerprint, ask.within, |row, distance| near.push((row, distance)));
+                for (first, distance) in near {
+                    for row in memory.equal_rows(first, usize::MAX) {
+                        if each(row, distance).is_break() {
+                            return Ok(0);
+                        }
+                    }
                 }
-                memory.within(fingerprint, ask.within, |_, row, distance| each(row, distance));
                 Ok(0)
             }
         }
     }
 
-    /// Calls `each` with each document that has this feature in this band. Deleted documents can be included.
+    /// Returns the distance and the place of each fingerprint within the radius. A place is a rank of a segment, or the first
+    /// row of a content of a memtable, for [`with_fingerprint`](Self::with_fingerprint). Adds the number of skipped buckets to `unvisited`.
+    pub(super) fn fingerprints_within(
+        &self,
+        fingerprint: u64,
+        ask: SearchOptions,
+        unvisited: &mut u64,
+    ) -> Result<Vec<(u32, u32)>> {
+        let mut near = Vec::new();
+        match self {
+            Self::Segment { segment, .. } => {
+                *unvisited += SearchScratch::lend(|scratch| {
+                    segment.search(&[fingerprint], ask, scratch, |_, found| {
+                        near.push((found.distance, found.rank));
+                        Ok(ControlFlow::Continue(()))
+                    })?;
+                    Ok::<u64, Error>(scratch.left_out())
+                })?;
+                if near.len() > 1 {
+                    let ranks: Vec<u32> = near.iter().map(|&(_, rank)| rank).collect();
+                    segment.check_lists(&ranks)?;
+                }
+            }
+            Self::Memory(memory) => {
+                check_design(memory, ask.within)?;
+                memory.within(fingerprint, ask.within, |row, distance| near.push((distance, row)));
+            }
+        }
+        Ok(near)
+    }
+
+    /// Calls `each` with the documents that have the fingerprint at this place, in ascending order, until it returns `Break`.
+    /// A segment also passes deleted documents. A memtable passes the first row of the content.
+    pub(super) fn with_fingerprint(
+        &self,
+        place: u32,
+        mut each: impl FnMut(u32) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => {
+                let mut done = Ok(());
+                segment.postings_until(place, |ordinal| {
+                    each(ordinal).unwrap_or_else(|error| {
+                        done = Err(error);
+                        ControlFlow::Break(())
+                    })
+                })?;
+                done
+            }
+            Self::Memory(_) => each(place).map(drop),
+        }
+    }
+
+    /// Returns whether a document of a segment is deleted. False for a row of a memtable, because rows that equal it can be
+    /// live.
+    pub(super) fn is_deleted(&self, ordinal: u32) -> bool {
+        match self {
+            Self::Segment { deleted, .. } => deleted.contains(ordinal),
+            Self::Memory(_) => false,
+        }
+    }
+
+    /// Calls `each` with the live documents that equal a document found by a search: in a memtable all such rows, or at
+    /// least the `enough` rows with the smallest keys; in a segment this document alone.
+    pub(super) fn for_each_equal(
+        &self,
+        found: u32,
+        enough: usize,
+        mut each: impl FnMut(u32) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Segment { deleted, .. } if deleted.contains(found) => Ok(()),
+            Self::Segment { .. } => each(found),
+            Self::Memory(memory) => memory.equal_rows(found, enough).into_iter().try_for_each(each),
+        }
+    }
+
+    /// Calls `each` with each document that has this feature in this band. Deleted documents can be included. A memtable
+    /// passes the first row of each content, for [`for_each_equal`](Self::for_each_equal).
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -101,26 +183,6 @@ impl IndexPart<'_> {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
             Self::Memory(_) => {}
-        }
-    }
-
-    /// Calls `each` with the ordinal of each document that can be near `set`, because it shares a tag with the prefix
-    /// of `set`, and with the position of this tag; see
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes deleted documents. A
-    /// memtable always passes position 0.
-    pub(super) fn sharing_prefix(
-        &self,
-        set: &[u64],
-        near: Nearness,
-        marked: bool,
-        mut each: impl FnMut(u32, u32),
-    ) -> Result<()> {
-        match self {
-            Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
-            Self::Memory(memory) => {
-                memory.sharing_prefix(set, marked, |row| each(row, 0));
-                Ok(())
-            }
         }
     }
 
@@ -283,5 +345,13 @@ impl IndexPart<'_> {
                 Ok(())
             }),
         }
+    }
+}
+
+/// Refuses a radius that the table design cannot search, even if no segment exists yet.
+fn check_design(memory: &MemtablePart<'_>, within: u32) -> Result<()> {
+    match memory.params.simhash.map(|simhash| simhash.design) {
+        Some(DesignChoice::Named(name)) => name.check_within(within),
+        _ => Ok(()),
     }
 }

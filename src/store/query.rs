@@ -1,5 +1,7 @@
 //! Queries on a snapshot, and their results.
 
+mod search;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
@@ -10,16 +12,12 @@ use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::bands;
-use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
-use crate::key::KeyBuf;
-use crate::params::{MinhashParams, Near, Params};
-use crate::segment::held::Bucket;
+use crate::key::{Key, KeyBuf};
+use crate::params::{Near, Params};
 use crate::segment::records::Kept;
-use crate::segment::{SearchOptions, SearchScratch, Segment};
-use twindex_sketch::{
-    Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches,
-};
+use crate::segment::{SearchOptions, SearchScratch};
+use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, intersection_from};
 
 /// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key.
 /// A hit with an unknown distance or resemblance comes after the hits with a known one.
@@ -87,8 +85,8 @@ impl Ord for Hit {
 pub struct Answers {
     /// The hits, in the order of [`Hit`].
     pub hits: Vec<Hit>,
-    /// The number of hits that were dropped because of [`limit`](Query::limit).
-    pub left_out: u64,
+    /// Whether there are hits beyond the [`limit`](Query::limit).
+    pub has_more: bool,
     /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit); 0 if no limit was
     /// set. The skipped buckets may contain further hits.
     pub unvisited: u64,
@@ -306,7 +304,7 @@ impl Query {
         self
     }
 
-    /// Returns only the `limit` nearest hits. [`Answers::left_out`] is the number of the other hits.
+    /// Returns only the `limit` nearest hits. [`Answers::has_more`] says whether there are others.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
@@ -518,7 +516,7 @@ impl Query {
             }
         }
         near.sort_unstable();
-        answers.left_out = near.len().saturating_sub(limit) as u64;
+        answers.has_more = near.len() > limit;
         near.truncate(limit);
         Ok(Answers { hits: near, ..answers })
     }
@@ -529,190 +527,62 @@ impl Query {
     /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
     /// does not support, [`Error::Corrupt`]. A result is never incomplete without an error.
     pub fn run(mut self) -> Result<Answers> {
+        self.answers()
+    }
+
+    /// Like [`run`](Self::run), but keeps the query.
+    pub(super) fn answers(&mut self) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
-        let (mut left_out, mut unvisited) = (0, 0);
+        let mut unvisited = 0;
         let mut stored = [Vec::new(), Vec::new()];
+        let enough = self.limit.saturating_add(1); // one more shows whether there are hits beyond the limit
         for part in self.state.parts() {
-            for found in self.find_in(&part, &mut unvisited)? {
+            let farthest = nearest.peek().filter(|_| nearest.len() == enough).and_then(|worst| worst.distance);
+            for found in self.find_nearest_in(&part, (enough, farthest), &mut unvisited)? {
                 // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
                 };
-                if nearest.len() == self.limit && nearest.peek().is_none_or(farther) {
-                    left_out += 1;
+                if nearest.len() == enough && nearest.peek().is_none_or(farther) {
                     continue;
                 }
                 nearest.push(self.hit(&part, &found, &mut stored)?);
-                if nearest.len() > self.limit {
+                if nearest.len() > enough {
                     nearest.pop(); // the farthest
-                    left_out += 1;
                 }
             }
             part.check_map()?;
         }
-        Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
+        let mut hits = nearest.into_sorted_vec();
+        let has_more = hits.len() > self.limit;
+        hits.truncate(self.limit);
+        Ok(Answers { hits, has_more, unvisited })
     }
 
-    /// Returns the matching documents of one part, each once. Adds the number of skipped buckets to `unvisited`.
-    pub(super) fn find_in(&self, part: &IndexPart<'_>, unvisited: &mut u64) -> Result<Vec<FoundDocument>> {
-        self.find_among(part, unvisited, &mut |_| Ok(true))
+    /// Returns the hit for the live document with this key, if the document exists and equals the query's document, so
+    /// that no hit is nearer.
+    pub(super) fn hit_if_equal(&mut self, key: Key<'_>) -> Result<Option<Hit>> {
+        self.check()?;
+        for part in self.state.parts() {
+            let found = part.find(key)?;
+            part.check_map()?;
+            let Some(ordinal) = found else { continue };
+            let resemblance = self.resemblance(&part, ordinal, &mut Vec::new())?;
+            let found = FoundDocument { ordinal, distance: self.distance(&part, ordinal)?, resemblance };
+            let is_hit = self.is_equal(found.distance, found.resemblance)
+                && !(self.unmarked && part.is_marked(ordinal)?);
+            let hit = is_hit.then(|| self.hit(&part, &found, &mut Default::default())).transpose()?;
+            part.check_map()?;
+            return Ok(hit);
+        }
+        Ok(None)
     }
 
-    /// Like [`find_in`](Self::find_in), but returns only documents for which `is_wanted` returns true.
-    pub(super) fn find_among(
-        &self,
-        part: &IndexPart<'_>,
-        unvisited: &mut u64,
-        is_wanted: &mut dyn FnMut(u32) -> Result<bool>,
-    ) -> Result<Vec<FoundDocument>> {
-        let mut found: Vec<FoundDocument> = Vec::new();
-        if let Some((fingerprint, _)) = self.within {
-            *unvisited += SearchScratch::lend(|scratch| {
-                part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
-                    found.push(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
-                    ControlFlow::Continue(())
-                })
-            })?;
-        }
-        found = found
-            .into_iter()
-            .map(|hit| {
-                let is_hit = !(self.unmarked && part.is_marked(hit.ordinal)?) && is_wanted(hit.ordinal)?;
-                Ok(is_hit.then_some(hit))
-            })
-            .filter_map(Result::transpose)
-            .collect::<Result<_>>()?;
-        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else {
-            return Ok(found);
-        };
-        let mut other = Vec::new();
-        for hit in &mut found {
-            hit.resemblance = match self.counted() {
-                Some(set) => Some(count(part, hit.ordinal, set, &mut other)?),
-                None => estimate(part, hit.ordinal, &bands.signature, minhash)?,
-            };
-        }
-        found.sort_unstable_by_key(|hit| hit.ordinal);
-        let known = found.len();
-        for (ordinal, missing) in self.candidates(part, bands)? {
-            if !part.is_live(ordinal)
-                || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
-                || !is_wanted(ordinal)?
-            {
-                continue;
-            }
-            let resemblance = match self.counted() {
-                Some(set) => {
-                    let found = count_from(part, ordinal, (set, bands.threshold), missing, &mut other)?;
-                    if found.is_none() {
-                        continue;
-                    }
-                    found
-                }
-                None => estimate(part, ordinal, &bands.signature, minhash)?,
-            };
-            let is_near = self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold));
-            if is_near && !(self.unmarked && part.is_marked(ordinal)?) {
-                let distance = self.distance(part, ordinal)?;
-                found.push(FoundDocument { ordinal, distance, resemblance });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Calls `each` with each bucket of a segment that can contain near documents. The second argument is true if all
-    /// documents of the bucket are near.
-    pub(super) fn for_each_bucket(
-        &self,
-        segment: &Segment,
-        mut each: impl FnMut(Bucket, bool) -> Result<()>,
-    ) -> Result<()> {
-        if let Some((fingerprint, _)) = self.within {
-            let mut ranks = Vec::new();
-            SearchScratch::lend(|scratch| {
-                segment.search(&[fingerprint.0], self.ask(), scratch, |_, near| {
-                    ranks.push(near.rank);
-                    Ok(ControlFlow::Continue(()))
-                })
-            })?;
-            segment.check_lists(&ranks)?;
-            ranks.into_iter().try_for_each(|rank| each(Bucket::Fingerprint(rank), true))?;
-        }
-        let Some(bands) = &self.bands else { return Ok(()) };
-        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
-            let keys = segment.prefix_keys(set, Nearness::Resemblance(bands.threshold), !self.unmarked)?;
-            return keys.into_iter().try_for_each(|(_, key)| each(Bucket::Prefix(key), false));
-        }
-        segment.hint_features(&bands.features, self.feature_bits);
-        let bits = bands::bits_of(self.params());
-        let keys = bands.features.iter().map(|&feature| bands::key(feature, bits));
-        keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
-    }
-
-    /// Calls `each` with each live document of a part that can be near. The second argument is true if the document is known
-    /// to be near. A document may be passed several times.
-    pub(super) fn for_each_candidate(
-        &self,
-        part: &IndexPart<'_>,
-        mut each: impl FnMut(u32, bool),
-    ) -> Result<()> {
-        if let Some((fingerprint, _)) = self.within {
-            SearchScratch::lend(|scratch| {
-                part.search(fingerprint.0, self.ask(), scratch, |ordinal, _| {
-                    each(ordinal, true);
-                    ControlFlow::Continue(())
-                })
-            })?;
-        }
-        if let Some(bands) = &self.bands {
-            let candidates = self.candidates(part, bands)?;
-            candidates
-                .into_iter()
-                .filter(|&(ordinal, _)| part.is_live(ordinal))
-                .for_each(|(ordinal, _)| each(ordinal, false));
-        }
-        Ok(())
-    }
-
-    /// Returns whether a candidate is near by resemblance. `scratch` is a reusable buffer.
-    pub(super) fn resembles(
-        &self,
-        part: &IndexPart<'_>,
-        ordinal: u32,
-        scratch: &mut Vec<u64>,
-    ) -> Result<bool> {
-        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
-        if let Some(set) = self.counted() {
-            return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
-        }
-        let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
-        Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
-    }
-
-    /// Returns the documents that can be near, each once, including documents that are no longer live. The second
-    /// element of each pair is a lower bound on the number of hashes of the query's set that are missing from the
-    /// document's set.
-    fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
-        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
-            let near = Nearness::Resemblance(bands.threshold);
-            let mut places: Vec<(u32, u32)> = Vec::new();
-            part.sharing_prefix(set, near, !self.unmarked, |ordinal, place| places.push((ordinal, place)))?;
-            places.sort_unstable();
-            places.dedup();
-            let candidates = places.chunk_by(|a, b| a.0 == b.0);
-            let missing = |of: &[(u32, u32)]| fewest_missing(of.iter().map(|&(_, place)| place));
-            return Ok(candidates.map(|of| (of[0].0, missing(of))).collect());
-        }
-        let mut candidates: Vec<u32> = Vec::new();
-        part.hint_features(&bands.features, self.feature_bits);
-        for (band, &feature) in bands.features.iter().enumerate() {
-            part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
-        }
-        candidates.sort_unstable();
-        // The list has a document once for each band that it shares with the query.
-        let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
-        Ok(enough.map(|same| (same[0], 0)).collect())
+    /// Returns whether no document can be nearer than one with this distance and resemblance.
+    pub(super) fn is_equal(&self, distance: Option<u32>, resemblance: Option<Resemblance>) -> bool {
+        distance == self.measured_from.map(|_| 0)
+            && (self.bands.is_none() || resemblance.is_some_and(|known| known.value() >= 1.0))
     }
 
     /// Returns two containments: of the query's document in the stored document, and of the stored document in the query's.
@@ -727,11 +597,6 @@ impl Query {
         let params = self.params();
         let (mine, theirs) = (samples_of(params, samples), samples_of(params, stored));
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
-    }
-
-    fn distance(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<Option<u32>> {
-        let Some(from) = self.measured_from else { return Ok(None) };
-        Ok(part.fingerprint(ordinal)?.map(|fingerprint| from.distance(Fingerprint(fingerprint))))
     }
 }
 
@@ -748,49 +613,6 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
-}
-
-/// Returns the exact resemblance of `set` and the set of a document. Reads the document's set into `other`.
-fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
-    part.set(ordinal, other)?;
-    let intersection = intersection_from(set, other, 0).unwrap_or(0);
-    Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
-}
-
-/// Like [`count`], but returns `None` if the resemblance is below the threshold. `missing` is a lower bound on the
-/// number of elements of `set` that the document lacks. Sizes alone exclude most documents. The comparison of the
-/// others ends as soon as too few elements remain to reach the threshold.
-fn count_from(
-    part: &IndexPart<'_>,
-    ordinal: u32,
-    (set, threshold): (&[u64], f64),
-    missing: usize,
-    other: &mut Vec<u64>,
-) -> Result<Option<Resemblance>> {
-    if threshold == 0.0 {
-        return count(part, ordinal, set, other).map(Some);
-    }
-    let size = part.set_size(ordinal)?;
-    let min = Nearness::Resemblance(threshold).least_shared(set.len(), size);
-    let Some(min) = min.filter(|min| min + missing <= set.len()) else {
-        return Ok(None);
-    };
-    let shared = part.shared_from(ordinal, set, min, other)?;
-    Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + size - shared }))
-}
-
-fn estimate(
-    part: &IndexPart<'_>,
-    ordinal: u32,
-    signature: &[u8],
-    minhash: MinhashParams,
-) -> Result<Option<Resemblance>> {
-    if minhash.signature_bits == 0 || signature.is_empty() {
-        return Ok(None);
-    }
-    let (minima, bits) = (minhash.minima(), minhash.signature_bits);
-    let same = part.signature(ordinal, |stored| matches(signature, stored, minima, bits))?;
-    Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }
 
 impl Query {

@@ -274,10 +274,13 @@ impl Snapshot {
         }
         let mut keys = Vec::new();
         for part in self.parts() {
-            let mut ordinals = Vec::new();
-            part.same_feature(band, feature, |ordinal| ordinals.push(ordinal))?;
-            for ordinal in ordinals.into_iter().filter(|&ordinal| part.is_live(ordinal)) {
-                keys.push(part.key(ordinal)?);
+            let mut found = Vec::new();
+            part.same_feature(band, feature, |ordinal| found.push(ordinal))?;
+            for ordinal in found {
+                part.for_each_equal(ordinal, usize::MAX, |ordinal| {
+                    keys.push(part.key(ordinal)?);
+                    Ok(())
+                })?;
             }
             part.check_map()?;
         }

@@ -1,9 +1,17 @@
 //! Tests `admit` against a simple model of the live documents and the current time.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
-use twindex::params::Near;
-use twindex::{Admitted, Document, Fingerprint, Index, Params, Writer, WriterOptions};
+use twindex::params::{Near, ParamsBuilder};
+use twindex::sketch::Resemblance;
+use twindex::{
+    Admitted, Document, Durability, Fingerprint, Hit, Index, Params, Query, Sketch, Writer, WriterOptions,
+};
+
+use crate::support::Random;
+use crate::support::model::ModelVfs;
 
 /// The age at which documents expire.
 const AGE: u64 = 60;
@@ -199,4 +207,263 @@ fn copy_of_an_expired_document_is_admitted_as_new() {
     assert_eq!(writer.admit(3, at(1040)).unwrap(), Admitted::Expired, "the newer version stays");
     writer.commit().unwrap();
     assert_eq!(index.snapshot().get(3).unwrap().unwrap().stamp, Some(1061));
+}
+
+/// A stored document: the number of its text, and its mark and stamp.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    text: usize,
+    is_marked: bool,
+    stamp: u64,
+}
+
+/// The near relation of an index, the parameters with this relation, and whether a scan knows all hits.
+type Kind = (Near, fn(Near) -> ParamsBuilder, bool);
+
+/// Documents with equal and near-equal texts.
+struct Copies {
+    params: Params,
+    near: Near,
+    sketches: Vec<Sketch>,
+    alive: BTreeMap<String, Copied>,
+    now: u64,
+}
+
+impl Copies {
+    fn kinds() -> [Kind; 6] {
+        let resembling = Near::resembling(0.8).unwrap();
+        [
+            (Near::within(3), |near| Params::builder().simhash(3).near(near), true),
+            (resembling, |near| Params::builder().simhash(3).minhash(4, 3).near(near).sets(), true),
+            (
+                resembling.or_within(3),
+                |near| Params::builder().simhash(3).minhash(4, 3).near(near).sets(),
+                true,
+            ),
+            (resembling, |near| Params::builder().minhash(4, 3).near(near).sets().bottom(8), true),
+            (resembling, |near| Params::builder().simhash(3).minhash(4, 3).near(near).bottom(8), false),
+            (resembling, |near| Params::builder().minhash(4, 3).near(near), false),
+        ]
+    }
+
+    fn new((near, params, _): Kind, seed: usize) -> Self {
+        let params = params(near).words(1);
+        let params = if seed.is_multiple_of(3) { params.expire_after(AGE) } else { params };
+        let params = if seed % 4 == 1 { params.marks() } else { params }.build().unwrap();
+        let sketcher = twindex::Sketcher::new(&params).unwrap();
+        // Two families of texts that differ in one word, a text of its own, and texts without words.
+        let words = |family: usize, other: usize| {
+            let word = |word: usize| {
+                if word == other { "another".into() } else { format!("word{word}of{family}") }
+            };
+            (0..20).map(word).collect::<Vec<String>>().join(" ")
+        };
+        let texts = [words(0, 99), words(0, 3), words(0, 7), words(1, 99), words(1, 5), words(2, 99)];
+        let texts = texts.into_iter().chain(["?", "!", ""].map(String::from));
+        let sketches = texts.map(|text| sketcher.sketch(&text).unwrap()).collect();
+        Self { params, near, sketches, alive: BTreeMap::new(), now: 1000 }
+    }
+
+    fn move_time(&mut self, stamp: u64) {
+        self.now = self.now.max(stamp);
+        if self.params.expire_after.is_some() {
+            self.alive.retain(|_, copied| self.now - copied.stamp < AGE);
+        }
+    }
+
+    /// Returns the key, the distance and the resemblance of each document near a text, nearest first.
+    fn scan(&self, text: usize, unmarked: bool) -> Vec<(String, Option<u32>, Option<f64>)> {
+        let mine = &self.sketches[text];
+        let mut near = Vec::new();
+        for (key, copied) in &self.alive {
+            let other = &self.sketches[copied.text];
+            let distance = mine.fingerprint().zip(other.fingerprint()).map(|(a, b)| a.distance(b));
+            let distance = distance.filter(|_| !mine.is_empty() && !other.is_empty());
+            let by_set = self.near.threshold.map(|_| Resemblance::of_sets(mine.set(), other.set()));
+            let is_close =
+                self.near.within.zip(distance).is_some_and(|(within, distance)| distance <= within.into());
+            let resembles = by_set.is_some_and(|known| known.at_least(self.near.threshold.unwrap().value()));
+            if (is_close || resembles) && !(unmarked && copied.is_marked) {
+                near.push((key.clone(), distance, by_set.map(|known| known.value())));
+            }
+        }
+        near.sort_by(|a, b| {
+            let distance = |distance: Option<u32>| distance.unwrap_or(u32::MAX);
+            (distance(a.1).cmp(&distance(b.1)))
+                .then(b.2.unwrap_or(-1.0).total_cmp(&a.2.unwrap_or(-1.0)))
+                .then(a.0.cmp(&b.0))
+        });
+        near
+    }
+}
+
+/// Checks that a query returns the first `limit` of all hits, and whether there are more.
+fn check_limits(all: &[Hit], limited: impl Fn(usize) -> (Vec<Hit>, bool), case: &str) {
+    for limit in [0, 1, 2, 5, 30] {
+        let expected = &all[..limit.min(all.len())];
+        let (hits, has_more) = limited(limit);
+        assert_eq!(format!("{hits:?}"), format!("{expected:?}"), "{case}, limit {limit}");
+        assert_eq!(has_more, limit < all.len(), "{case}, limit {limit}");
+    }
+}
+
+fn shown(hits: &[Hit]) -> Vec<(String, Option<u32>, Option<f64>)> {
+    let parts = |hit: &Hit| (hit.key.to_string(), hit.distance, hit.resemblance.map(|known| known.value()));
+    hits.iter().map(parts).collect()
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "an operation after the other")]
+fn nearest_of_many_equal_documents_agree_with_a_scan_after_any_operations() {
+    let mut duplicates = 0;
+    let seeds = std::env::var("TWINDEX_CASES").map_or(36_usize, |cases| cases.parse().expect("a number"));
+    for seed in 0..seeds {
+        let kind = Copies::kinds()[seed % 6];
+        let mut random = Random(seed as u64);
+        let mut copies = Copies::new(kind, seed / 6);
+        let mut committed = copies.alive.clone();
+        let mut committed_now = copies.now;
+        let vfs = Arc::new(ModelVfs::default());
+        let index = Index::create_with(vfs, Path::new("/index"), copies.params.clone()).unwrap();
+        let options = WriterOptions::default()
+            .durability(Durability::None)
+            .estimated(!copies.params.sets)
+            .drop_duplicates(seed % 5 == 4)
+            .background_merges(seed % 2 == 0)
+            .memtable([40, 1 << 17][seed % 2], 1 << 26)
+            .max_jump(u64::MAX);
+        let mut writer = index.writer_with(options).unwrap();
+        let mut is_estimated = !kind.2;
+        let keys = [12, 60, 900][random.below(3)];
+        // Some memtables have many equal rows.
+        for number in 0..[0, 150][seed % 2] {
+            let (key, text) = (format!("{:03}", number * 7 % keys), number % 2);
+            let stamp = copies.params.expire_after.map(|_| copies.now);
+            writer.put(key.as_str(), Document::from(&copies.sketches[text]).with_stamp(stamp)).unwrap();
+            copies.alive.insert(key, Copied { text, is_marked: false, stamp: copies.now });
+        }
+        for step in 0..300 {
+            let case = format!("seed {seed}, step {step}");
+            // Most texts equal one of the first two.
+            let text =
+                if random.below(3) > 0 { random.below(2) } else { random.below(copies.sketches.len()) };
+            let key = format!("{:03}", random.below(keys));
+            let stamp =
+                copies.now + random.below(3) as u64 - random.below(2) as u64 * (random.below(40) as u64);
+            let is_stamped = copies.params.expire_after.is_some();
+            let sketch = copies.sketches[text].clone();
+            let document = Document::from(&sketch).with_stamp(is_stamped.then_some(stamp));
+            match random.below(20) {
+                0..=8 => {
+                    let all = writer.near(document, usize::MAX).unwrap();
+                    copies.move_time(stamp);
+                    let is_other = |(other, _, _): &(String, Option<u32>, Option<f64>)| {
+                        *other != key && copies.alive.contains_key(other)
+                    };
+                    let expected = shown(&all).into_iter().find(is_other);
+                    if !is_estimated {
+                        let scanned = copies.scan(text, true).into_iter().find(is_other);
+                        assert_eq!(scanned, expected, "{case}");
+                    }
+                    let is_known = copies.alive.contains_key(&key);
+                    let (found, was_known) = match writer.admit(key.as_str(), document).unwrap() {
+                        Admitted::New => (None, false),
+                        Admitted::Updated => (None, true),
+                        Admitted::Duplicate(hit) => (Some(hit), false),
+                        Admitted::Known { near } => (Some(near), true),
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(was_known, is_known, "{case}");
+                    let of_all = found.as_ref().and_then(|found| all.iter().find(|hit| hit.key == found.key));
+                    assert_eq!(format!("{found:?}"), format!("{:?}", of_all.cloned()), "{case}");
+                    assert_eq!(
+                        found.map(|hit| shown(&[hit]).remove(0)),
+                        expected,
+                        "{case}: {key}, text {text}"
+                    );
+                    duplicates += usize::from(expected.is_some());
+                    if is_known || expected.is_none() || seed % 5 != 4 {
+                        let is_marked = expected.is_some() && copies.params.marks;
+                        copies.alive.insert(key, Copied { text, is_marked, stamp });
+                    }
+                }
+                9..=11 => {
+                    let is_marked = copies.params.marks && random.below(2) == 0;
+                    let document = if is_marked { document.as_duplicate() } else { document };
+                    writer.put(key.as_str(), document).unwrap();
+                    copies.alive.insert(key, Copied { text, is_marked, stamp });
+                    copies.move_time(stamp);
+                }
+                12 => {
+                    // Deletes the document that a lookup would find, or another one.
+                    let first = writer.near(document, 1).unwrap().into_iter().next();
+                    let key = first.map_or(key, |hit| hit.key.to_string());
+                    writer.delete(key.as_str()).unwrap();
+                    copies.alive.remove(&key);
+                }
+                13 if random.below(4) == 0 => {
+                    let prefix = &key[..2];
+                    writer.delete_prefix(prefix).unwrap();
+                    copies.alive.retain(|key, _| !key.starts_with(prefix));
+                }
+                14 if kind.2 => {
+                    // Another rule, for which other documents are equal, and the rule of the index again.
+                    is_estimated = copies.params.sets && !is_estimated && random.below(2) == 0;
+                    let is_other = copies.params.sets && copies.near == kind.0;
+                    copies.near = if is_other { Near::resembling(1.0).unwrap() } else { kind.0 };
+                    writer.set_options(writer.options().near(copies.near).estimated(is_estimated)).unwrap();
+                }
+                15 => writer.set_options(writer.options().logged(random.below(3) > 0)).unwrap(),
+                16 if random.below(5) == 0 => {
+                    drop(writer);
+                    (copies.alive, copies.now) = (committed.clone(), committed_now);
+                    (copies.near, is_estimated) = (kind.0, !kind.2);
+                    writer = index.writer_with(options).unwrap();
+                }
+                17..=19 => {
+                    writer.commit().unwrap();
+                    match random.below(8) {
+                        0 => writer.flush().unwrap(),
+                        1 => _ = writer.merge_step().unwrap(),
+                        2 => _ = writer.compact().unwrap(),
+                        _ => {}
+                    }
+                    copies.move_time(0);
+                    (committed, committed_now) = (copies.alive.clone(), copies.now);
+                    let snapshot = index.snapshot();
+                    let run = |query: Query| {
+                        let answers = query.run().unwrap();
+                        (answers.hits, answers.has_more)
+                    };
+                    for unmarked in [false, true] {
+                        let query = || {
+                            let query = snapshot.near_by(&sketch, copies.near);
+                            let query = if copies.params.sets { query } else { query.estimated() };
+                            if unmarked { query.unmarked() } else { query }
+                        };
+                        let (all, _) = run(query());
+                        if kind.2 {
+                            assert_eq!(shown(&all), copies.scan(text, unmarked), "{case}");
+                        }
+                        check_limits(&all, |limit| run(query().limit(limit)), &case);
+                    }
+                }
+                _ => {
+                    let all = writer.near(document, usize::MAX).unwrap();
+                    if !is_estimated {
+                        assert_eq!(shown(&all), copies.scan(text, true), "{case}");
+                    }
+                    for limit in [1, 2, 5] {
+                        let limited = writer.near(document, limit).unwrap();
+                        assert_eq!(
+                            format!("{limited:?}"),
+                            format!("{:?}", &all[..limit.min(all.len())]),
+                            "{case}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(duplicates > 50 * seeds, "{duplicates}");
 }

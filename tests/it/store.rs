@@ -635,7 +635,7 @@ fn answers_do_not_depend_on_the_number_of_segments() {
     let hits = snapshot.within(Fingerprint(0), 1).run().unwrap();
     assert_eq!(hits.hits.len(), 8, "0, 1, 2, 4, 8, 16, 32 and 64");
     let limited = snapshot.within(Fingerprint(0), 1).limit(3).run().unwrap();
-    assert_eq!((limited.hits.len(), limited.left_out), (3, 5));
+    assert_eq!((limited.hits.len(), limited.has_more), (3, true));
     assert_eq!(limited.hits, hits.hits[..3]);
 }
 
@@ -1125,11 +1125,11 @@ fn query_limit_keeps_the_nearest_and_counts_the_others() {
     }
     writer.commit().unwrap();
     let all = index.snapshot().within(Fingerprint(0), 3).run().unwrap();
-    assert_eq!((all.hits.len(), all.left_out), (200, 0));
+    assert_eq!((all.hits.len(), all.has_more), (200, false));
     assert!(all.hits.is_sorted());
     for limit in [0, 1, 49, 50, 51, 199, 200, 201] {
         let some = index.snapshot().within(Fingerprint(0), 3).limit(limit).run().unwrap();
         assert_eq!(some.hits, all.hits[..limit.min(200)], "limit {limit}");
-        assert_eq!(some.left_out, 200 - some.hits.len() as u64, "limit {limit}");
+        assert_eq!(some.has_more, limit < 200, "limit {limit}");
     }
 }

@@ -207,8 +207,8 @@ void twindex_error_free(twindex_error *error);
 // Returns the number of hits; 0 if `hits` is null.
 size_t twindex_hits_len(const twindex_hits *hits);
 
-// Returns the number of near documents that were omitted because of the limit of the query; 0 if `hits` is null.
-uint64_t twindex_hits_left_out(const twindex_hits *hits);
+// Returns whether there are near documents beyond the limit of the query; false if `hits` is null.
+bool twindex_hits_has_more(const twindex_hits *hits);
 
 // Returns the key of hit `at`, counted from 0, and sets `len` to its length. Returns null if there is no such hit. A
 // numeric key is returned as 8 bytes in native byte order. The key is valid until the hits are freed.

@@ -8,12 +8,12 @@ use crate::border::{self, show_empty, show_key};
 #[derive(Debug)]
 pub struct Hits {
     hits: Vec<twindex::Hit>,
-    left_out: u64,
+    has_more: bool,
 }
 
 impl Hits {
-    pub(crate) fn new(hits: Vec<twindex::Hit>, left_out: u64) -> Self {
-        Self { hits, left_out }
+    pub(crate) fn new(hits: Vec<twindex::Hit>, has_more: bool) -> Self {
+        Self { hits, has_more }
     }
 }
 
@@ -28,11 +28,11 @@ pub extern "C" fn twindex_hits_len(hits: Option<&Hits>) -> usize {
     hits.map_or(0, |hits| hits.hits.len())
 }
 
-/// Returns the number of near documents that were omitted because of the limit of the query; 0 if `hits` is null.
+/// Returns whether there are near documents beyond the limit of the query; false if `hits` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
-pub extern "C" fn twindex_hits_left_out(hits: Option<&Hits>) -> u64 {
-    hits.map_or(0, |hits| hits.left_out)
+pub extern "C" fn twindex_hits_has_more(hits: Option<&Hits>) -> bool {
+    hits.is_some_and(|hits| hits.has_more)
 }
 
 /// Returns the key of hit `at`, counted from 0, and sets `len` to its length. Returns null if there is no such hit. A

@@ -125,7 +125,7 @@ pub unsafe extern "C" fn twindex_snapshot_keys(
 
 fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
     let answers = query.limit(limit).run()?;
-    slot.give(Hits::new(answers.hits, answers.left_out));
+    slot.give(Hits::new(answers.hits, answers.has_more));
     Ok(())
 }
 

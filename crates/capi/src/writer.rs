@@ -139,7 +139,7 @@ fn show_admitted(
     };
     admitted.put(what);
     if let (Some(slot), Some(hit)) = (hits, hit) {
-        slot.give(Hits::new(vec![hit], 0));
+        slot.give(Hits::new(vec![hit], false));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ static int good(const char *mark, twindex_code code, twindex_error *error) {
 
 static void print_hits(twindex_hits *hits) {
     size_t count = twindex_hits_len(hits), len;
-    printf("+ hits %d left out %" PRIu64, count > 0, twindex_hits_left_out(hits));
+    printf("+ hits %d more %d", count > 0, twindex_hits_has_more(hits));
     for (size_t i = 0; i < count; i++) {
         const uint8_t *key = twindex_hits_key(hits, i, &len);
         putchar(' ');

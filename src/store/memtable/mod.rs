@@ -13,6 +13,8 @@
 //! - Sets: a hash table that chains the rows of each tag (the upper 32 bits of a shingle hash). A set is indexed under
 //!   the tags of its rarest elements only: as many that every near set contains at least one of them. A query looks up
 //!   all elements of its set.
+//! - Equal documents: only the first row of each distinct content is in the chains of fingerprints, features and sets
+//!   ([`equals`]). A query compares this row, even if it is no longer live, and then reads the rows that equal it.
 //! - Stamps: a search tree. When a row expires, a delete of its key is appended to the rows, but not to the log. So the
 //!   row is live only in views that end before this delete.
 //!
@@ -24,8 +26,10 @@
 
 mod chains;
 mod chunked;
+mod equals;
 mod pieces;
 mod queries;
+mod rarity;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -34,18 +38,17 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::chains::{Chains, NONE};
 use self::chunked::ChunkedVec;
+use self::equals::EqualRows;
 pub(super) use self::pieces::{FirstRows, Pieces};
 pub(super) use self::queries::ScanPosition;
+use self::rarity::SetStatistics;
 use crate::error::Result;
 use crate::format::attached::Attached;
-use crate::format::fields::{Fields, unread};
-use crate::format::prefixes;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::records::Kept;
 use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use twindex_sketch::Nearness;
 
 /// The maximum radius of searches by blocks; larger radii need a scan.
 const BLOCKS_WITHIN: u32 = 3;
@@ -77,16 +80,15 @@ pub(super) struct Memtable {
 
 impl Memtable {
     pub(super) fn new(params: &Params) -> Self {
-        let common = SetStatistics { rarity: TagCounts::default(), nearness: nearness(params) };
-        Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
+        let common = Mutex::new(SetStatistics::new(nearness(params)));
+        Self { rows: RwLock::new(Rows::new(params)), common }
     }
 
     /// Creates the empty memtable that replaces this one. Copies the counters of set elements, and halves them.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
-        let before = self.common.lock();
-        let common = SetStatistics { rarity: before.rarity.faded(), nearness: before.nearness };
-        Self { rows: RwLock::new(rows), common: Mutex::new(common) }
+        let common = Mutex::new(self.common.lock().faded());
+        Self { rows: RwLock::new(rows), common }
     }
 
     /// Locks the rows for one step of a query.
@@ -115,8 +117,7 @@ impl Memtable {
     }
 
     pub(super) fn memory(&self) -> usize {
-        let rarity = 2 * self.common.lock().rarity.0.len();
-        self.read().memory() + rarity
+        self.read().memory() + self.common.lock().memory()
     }
 
     /// Appends a delete for each live document whose stamp is at most `stamp`.
@@ -175,57 +176,6 @@ fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// Counts, for each element, the sets that contain it. The counts are approximate, because elements share counters: the
-/// counter of an element is the tag of the element (its upper 32 bits) modulo [`Self::CELLS`].
-#[derive(Clone, Debug, Default)]
-struct TagCounts(Vec<u16>);
-
-impl TagCounts {
-    /// The number of counters. Tags that are equal modulo this number share a counter.
-    const CELLS: u32 = 1 << 20;
-
-    fn count(&self, tag: u32) -> u32 {
-        self.0.get((tag % Self::CELLS) as usize).copied().unwrap_or(0).into()
-    }
-
-    fn faded(&self) -> Self {
-        Self(self.0.iter().map(|count| count / 2).collect())
-    }
-
-    fn add(&mut self, set: &[u64]) {
-        if self.0.is_empty() {
-            self.0 = vec![0; Self::CELLS as usize];
-        }
-        for &hash in set {
-            let cell = &mut self.0[(prefixes::tag(hash) % Self::CELLS) as usize];
-            *cell = cell.saturating_add(1);
-        }
-    }
-}
-
-/// Statistics about the sets that were added so far.
-#[derive(Debug)]
-struct SetStatistics {
-    rarity: TagCounts,
-    nearness: Option<Nearness>,
-}
-
-impl SetStatistics {
-    /// Counts the elements of a document's set. Returns the prefix keys under which the document is to be indexed.
-    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
-        let (mut set, mut keys) = (Vec::new(), Vec::new());
-        if let Some(near) = self.nearness {
-            fields.set_into(&mut set).map_err(unread)?;
-            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
-            self.rarity.add(&set);
-            for tag in &mut keys {
-                *tag = prefixes::key(*tag, fields.is_marked());
-            }
-        }
-        Ok(keys)
-    }
-}
-
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
@@ -264,7 +214,8 @@ pub(super) struct Rows {
     keys: Chains,
     /// The fingerprint of each row; 0 for a row without a sketch. Empty if the index stores no fingerprints.
     fingerprints: ChunkedVec<u64>,
-    /// For each distinct fingerprint, the chain of its rows.
+    equals: EqualRows,
+    /// For each distinct fingerprint, the chain of its rows that differ in content.
     same_fingerprint: Chains,
     /// The rows below this number have been added to the block chains. The chains contain only the first row of each
     /// distinct fingerprint.
@@ -292,6 +243,7 @@ impl Rows {
             replaced_by: ChunkedVec::default(),
             live: 0,
             keys: Chains::default(),
+            equals: EqualRows::default(),
             fingerprints: ChunkedVec::default(),
             same_fingerprint: Chains::default(),
             linked: 0,
@@ -324,6 +276,7 @@ impl Rows {
         self.records.memory()
             + self.replaced_by.len() * ROW_BYTES
             + features
+            + self.equals.bytes()
             + self.prefixes.bytes()
             + 8 * self.prefix_entries.len()
             + blocks
@@ -364,9 +317,12 @@ impl Rows {
         Ok(())
     }
 
-    /// Indexes the last row under these prefix keys.
+    /// Indexes the last row under these prefix keys, unless it equals an earlier row.
     fn add_prefix(&mut self, keys: &[u32]) {
         let row = self.len() - 1;
+        if !self.equals.is_first(row) {
+            return;
+        }
         self.prefixes.warm(keys.iter().copied().map(prefix_hash));
         for &key in keys {
             self.prefixes.push(prefix_hash(key), |_| true);
@@ -440,10 +396,17 @@ impl Rows {
         if let Some(stamp) = self.records.stamp(place).filter(|_| is_document) {
             self.stamps.insert((stamp, row));
         }
+        if is_document {
+            self.equals.push(&self.records);
+        } else {
+            self.equals.push_delete();
+        }
         if self.simhash {
             self.index_fingerprint(place);
         }
-        if self.bands > 0 && !self.defers_bands {
+        if self.bands > 0 && !self.defers_bands && !self.equals.is_first(row) {
+            (0..self.bands).for_each(|_| self.features.skip());
+        } else if self.bands > 0 && !self.defers_bands {
             let keys = self.records.band_keys(place);
             let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
             self.features.warm(hashes());
@@ -458,7 +421,7 @@ impl Rows {
         let fingerprint = self.records.fingerprint(place);
         self.fingerprints.push(fingerprint);
         self.next.push([NONE; BLOCKS]);
-        if self.records.is_sketched(place) {
+        if self.records.is_sketched(place) && self.equals.is_first(place as u32) {
             let fingerprints = &self.fingerprints;
             let is_same = |row: u32| fingerprints.get(row as usize) == fingerprint;
             self.same_fingerprint.push(fingerprint_hash(fingerprint), is_same);
@@ -513,6 +476,7 @@ impl Rows {
             self.next.pop();
             self.fingerprints.pop();
         }
+        self.equals.pop(&self.records);
         let is_document = self.has_document(row);
         if let Some(stamp) = self.records.stamp(place).filter(|_| is_document) {
             self.stamps.remove(&(stamp, row));
@@ -537,6 +501,30 @@ impl Rows {
         row < limit && self.replaced_by.get(row as usize) >= limit && !self.records.is_delete(row as usize)
     }
 
+    /// Returns the rows with the smallest keys among the rows that equal a row and for which `is_wanted` is true, at most
+    /// `max` of them. `None` if this takes more than `steps` steps, or if the equal rows are not sorted.
+    pub(super) fn smallest_equal(
+        &self,
+        row: u32,
+        max: usize,
+        steps: usize,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Option<Vec<u32>> {
+        let mut by_key = self.equals.by_key(row)?;
+        let found = by_key.by_ref().take(steps).filter(|&row| is_wanted(row)).take(max).collect::<Vec<_>>();
+        (found.len() == max || by_key.next().is_none()).then_some(found)
+    }
+
+    /// Returns the newest of the first `limit` rows that equals a row.
+    pub(super) fn newest_equal(&self, row: u32, limit: u32) -> Option<u32> {
+        self.equals.of_group(self.equals.newest(row)).find(|&row| row < limit)
+    }
+
+    /// Returns the previous row that equals a row.
+    pub(super) fn equal_before(&self, row: u32) -> Option<u32> {
+        self.equals.before(row)
+    }
+
     /// Returns the newest row of a key among the first `limit` rows, including deletes; `None` if there is none.
     pub(super) fn find(&self, key: Key<'_>, limit: u32) -> Option<u32> {
         let is_same = |row: u32| self.records.key(row as usize) == key;
@@ -559,6 +547,13 @@ mod tests {
 
     fn raw() -> Params {
         Params::builder().u64_keys().simhash(3).build().unwrap()
+    }
+
+    /// Returns the live rows that equal a row.
+    fn live_equal(rows: &Rows, row: u32, limit: u32) -> Vec<u32> {
+        let newest = rows.newest_equal(row, limit);
+        let equal = std::iter::successors(newest, |&row| rows.equal_before(row));
+        equal.filter(|&row| rows.is_live(row, limit)).collect()
     }
 
     /// Runs a query to its end, in steps of a few rows.
@@ -611,7 +606,9 @@ mod tests {
                 let mut found = Vec::new();
                 in_steps(|turn| {
                     rows.within(query, within, limit as u32, turn, |row, distance| {
-                        found.push((row, distance));
+                        found.extend(
+                            live_equal(&rows, row, limit as u32).into_iter().map(|row| (row, distance)),
+                        );
                         ControlFlow::Continue(())
                     })
                 });
@@ -644,7 +641,8 @@ mod tests {
             let mut found = Vec::new();
             in_steps(|turn| {
                 rows.same_feature((band, feature << 32), limit, turn, |row| {
-                    found.push(rows.records().key(row as usize).to_buf());
+                    let live = live_equal(&rows, row, limit).into_iter();
+                    found.extend(live.map(|row| rows.records().key(row as usize).to_buf()));
                 })
             });
             found
@@ -661,7 +659,9 @@ mod tests {
         let similar = |band, feature: u64, bits, limit| {
             let mut found = Vec::new();
             in_steps(|turn| {
-                rows.same_feature_bits((band, feature << 32, bits), limit, turn, |row| found.push(row))
+                rows.same_feature_bits((band, feature << 32, bits), limit, turn, |row| {
+                    found.extend(live_equal(&rows, row, limit));
+                })
             });
             found
         };
@@ -680,7 +680,7 @@ mod tests {
             let asked = fingerprint(&mut state);
             in_steps(|turn| {
                 rows.within(asked, within, limit, turn, |row, _| {
-                    near.push(row);
+                    near.extend(live_equal(rows, row, limit));
                     ControlFlow::Continue(())
                 })
             });
@@ -690,7 +690,10 @@ mod tests {
         for feature in 0..20_u64 {
             let mut same = Vec::new();
             let asked = ((feature % 2) as usize, (feature / 2) << 32);
-            in_steps(|turn| rows.same_feature(asked, limit, turn, |row| same.push(row)));
+            in_steps(|turn| {
+                rows.same_feature(asked, limit, turn, |row| same.extend(live_equal(rows, row, limit)))
+            });
+            same.sort_unstable();
             found.push(same);
         }
         (rows.live(), keys.collect(), found)

@@ -24,8 +24,8 @@ pub(in crate::store) enum ScanPosition {
 }
 
 impl Rows {
-    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` returns
-    /// `Break`. Runs one step from the position `at`: reads about `steps` rows, and returns the number of rows read.
+    /// Calls `each` with the first row of each content within `within` bits of `fingerprint` and its distance, until `each`
+    /// returns `Break`. The row need not be live. Runs one step from the position `at`: reads about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
@@ -55,7 +55,7 @@ impl Rows {
                 let (row, distance) =
                     (same, (fingerprint ^ self.fingerprints.get(same as usize)).count_ones());
                 same = self.same_fingerprint.before(row).unwrap_or(NONE);
-                if self.is_live(row, limit) && each(row, distance).is_break() {
+                if row < limit && each(row, distance).is_break() {
                     *at = ScanPosition::End;
                     return step;
                 }
@@ -95,7 +95,7 @@ impl Rows {
             let distance = (fingerprint ^ other).count_ones();
             if distance <= within
                 && self.records.is_sketched(row as usize)
-                && self.is_live(row, limit)
+                && self.equals.is_first(row)
                 && each(row, distance).is_break()
             {
                 *at = ScanPosition::End;
@@ -115,7 +115,7 @@ impl Rows {
         self.features.warm(hashes);
     }
 
-    /// Calls `each` with each live row that has this feature in this band, newest first. Runs one step from the
+    /// Calls `each` with the first row of each content that has this feature in this band, newest first. Runs one step from the
     /// position `at`: reads at most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
@@ -133,9 +133,10 @@ impl Rows {
             |entry| {
                 let (row, of) = ((entry as usize / self.bands) as u32, entry as usize % self.bands);
                 if of == band
+                    && row < limit
+                    && self.equals.is_first(row)
                     && self.records.is_sketched(row as usize)
                     && self.records.band_keys(row as usize)[band] == key
-                    && self.is_live(row, limit)
                 {
                     each(row);
                 }
@@ -158,7 +159,7 @@ impl Rows {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Calls `each` with each live row that is indexed under this hash. Runs one step from the position `at`: reads at
+    /// Calls `each` with each row that is indexed under this hash. Runs one step from the position `at`: reads at
     /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
@@ -173,14 +174,15 @@ impl Rows {
             |entry| self.prefixes.before(entry),
             |entry| {
                 let (row, _) = self.prefix_entries.get(entry as usize);
-                if self.is_live(row, limit) {
+                if row < limit {
                     each(row);
                 }
             },
         )
     }
 
-    /// Calls `each` with each live row whose feature in this band has the same first `bits` stored bits, oldest first.
+    /// Calls `each` with the first row of each content whose feature in this band has the same first `bits` stored bits,
+    /// oldest first.
     /// Runs one step from the position `at`: reads `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature_bits(
         &self,
@@ -198,7 +200,7 @@ impl Rows {
         let to = limit.min(from.saturating_add(steps)).max(from);
         for row in (from..to).filter(|&row| self.records.is_sketched(row as usize)) {
             let own = self.records.band_keys(row as usize)[band];
-            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.is_live(row, limit) {
+            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.equals.is_first(row) {
                 each(row);
             }
         }

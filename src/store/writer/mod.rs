@@ -12,6 +12,7 @@ mod held;
 mod merges;
 mod options;
 mod reads;
+mod smallest;
 mod states;
 mod sweeping;
 
@@ -23,6 +24,7 @@ use std::sync::atomic::Ordering;
 use twindex_sketch::Fingerprint;
 
 pub use self::options::{Durability, WriterOptions};
+use self::smallest::{Content, SmallestKeys};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
 use self::sweeping::Sweeping;
 use super::document::Document;
@@ -125,6 +127,8 @@ pub struct Writer {
     fields: (Vec<u8>, Vec<u64>),
     /// The key of the document with the highest stamp among the documents of the batch that were dropped.
     dropped: Option<KeyBuf>,
+    /// The results of earlier lookups of `admit`, for documents with equal content.
+    smallest: SmallestKeys,
     scratch: SearchScratch,
 }
 
@@ -198,6 +202,7 @@ impl Writer {
             packed: Vec::new(),
             fields: Default::default(),
             dropped: None,
+            smallest: SmallestKeys::default(),
             scratch: SearchScratch::default(),
             shared,
         })
@@ -215,6 +220,12 @@ impl Writer {
     /// unchanged.
     pub fn set_options(&mut self, options: WriterOptions) -> Result<()> {
         options.check(&self.params)?;
+        let rule = |options: &WriterOptions| {
+            (options.near_or(&self.params), options.unverified, options.estimated)
+        };
+        if rule(&options) != rule(&self.options) {
+            self.smallest.clear();
+        }
         self.options = options;
         Ok(())
     }
@@ -236,8 +247,13 @@ impl Writer {
     /// the writer is poisoned.
     pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
         let (key, document) = (key.into(), document.into());
-        self.with_kept(&document, |writer, kept, (fields, _)| {
+        self.with_kept(&document, |writer, kept, (fields, set)| {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
+            if !writer.smallest.is_empty()
+                && let Some(content) = Content::of(&writer.options, &writer.params, kept, set)
+            {
+                writer.smallest.put(&content, key);
+            }
             writer.push(key, kept, attached, false)
         })
     }
@@ -283,6 +299,9 @@ impl Writer {
     /// older version of the document itself, and expired documents are not considered near. The stamp of the document
     /// advances the time before the lookup, even if the document is dropped. Dropping a document does not refresh the
     /// document that it is near, which keeps its own stamp.
+    ///
+    /// The time of a lookup does not grow with the number of documents that equal the new one, but it grows with the number
+    /// of unmarked documents that are near it and differ: the nearest one is found only by comparing all of them.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -331,6 +350,7 @@ impl Writer {
         set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
+        self.smallest.clear(); // the sets of the caller decide which documents are near
         self.admit_by(key, &document, |writer, kept, _, known| {
             let Some(kept) = kept else { return Ok(None) };
             writer.records.check_shape(kept)?;
@@ -368,6 +388,12 @@ impl Writer {
                 }
             } else {
                 let attached = Attached { fields: Fields::of(fields), ..document.attached() };
+                if near.is_some()
+                    && !attached.fields.is_marked()
+                    && let Some(content) = Content::of(&writer.options, &writer.params, kept, set)
+                {
+                    writer.smallest.admitted(&content, key);
+                }
                 writer.push(key, kept, attached, known.is_none())?;
             }
             Ok(match (known, near) {
@@ -422,17 +448,33 @@ impl Writer {
                     .into(),
             ));
         }
-        match (near.within, near.threshold, kept) {
+        let content = Content::of(&self.options, &self.params, kept, set);
+        let remembered = content.as_ref().and_then(|content| self.smallest.get(content));
+        if let Some(key) = remembered.filter(|key| known != Some(key.as_key()))
+            && let Some(hit) = self.admit_query(kept, set).hit_if_equal(key.as_key())?
+        {
+            return Ok(Some(hit));
+        }
+        let (found, is_equal) = match (near.within, near.threshold, kept) {
             (Some(within), None, Some(kept)) if !samples && !self.params.marks && known.is_none() => {
                 let parts = self.view.parts(&self.params);
                 let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
-                Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
+                let is_equal = found.as_ref().is_some_and(|&(distance, _)| distance == 0);
+                (found.map(|(distance, key)| Hit::at_distance(key, distance)), is_equal)
             }
             _ => {
                 let limit = if known.is_some() { 2 } else { 1 };
-                Ok(first_but(known, self.admit_query(kept, set).limit(limit).run()?.hits))
+                let mut query = self.admit_query(kept, set).limit(limit);
+                let found = first_but(known, query.answers()?.hits);
+                let is_equal = found.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
+                (found, is_equal)
             }
+        };
+        if let Some(content) = content {
+            let key = found.as_ref().filter(|_| is_equal).map(|hit| hit.key.clone());
+            self.smallest.searched(&content, key);
         }
+        Ok(found)
     }
 
     /// Returns the query that [`admit`](Self::admit) runs for a document.

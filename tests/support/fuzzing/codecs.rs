@@ -288,6 +288,7 @@ pub fn sections(data: &[u8]) {
             let _ = postings::ordinals(bytes, 0, rows, |ordinal| {
                 assert!(u64::from(ordinal) < rows && last.is_none_or(|last| last < ordinal));
                 last = Some(ordinal);
+                std::ops::ControlFlow::Continue(())
             });
         }
         4 | 5 => sampled(which, rows, bytes),

@@ -204,7 +204,8 @@ struct QueryReport {
     file: Option<PathBuf>,
     queries: u64,
     hits: u64,
-    left_out: u64,
+    /// Number of queries with hits beyond `--limit`.
+    limited: u64,
     /// Number of buckets that were skipped because of `--visits`. They may contain hits.
     unvisited: u64,
     /// CPU seconds for answering and printing. They include reading and sketching documents, but not reading raw
@@ -233,7 +234,7 @@ struct QueryReport {
 struct QueryTotals {
     queries: u64,
     hits: u64,
-    left_out: u64,
+    limited: u64,
     unvisited: u64,
     checksum: u64,
     by: Option<twindex_join::BatchStrategy>,
@@ -266,7 +267,7 @@ impl QueryTotals {
         Self {
             queries: self.queries + other.queries,
             hits: self.hits + other.hits,
-            left_out: self.left_out + other.left_out,
+            limited: self.limited + other.limited,
             unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
             // Only totals of raw fingerprints are added up. They have no containment values.
@@ -383,7 +384,7 @@ impl QueryArgs {
                 file: written.path,
                 queries: totals.queries,
                 hits: totals.hits,
-                left_out: totals.left_out,
+                limited: totals.limited,
                 unvisited: totals.unvisited,
                 cpu_seconds,
                 ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
@@ -572,7 +573,7 @@ impl QueryArgs {
             for (number, &fingerprint) in (first..).zip(&fingerprints) {
                 let mut answers = self.answers(self.bounded(snapshot.within(fingerprint, within)))?;
                 answers.hits.retain(|hit| self.shard.has(&hit.key));
-                totals.left_out += answers.left_out;
+                totals.limited += u64::from(answers.has_more);
                 totals.unvisited += answers.unvisited;
                 for hit in &answers.hits {
                     totals.hits += 1;
@@ -652,7 +653,7 @@ impl QueryArgs {
         };
         for_each_looked_up(&mut documents, &sketcher, &wanted, &progress, answers, |one, answers, _| {
             totals.queries += 1;
-            totals.left_out += answers.left_out;
+            totals.limited += u64::from(answers.has_more);
             totals.unvisited += answers.unvisited;
             for hit in &answers.hits {
                 totals.hits += 1;
@@ -727,7 +728,7 @@ impl QueryArgs {
         }
         answers.hits.sort_unstable();
         let limit = self.limit.unwrap_or(usize::MAX);
-        answers.left_out = answers.hits.len().saturating_sub(limit) as u64;
+        answers.has_more = answers.hits.len() > limit;
         answers.hits.truncate(limit);
         Ok(answers)
     }

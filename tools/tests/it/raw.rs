@@ -117,11 +117,11 @@ fn default_radius_is_the_radius_of_the_index() {
     assert_eq!(bench.ok("pairs i.twx"), "0\t1\t1\n1\t2\t2\n2\t3\t2\n");
     bench.write("q.u64", raw(&[0]));
     assert_eq!(bench.ok("query i.twx --fingerprints q.u64"), "0\t0\t0\t-\n0\t1\t1\t-\n");
-    // `--limit` keeps the first answers in their order, and reports how many it left out.
+    // `--limit` keeps the first answers in their order, and counts the queries with others.
     let line = "query i.twx --fingerprints q.u64 --near within:5 --limit 3";
     assert_eq!(bench.ok(line), "0\t0\t0\t-\n0\t1\t1\t-\n0\t2\t3\t-\n");
     let report = bench.json(line);
-    assert_eq!((&report["hits"], &report["left_out"]), (&3.into(), &1.into()));
+    assert_eq!((&report["hits"], &report["limited"]), (&3.into(), &1.into()));
 }
 
 #[test]

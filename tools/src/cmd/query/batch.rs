@@ -35,11 +35,13 @@ struct Limited {
     limit: usize,
     query: Option<u64>,
     hits: usize,
+    /// Number of queries with hits beyond the limit.
+    queries: u64,
 }
 
 impl Limited {
     fn new(limit: Option<usize>) -> Self {
-        Self { limit: limit.unwrap_or(usize::MAX), query: None, hits: 0 }
+        Self { limit: limit.unwrap_or(usize::MAX), query: None, hits: 0, queries: 0 }
     }
 
     fn admits(&mut self, query: u64) -> bool {
@@ -47,6 +49,7 @@ impl Limited {
             self.hits = 0;
         }
         self.hits += 1;
+        self.queries += u64::from(self.hits.checked_sub(1) == Some(self.limit));
         self.hits <= self.limit
     }
 }
@@ -120,7 +123,7 @@ impl QueryArgs {
             let start = totals.queries;
             totals.queries += wave.len() as u64;
             if self.prints() || self.limit.is_some() {
-                let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
+                let mut limited = Limited::new(self.limit);
                 let make = |&(query, place, distance): &(u64, Place<'_>, u32),
                             part: &mut ThreadTotals,
                             text: &mut _| {
@@ -141,14 +144,13 @@ impl QueryArgs {
                         |query, place, distance| {
                             let number = start + query as u64;
                             if !limited.admits(number) {
-                                left_out += 1;
                                 return Ok(());
                             }
                             push((number, place, distance))
                         },
                     )
                 })?;
-                totals.left_out += left_out;
+                totals.limited += limited.queries;
             } else {
                 let parts = answers_within(
                     snapshot,
@@ -279,7 +281,7 @@ impl QueryArgs {
             }
             let watch = Stopwatch::start();
             let sorted = finish_all(sorters)?;
-            let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
+            let mut limited = Limited::new(self.limit);
             let make = |&(query, key, distance): &(u64, u64, u32), part: &mut ThreadTotals, text: &mut _| {
                 self.add_hit(query, &KeyBuf::U64(key), (distance, b"\t-\n"), part, text)
             };
@@ -291,13 +293,12 @@ impl QueryArgs {
                 merge_sorted(&sorted, |(packed, key, _)| {
                     let number = start + (packed >> 8);
                     if !limited.admits(number) {
-                        left_out += 1;
                         return Ok(());
                     }
                     push((number, key, (packed & 0xff) as u32))
                 })
             })?;
-            totals.left_out += left_out;
+            totals.limited += limited.queries;
             cpu_seconds += watch.cpu_seconds();
             seconds += watch.seconds();
         }

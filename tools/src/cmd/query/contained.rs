@@ -78,7 +78,7 @@ impl Asking<'_> {
         for (key, answers) in keys.iter().zip(&found) {
             let number = totals.queries;
             totals.queries += 1;
-            totals.left_out += answers.left_out;
+            totals.limited += u64::from(answers.left_out > 0);
             for hit in &answers.hits {
                 totals.hits += 1;
                 totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));

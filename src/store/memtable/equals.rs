@@ -1,0 +1,262 @@
+//! Groups of rows with equal content: the stored data that decides how near a document is to another one. These are the
+//! fingerprint, the features, the signature, the set and the mark.
+//!
+//! Only the first row of a group is indexed by its content, and a query compares only this row. The rows of a large group
+//! are also sorted by key, because a query with a limit returns those with the smallest keys. So the time of neither
+//! grows with the number of equal rows.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::IntoBytes;
+
+use super::chains::{Chains, NONE};
+use super::chunked::ChunkedVec;
+use super::fingerprint_hash;
+use super::pieces::Pieces;
+
+/// Groups of at least this number of rows are sorted by key.
+const SORTED: u32 = 32;
+/// Maximum number of rows in a chunk of a sorted group.
+const CHUNK: usize = 512;
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first: u32,
+    newest: u32,
+    rows: u32,
+}
+
+/// The rows of a group by ascending key, in chunks of at most [`CHUNK`] rows. Rows with the same key are in the order of
+/// insertion.
+#[derive(Clone, Debug)]
+struct SortedRows {
+    chunks: Vec<Vec<u32>>,
+}
+
+impl SortedRows {
+    fn new(mut rows: Vec<u32>, records: &Pieces) -> Self {
+        rows.sort_unstable_by(|&a, &b| Self::place(records, a).cmp(&Self::place(records, b)));
+        Self { chunks: vec![rows] }
+    }
+
+    fn place(records: &Pieces, row: u32) -> (crate::key::Key<'_>, u32) {
+        (records.key(row as usize), row)
+    }
+
+    /// Returns the chunk in which a row belongs, and the position in the chunk.
+    fn find(&self, row: u32, records: &Pieces) -> (usize, usize) {
+        let place = Self::place(records, row);
+        let is_before = |other: &u32| Self::place(records, *other) < place;
+        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(is_before));
+        let chunk = chunk.min(self.chunks.len() - 1);
+        (chunk, self.chunks[chunk].partition_point(is_before))
+    }
+
+    fn insert(&mut self, row: u32, records: &Pieces) {
+        let (chunk, at) = self.find(row, records);
+        self.chunks[chunk].insert(at, row);
+        if self.chunks[chunk].len() >= CHUNK {
+            let upper = self.chunks[chunk].split_off(CHUNK / 2);
+            self.chunks.insert(chunk + 1, upper);
+        }
+    }
+
+    fn remove(&mut self, row: u32, records: &Pieces) {
+        let (chunk, at) = self.find(row, records);
+        self.chunks[chunk].remove(at);
+        if self.chunks[chunk].is_empty() && self.chunks.len() > 1 {
+            self.chunks.remove(chunk);
+        }
+    }
+}
+
+/// The groups of rows with equal content. Deletes belong to no group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EqualRows {
+    /// The groups by the hash of their content. Groups are numbered in the order of their first rows.
+    by_content: Chains,
+    groups: ChunkedVec<Group>,
+    /// For each row, its group, and the previous row of the group. Either can be [`NONE`].
+    rows: ChunkedVec<(u32, u32)>,
+    sorted: HashMap<u32, SortedRows>,
+}
+
+impl EqualRows {
+    /// Adds the next row, which is a delete.
+    pub(super) fn push_delete(&mut self) {
+        self.rows.push((NONE, NONE));
+    }
+
+    /// Adds the next row, which is the last of these records.
+    pub(super) fn push(&mut self, records: &Pieces) {
+        let row = self.rows.len() as u32;
+        let hash = content_hash(records, row);
+        let groups = &self.groups;
+        let is_equal = |group: u32| is_equal(records, groups.get(group as usize).first, row);
+        let Some(number) = self.by_content.newest(hash, is_equal) else {
+            self.rows.push((self.groups.len() as u32, NONE));
+            self.groups.push(Group { first: row, newest: row, rows: 1 });
+            self.by_content.push(hash, |_| false);
+            return;
+        };
+        let group = self.groups.get_mut(number as usize);
+        self.rows.push((number, group.newest));
+        (group.newest, group.rows) = (row, group.rows + 1);
+        if group.rows == SORTED {
+            let rows = self.of_group(row).collect();
+            self.sorted.insert(number, SortedRows::new(rows, records));
+        } else if let Some(sorted) = self.sorted.get_mut(&number) {
+            sorted.insert(row, records);
+        }
+    }
+
+    /// Removes the last row. It must still be in `records`.
+    pub(super) fn pop(&mut self, records: &Pieces) {
+        let Some((number, before)) = self.rows.pop().filter(|&(number, _)| number != NONE) else { return };
+        let row = self.rows.len() as u32;
+        if before == NONE {
+            self.groups.pop();
+            self.by_content.pop(content_hash(records, row));
+            return;
+        }
+        let group = self.groups.get_mut(number as usize);
+        (group.newest, group.rows) = (before, group.rows - 1);
+        if group.rows < SORTED {
+            self.sorted.remove(&number);
+        } else if let Some(sorted) = self.sorted.get_mut(&number) {
+            sorted.remove(row, records);
+        }
+    }
+
+    /// Returns whether a row is a document and the first of its group.
+    #[inline]
+    pub(super) fn is_first(&self, row: u32) -> bool {
+        let (group, before) = self.rows.get(row as usize);
+        group != NONE && before == NONE
+    }
+
+    /// Returns this row and the earlier rows of its group, newest first.
+    pub(super) fn of_group(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(row), |&row| self.before(row))
+    }
+
+    /// Returns the previous row of the group.
+    pub(super) fn before(&self, row: u32) -> Option<u32> {
+        Some(self.rows.get(row as usize).1).filter(|&before| before != NONE)
+    }
+
+    /// Returns the newest row of the group of a row.
+    pub(super) fn newest(&self, row: u32) -> u32 {
+        self.groups.get(self.rows.get(row as usize).0 as usize).newest
+    }
+
+    /// Returns the rows of the group of a row by ascending key; `None` for a group that is not sorted.
+    pub(super) fn by_key(&self, row: u32) -> Option<impl Iterator<Item = u32> + '_> {
+        let sorted = self.sorted.get(&self.rows.get(row as usize).0)?;
+        Some(sorted.chunks.iter().flatten().copied())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.by_content.bytes()
+            + size_of::<Group>() * self.groups.len()
+            + (size_of::<(u32, u32)>() + size_of::<u32>()) * self.rows.len()
+    }
+}
+
+/// Returns a hash that is the same for rows with equal content.
+fn content_hash(records: &Pieces, row: u32) -> u64 {
+    let row = row as usize;
+    let fingerprint = if records.params().simhash.is_some() { records.fingerprint(row) } else { 0 };
+    if records.params().sets {
+        return xxh3_64_with_seed(records.fields(row).encoded_set(), fingerprint);
+    }
+    match records.band_keys(row) {
+        [] => fingerprint_hash(fingerprint),
+        keys => xxh3_64_with_seed(keys.as_bytes(), fingerprint),
+    }
+}
+
+fn is_equal(records: &Pieces, a: u32, b: u32) -> bool {
+    let (a, b) = (a as usize, b as usize);
+    let (fields, others) = (records.fields(a), records.fields(b));
+    records.is_sketched(a) == records.is_sketched(b)
+        && (records.params().simhash.is_none() || records.fingerprint(a) == records.fingerprint(b))
+        && records.band_keys(a) == records.band_keys(b)
+        && records.signature(a) == records.signature(b)
+        && fields.is_marked() == others.is_marked()
+        && fields.encoded_set() == others.encoded_set()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::format::attached::Attached;
+    use crate::format::fields::{self, Fields};
+    use crate::key::Key;
+    use crate::params::Params;
+    use crate::segment::records::Kept;
+    use crate::store::memtable::Rows;
+
+    /// Adds a document with one of five contents, mostly the first one, or a delete. Returns the content.
+    fn change(rows: &mut Rows, params: &Params, number: u64) -> (u64, Option<u64>) {
+        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let (key, content) = (random % 3000, [0, 0, 0, 0, 0, 1, 1, 2, 3, 4][(random >> 20) as usize % 10]);
+        if number % 7 == 6 {
+            rows.delete(Key::U64(key)).unwrap();
+            return (key, None);
+        }
+        let mut encoded = Vec::new();
+        fields::encode(params, content == 4, &[content % 4, 7], &mut encoded);
+        let kept = Kept { features: &[1 << 32], fingerprint: content / 2, ..Kept::default() };
+        let attached = Attached { fields: Fields::of(&encoded), ..Attached::default() };
+        rows.put(Key::U64(key), Some(kept), attached).unwrap();
+        (key, Some(content))
+    }
+
+    #[test]
+    fn smallest_equal_rows_agree_with_a_scan_of_every_view() {
+        let params = Params::builder().u64_keys().simhash(3).minhash(1, 1).signature_bits(0).sets().marks();
+        let params = params.build().unwrap();
+        let mut rows = Rows::new(&params);
+        let mut done: Vec<(u64, Option<u64>)> = Vec::new();
+        let mut limited = 0;
+        for (number, kept) in [(20, 20), (900, 300), (6000, 5000), (1000, 40), (9000, 9000)] {
+            for _ in 0..number {
+                let number = done.len() as u64 * 3 + kept;
+                done.push(change(&mut rows, &params, number));
+            }
+            done.truncate(kept as usize);
+            while rows.truncate(kept as u32, 100) {}
+            for limit in [kept / 2, kept].map(|limit| limit as u32) {
+                let mut live = BTreeMap::new();
+                let mut first = BTreeMap::new();
+                for (row, &(key, content)) in (0..).zip(&done[..limit as usize]) {
+                    live.insert(key, (row, content));
+                    first.entry(content).or_insert(row);
+                }
+                for (&content, &first) in first.iter().filter(|(content, _)| content.is_some()) {
+                    assert!(rows.equals.is_first(first));
+                    let equal: Vec<u32> =
+                        live.values().filter(|(_, other)| *other == content).map(|&(row, _)| row).collect();
+                    let mut all: Vec<u32> =
+                        rows.equals.of_group(rows.equals.newest(first)).filter(|&row| rows.is_live(row, limit)).collect();
+                    all.sort_unstable_by_key(|&row| done[row as usize].0);
+                    assert_eq!(all, equal, "{content:?} of {limit}");
+                    for max in [1, 2, 40, usize::MAX] {
+                        let found = rows.smallest_equal(first, max, 1 << 20, |row| rows.is_live(row, limit));
+                        if let Some(found) = found {
+                            assert_eq!(found, equal[..max.min(equal.len())], "{content:?} of {limit}, {max}");
+                            limited += 1;
+                        }
+                        // Without enough steps there is no result, rather than a wrong one.
+                        let found = rows.smallest_equal(first, max, 3, |row| rows.is_live(row, limit));
+                        assert!(found.is_none_or(|found| found == equal[..max.min(equal.len())]));
+                    }
+                }
+            }
+        }
+        assert!(limited > 60, "{limited}");
+    }
+}
