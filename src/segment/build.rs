@@ -173,7 +173,9 @@ fn write_attached(
         let sets = |piece: usize, each: &mut SetVisitor<'_>| {
             let start = piece * SETS;
             let rows = &order[start..order.len().min(start + SETS)];
-            (start as u32..).zip(rows).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
+            (start as u32..)
+                .zip(rows)
+                .try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
         };
         let write = || {
             write_values(
@@ -333,7 +335,8 @@ impl<'r> DistinctFingerprints<'r> {
         pairs: impl Fn(&P) -> Result<S> + Sync,
     ) -> Result<Self> {
         let mut distinct = Self::new(budget);
-        let find = |(): &mut (), piece: &P| DistinctFingerprints::of(SpillBudget::unlimited(0), pairs(piece)?);
+        let find =
+            |(): &mut (), piece: &P| DistinctFingerprints::of(SpillBudget::unlimited(0), pairs(piece)?);
         let append = |found: DistinctFingerprints<'_>| {
             let before = distinct.lists.len() as u32;
             let mut posting = found.posting.get(0..found.posting.len())?;
@@ -393,7 +396,8 @@ impl<'r> DistinctFingerprints<'r> {
                 Cow::Borrowed(lists) if budget.threads() > 1 => {
                     let pieces: Vec<u64> = (0..self.posting.len()).step_by(PIECE).collect();
                     on_threads(&mut vec![(); budget.threads()], &pieces, |(), &first| {
-                        let posting = self.posting.get(first..self.posting.len().min(first + PIECE as u64))?;
+                        let posting =
+                            self.posting.get(first..self.posting.len().min(first + PIECE as u64))?;
                         for (rank, &entry) in (first as u32..).zip(&*posting) {
                             let listed = if entry & postings::LIST == 0 {
                                 &[entry][..]
@@ -442,7 +446,12 @@ impl<'r> DistinctFingerprints<'r> {
     }
 
     /// Writes ranks, tables and postings. All ordinals are below `documents`. Returns the number of distinct fingerprints.
-    pub(super) fn write(self, out: &mut SegmentOutput, simhash: SimhashParams, documents: u64) -> Result<u64> {
+    pub(super) fn write(
+        self,
+        out: &mut SegmentOutput,
+        simhash: SimhashParams,
+        documents: u64,
+    ) -> Result<u64> {
         self.write_ranks(out, documents)?;
         let rows = self.fingerprints.len();
         write_tables(out, simhash, &self.fingerprints, self.budget)?;
@@ -589,7 +598,13 @@ pub(super) fn encode_tables(
     let bytes = if scheme.codecs.partial.is_some() { PARTIAL_BYTES } else { TABLE_BYTES };
     let at_once = budget.sections_at_once(bytes * rows).min(design.tables.len());
     if budget.threads() > 1 && at_once > 0 {
-        return encode_tables_on_threads(scheme, &design, &fingerprints.get(0..rows)?, (budget, at_once), each);
+        return encode_tables_on_threads(
+            scheme,
+            &design,
+            &fingerprints.get(0..rows)?,
+            (budget, at_once),
+            each,
+        );
     }
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();

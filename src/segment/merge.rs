@@ -426,10 +426,11 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     /// on all threads.
     fn distinct(&self) -> Result<DistinctFingerprints<'r>> {
         let handed = self.none_handed();
-        let planes = |input: &MergeSource<'a, 'r>| match &input.segment.fingerprints.as_ref()?.tables.all[0].layout {
-            Layout::Planes(planes) => Some(planes.directory),
-            _ => None,
-        };
+        let planes =
+            |input: &MergeSource<'a, 'r>| match &input.segment.fingerprints.as_ref()?.tables.all[0].layout {
+                Layout::Planes(planes) => Some(planes.directory),
+                _ => None,
+            };
         let directories: Vec<_> = self.inputs.iter().filter_map(planes).collect();
         let bits = directories.iter().map(|directory| directory.bits).min().unwrap_or(0);
         let rows = directories.iter().map(|directory| directory.rows).sum::<u64>();
@@ -438,7 +439,11 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let pieces: Vec<Range<u64>> =
             (0..count).map(|piece| (piece << bits) / count..((piece + 1) << bits) / count).collect();
         let runs = |piece: &Range<u64>| -> Result<Option<Vec<_>>> {
-            self.inputs.iter().zip(&handed).map(|(input, handed)| self.listed(input, handed, bits, piece)).collect()
+            self.inputs
+                .iter()
+                .zip(&handed)
+                .map(|(input, handed)| self.listed(input, handed, bits, piece))
+                .collect()
         };
         let Some(all) = runs(&(0..1 << bits))? else {
             return DistinctFingerprints::of(self.budget, RunMerge::new(self.stored_runs()?));
@@ -473,7 +478,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         for (input, handed) in self.inputs.iter().zip(handed) {
             let Some(fingerprints) = &input.segment.fingerprints else { continue };
             let handed = handed.load(Ordering::Relaxed);
-            let ranked = input.ranks(fingerprints)?.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
+            let ranked =
+                input.ranks(fingerprints)?.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
             if ranked != handed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, handed));

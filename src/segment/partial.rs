@@ -199,7 +199,12 @@ impl<T: PartRemainder> Distributed<T> {
     }
 
     /// Sorts each part by the remaining prefix bits and by entry, and encodes it.
-    fn encode(self, table: &UnfinishedTable, threads: usize, columns: &mut (impl Columns + Send)) -> Result<()> {
+    fn encode(
+        self,
+        table: &UnfinishedTable,
+        threads: usize,
+        columns: &mut (impl Columns + Send),
+    ) -> Result<()> {
         let mut encoder = Encoder::new(&table.filter);
         let starts = [0].into_iter().chain(self.next.iter().copied());
         let parts: Vec<(u64, &[T])> = (0..)

@@ -87,7 +87,8 @@ impl CommonTags {
         // counters suffice, adjacent counters are summed afterwards: an index into the smaller table is the first k
         // bits of an index into the larger one.
         let pieces: Vec<usize> = (0..(documents as usize).div_ceil(SETS)).collect();
-        let mut counters: Vec<TagCounter> = (0..threads.min(pieces.len())).map(|_| TagCounter::new()).collect();
+        let mut counters: Vec<TagCounter> =
+            (0..threads.min(pieces.len())).map(|_| TagCounter::new()).collect();
         on_threads(&mut counters, &pieces, |counter, &piece| {
             sets(piece, &mut |_, fields| {
                 fields.set_into(&mut counter.set).map_err(unread)?;
@@ -162,7 +163,8 @@ impl CommonTags {
     ) -> Result<()> {
         let Some(near) = nearness(params) else { return Ok(()) };
         let pieces: Vec<usize> = (0..(documents as usize).div_ceil(SETS)).collect();
-        let mut scratch: Vec<(Vec<u64>, Vec<u32>)> = vec![Default::default(); threads.min(pieces.len()).max(1)];
+        let mut scratch: Vec<(Vec<u64>, Vec<u32>)> =
+            vec![Default::default(); threads.min(pieces.len()).max(1)];
         let find = |(set, tags): &mut (Vec<u64>, Vec<u32>), &piece: &usize| {
             let mut entries = Vec::new();
             sets(piece, &mut |ordinal, fields| {
@@ -281,12 +283,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    pub fn prefix_lists(
-        &self,
-        set: &[u64],
-        near: Nearness,
-        marked: bool,
-    ) -> Result<Vec<(u32, KeyList<'_>)>> {
+    pub fn prefix_lists(&self, set: &[u64], near: Nearness, marked: bool) -> Result<Vec<(u32, KeyList<'_>)>> {
         let Some([_, (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
         let keys = self.prefix_keys(set, near, marked)?.into_iter();
         keys.map(|(place, key)| Ok((place, self.list_of_key(section, layout, key)?))).collect()

@@ -100,9 +100,8 @@ impl<'a> MemtablePart<'a> {
     /// Returns the live rows that equal a row, or at least the `enough` of them with the smallest keys.
     pub(super) fn equal_rows(&self, row: u32, enough: usize) -> Vec<u32> {
         let is_live = |rows: &Rows, row| !self.is_deleted(row) && rows.is_live(row, self.limit);
-        let smallest = self.read(|rows| {
-            rows.smallest_equal(row, enough, STEPS as usize, |row| is_live(rows, row))
-        });
+        let smallest =
+            self.read(|rows| rows.smallest_equal(row, enough, STEPS as usize, |row| is_live(rows, row)));
         if let Some(smallest) = smallest {
             return smallest;
         }

@@ -538,7 +538,8 @@ impl Query {
         let mut stored = [Vec::new(), Vec::new()];
         let enough = self.limit.saturating_add(1); // one more shows whether there are hits beyond the limit
         for part in self.state.parts() {
-            let farthest = nearest.peek().filter(|_| nearest.len() == enough).and_then(|worst| worst.distance);
+            let farthest =
+                nearest.peek().filter(|_| nearest.len() == enough).and_then(|worst| worst.distance);
             for found in self.find_nearest_in(&part, (enough, farthest), &mut unvisited)? {
                 // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {

@@ -152,7 +152,11 @@ impl<I, R, T, E> Drop for EndsOnPanic<'_, I, R, T, E> {
 ///
 /// # Panics
 /// If a function panics.
-pub fn both<A, B: Send>(threads: usize, here: impl FnOnce() -> A, beside: impl FnOnce() -> B + Send) -> (A, B) {
+pub fn both<A, B: Send>(
+    threads: usize,
+    here: impl FnOnce() -> A,
+    beside: impl FnOnce() -> B + Send,
+) -> (A, B) {
     if threads < 2 {
         return (here(), beside());
     }

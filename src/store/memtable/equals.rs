@@ -12,7 +12,6 @@ use zerocopy::IntoBytes;
 
 use super::chains::{Chains, NONE};
 use super::chunked::ChunkedVec;
-use super::fingerprint_hash;
 use super::pieces::Pieces;
 
 /// Groups of at least this number of rows are sorted by key.
@@ -164,6 +163,11 @@ impl EqualRows {
     }
 }
 
+pub(super) fn fingerprint_hash(fingerprint: u64) -> u64 {
+    let product = u128::from(fingerprint ^ 0x9E37_79B9_7F4A_7C15) * 0xA076_1D64_78BD_642F;
+    (product >> 64) as u64 ^ product as u64
+}
+
 /// Returns a hash that is the same for rows with equal content.
 fn content_hash(records: &Pieces, row: u32) -> u64 {
     let row = row as usize;
@@ -240,8 +244,11 @@ mod tests {
                     assert!(rows.equals.is_first(first));
                     let equal: Vec<u32> =
                         live.values().filter(|(_, other)| *other == content).map(|&(row, _)| row).collect();
-                    let mut all: Vec<u32> =
-                        rows.equals.of_group(rows.equals.newest(first)).filter(|&row| rows.is_live(row, limit)).collect();
+                    let mut all: Vec<u32> = rows
+                        .equals
+                        .of_group(rows.equals.newest(first))
+                        .filter(|&row| rows.is_live(row, limit))
+                        .collect();
                     all.sort_unstable_by_key(|&row| done[row as usize].0);
                     assert_eq!(all, equal, "{content:?} of {limit}");
                     for max in [1, 2, 40, usize::MAX] {

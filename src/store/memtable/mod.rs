@@ -38,7 +38,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::chains::{Chains, NONE};
 use self::chunked::ChunkedVec;
-use self::equals::EqualRows;
+use self::equals::{EqualRows, fingerprint_hash};
 pub(super) use self::pieces::{FirstRows, Pieces};
 pub(super) use self::queries::ScanPosition;
 use self::rarity::SetStatistics;
@@ -163,11 +163,6 @@ fn key_hash(key: Key<'_>) -> u64 {
 
 fn feature_hash(band: usize, key: u32) -> u64 {
     xxh3_64_with_seed(&key.to_le_bytes(), band as u64)
-}
-
-fn fingerprint_hash(fingerprint: u64) -> u64 {
-    let product = u128::from(fingerprint ^ 0x9E37_79B9_7F4A_7C15) * 0xA076_1D64_78BD_642F;
-    (product >> 64) as u64 ^ product as u64
 }
 
 /// Returns the hash of a prefix key: the key itself, shifted. A prefix key is a tag (the upper 32 bits of a shingle

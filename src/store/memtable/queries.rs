@@ -3,9 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use super::{
-    BLOCKS, BLOCKS_WITHIN, NONE, Rows, SCANNED, bucket, feature_hash, fingerprint_hash, prefix_hash,
-};
+use super::equals::fingerprint_hash;
+use super::{BLOCKS, BLOCKS_WITHIN, NONE, Rows, SCANNED, bucket, feature_hash, prefix_hash};
 use crate::format::{bands, prefixes};
 
 /// The position at which a query continues in its next step.

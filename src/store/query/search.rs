@@ -89,7 +89,11 @@ impl Query {
             if known.binary_search(&ordinal).is_err() {
                 found.add_candidate(ordinal, bands, missing)?;
             }
-            Ok(if in_order && found.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(if in_order && found.has_enough() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
         })?;
         Ok(found.hits)
     }
@@ -199,7 +203,9 @@ impl Query {
             (_, None) => {
                 part.hint_features(&bands.features, self.feature_bits);
                 for (band, &feature) in bands.features.iter().enumerate() {
-                    part.same_feature_bits(band, feature, self.feature_bits, |ordinal| ordinals.push(ordinal))?;
+                    part.same_feature_bits(band, feature, self.feature_bits, |ordinal| {
+                        ordinals.push(ordinal)
+                    })?;
                 }
             }
         }
@@ -267,8 +273,8 @@ impl PartSearch<'_, '_, '_> {
         self.part.with_fingerprint(place, |ordinal| {
             self.add_near(ordinal, Some(distance))?;
             // By distance alone, all documents with this fingerprint are equally near.
-            let is_enough = self.has_enough()
-                || self.query.bands.is_none() && self.hits.len() - before >= self.enough;
+            let is_enough =
+                self.has_enough() || self.query.bands.is_none() && self.hits.len() - before >= self.enough;
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })
     }
@@ -318,7 +324,9 @@ impl PartSearch<'_, '_, '_> {
     /// Returns whether a document is farther than all hits that are needed. This is faster to decide than resemblance.
     fn is_too_far(&self, ordinal: u32) -> Result<bool> {
         let of_hits = self.distances.peek().filter(|_| self.distances.len() >= self.enough);
-        let Some(farthest) = self.farthest.into_iter().chain(of_hits.copied()).min() else { return Ok(false) };
+        let Some(farthest) = self.farthest.into_iter().chain(of_hits.copied()).min() else {
+            return Ok(false);
+        };
         Ok(self.query.distance(self.part, ordinal)?.is_none_or(|distance| distance > farthest))
     }
 
@@ -403,7 +411,8 @@ fn count_comparison() {
     COMPARED.with(|compared| compared.set(compared.get() + 1));
 }
 
-#[cfg(all(test, not(twindex_shuttle)))]
+#[cfg(test)]
+#[cfg(not(twindex_shuttle))]
 mod tests {
     use super::COMPARED;
     use crate::params::{Near, ParamsBuilder};
@@ -418,7 +427,10 @@ mod tests {
 
     /// Returns a text of 40 words. Texts with different numbers differ in the first word.
     fn text(first: usize) -> String {
-        (0..40).map(|word| format!("word{}", if word == 0 { 1000 + first } else { word })).collect::<Vec<_>>().join(" ")
+        (0..40)
+            .map(|word| format!("word{}", if word == 0 { 1000 + first } else { word }))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn kinds() -> [(ParamsBuilder, bool); 4] {
@@ -433,7 +445,11 @@ mod tests {
     }
 
     /// Creates an index, and calls `step` with its writer and the sketches of the texts.
-    fn with_writer(kind: (ParamsBuilder, bool), texts: &[String], step: impl FnOnce(&Index, &mut Writer, &[Sketch])) {
+    fn with_writer(
+        kind: (ParamsBuilder, bool),
+        texts: &[String],
+        step: impl FnOnce(&Index, &mut Writer, &[Sketch]),
+    ) {
         let dir = tempfile::tempdir().unwrap();
         let index = Index::create(dir.path().join("x"), kind.0.build().unwrap()).unwrap();
         let sketcher = index.sketcher().unwrap();
@@ -494,7 +510,8 @@ mod tests {
                 let first = compared(|| writer.admit("a", &sketches[7]).unwrap());
                 assert!(first > 1, "{first}");
                 let later = compared(|| {
-                    (0..100).for_each(|key| _ = writer.admit(format!("b{key}").as_str(), &sketches[7]).unwrap());
+                    (0..100)
+                        .for_each(|key| _ = writer.admit(format!("b{key}").as_str(), &sketches[7]).unwrap());
                 });
                 assert_eq!(later, 100);
             });

@@ -169,7 +169,9 @@ impl Writer {
             manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
             number,
             memory: self.options.memory.saturating_mul(2),
-            threads: self.options.threads_for(chosen.iter().map(|&place| self.view.segments[place].documents()).sum()),
+            threads: self
+                .options
+                .threads_for(chosen.iter().map(|&place| self.view.segments[place].documents()).sum()),
             inputs: chosen.iter().map(input).collect(),
         }
     }

@@ -220,9 +220,8 @@ impl Writer {
     /// unchanged.
     pub fn set_options(&mut self, options: WriterOptions) -> Result<()> {
         options.check(&self.params)?;
-        let rule = |options: &WriterOptions| {
-            (options.near_or(&self.params), options.unverified, options.estimated)
-        };
+        let rule =
+            |options: &WriterOptions| (options.near_or(&self.params), options.unverified, options.estimated);
         if rule(&options) != rule(&self.options) {
             self.smallest.clear();
         }
@@ -466,7 +465,8 @@ impl Writer {
                 let limit = if known.is_some() { 2 } else { 1 };
                 let mut query = self.admit_query(kept, set).limit(limit);
                 let found = first_but(known, query.answers()?.hits);
-                let is_equal = found.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
+                let is_equal =
+                    found.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
                 (found, is_equal)
             }
         };

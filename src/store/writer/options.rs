@@ -266,7 +266,9 @@ impl WriterOptions {
         if max < 2 {
             return 1;
         }
-        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).clamp(1, max)
+        self.threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+            .clamp(1, max)
     }
 
     /// Returns whether each commit writes a segment, so that no batch is appended to the log.

@@ -36,7 +36,8 @@ pub(crate) fn write_documents(
     // The documents of a block. Their number does not affect the files.
     let blocks = std::iter::from_fn(|| {
         let (mut block, mut bytes) = (Vec::new(), 0);
-        while bytes < KeptBlock::BYTES && block.len() < DOCUMENTS
+        while bytes < KeptBlock::BYTES
+            && block.len() < DOCUMENTS
             && let Some(document) = documents.next()
         {
             bytes += corpus.line_length(document);
