@@ -204,7 +204,7 @@ impl Query {
                 part.hint_features(&bands.features, self.feature_bits);
                 for (band, &feature) in bands.features.iter().enumerate() {
                     part.same_feature_bits(band, feature, self.feature_bits, |ordinal| {
-                        ordinals.push(ordinal)
+                        ordinals.push(ordinal);
                     })?;
                 }
             }
