@@ -292,8 +292,8 @@ impl Query {
     }
 
     /// Compares only the first `bits` bits of each feature. The minimum is 1; the maximum and default is the number of
-    /// bits that the index stores ([`MinhashParams::feature_bits`]). 8 bits, with at least 3 of 8 equal features
-    /// ([`sharing`](Self::sharing)), are Broder's rule for small collections;
+    /// bits that the index stores ([`feature_bits`](crate::params::MinhashParams::feature_bits)). 8 bits, with at least 3
+    /// of 8 equal features ([`sharing`](Self::sharing)), are Broder's rule for small collections;
     /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable.
     /// An 8-bit feature matches one document in 256 by chance, and the query reads all of these documents.
     pub fn feature_bits(mut self, bits: u32) -> Self {
