@@ -91,7 +91,11 @@ pub(super) struct ReadLog {
 impl ReadLog {
     pub(super) fn new(position: Position, file: &Arc<dyn ReadFile>) -> Self {
         // Without a stamp, the records are compared.
-        let stamp = file.stamp().unwrap_or(None);
+        Self::with_stamp(position, file, file.stamp().unwrap_or(None))
+    }
+
+    /// Like [`new`](Self::new), for a file whose stamp is known.
+    pub(super) fn with_stamp(position: Position, file: &Arc<dyn ReadFile>, stamp: Option<FileStamp>) -> Self {
         Self { position, file: stamp.map(|stamp| (Arc::clone(file), stamp)) }
     }
 

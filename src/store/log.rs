@@ -17,7 +17,7 @@ use crate::format::log::{self, BatchView, LOG_HEAD_BYTES, LogBatch, RECORD_HEAD_
 use crate::format::manifest::{LogEntry, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::Vfs;
-use crate::sys::vfs::{AppendFile, ReadFile};
+use crate::sys::vfs::{AppendFile, FileStamp, ReadFile};
 
 /// Calls `each` for each complete batch after `from`. The arguments are the path of the log, the commit number, the
 /// offset of the batch's payload, and the batch. Returns the log as far as it was read.
@@ -152,6 +152,8 @@ pub(super) struct OpenLog {
     file: Box<dyn AppendFile>,
     /// The same file, for reading.
     written: Arc<dyn ReadFile>,
+    /// The stamp of the new file; `None` if the file system has no stamps.
+    stamp: Option<FileStamp>,
     path: PathBuf,
     number: u64,
     salt: u128,
@@ -185,12 +187,14 @@ impl OpenLog {
     ) -> Result<Self> {
         let path = names::log(dir, number);
         let file = vfs.create_append(&path).map_err(|e| Error::io("create", &path, e))?;
-        let written = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?.into();
+        let written: Arc<dyn ReadFile> = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?.into();
+        let stamp = written.stamp().map_err(|e| Error::io("look at", &path, e))?;
         let buffer = log::encode_head(manifest.uuid, &manifest.params, number, first);
         let salt = log::record_salt(manifest.uuid, number);
         Ok(Self {
             file,
             written,
+            stamp,
             path,
             number,
             salt,
@@ -230,13 +234,13 @@ impl OpenLog {
             durable: self.durable,
             records: self.all_records,
         };
-        ReadLog::new(position, &self.written)
+        ReadLog::with_stamp(position, &self.written, self.stamp)
     }
 
     /// Returns whether the path of the log still has the file that was written, with the records that were written.
     pub(super) fn is_on_disk(&self, vfs: &dyn Vfs) -> Result<bool> {
         let failed = |error| Error::io("look at", &self.path, error);
-        let Some(known) = self.written.stamp().map_err(failed)? else { return Ok(true) };
+        let Some(known) = self.stamp else { return Ok(true) };
         match vfs.stamp(&self.path) {
             Ok(Some(stamp)) => Ok(stamp.is_same_file(&known)
                 && stamp.length == self.offset
