@@ -168,8 +168,8 @@ impl Query {
     }
 
     /// Calls `each` with each document that can be near, once, in ascending order, until it returns `Break`. Includes
-    /// documents that are no longer live; of equal rows of a memtable, only the first. The second argument is a lower bound on the number of hashes of the query's set
-    /// that are missing from the document's set.
+    /// documents that are no longer live; of equal rows of a memtable, only the first. The second argument is a lower
+    /// bound on the number of hashes of the query's set that are missing from the document's set.
     fn candidates(
         &self,
         part: &IndexPart<'_>,
