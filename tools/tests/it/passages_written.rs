@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -216,16 +217,15 @@ fn cut_changes_only_the_spans_of_parquet_rows() {
     let parts_left = |(key, text, title): &(String, Option<String>, Option<String>)| {
         let (first, second) = (part(text), part(title));
         let joined = format!("{first}\n{second}");
-        let mark = |at: usize| {
-            let covers = |line: &&String| {
-                let columns: Vec<&str> = line.split('\t').collect();
-                let (start, end): (usize, usize) = (columns[1].parse().unwrap(), columns[2].parse().unwrap());
-                columns[0] == key && (start..end).contains(&at)
-            };
-            !expected.iter().any(|line| covers(&line))
-        };
+        let spans: Vec<Range<usize>> = expected
+            .iter()
+            .map(|line| line.split('\t').collect::<Vec<_>>())
+            .filter(|columns| columns[0] == key)
+            .map(|columns| columns[1].parse().unwrap()..columns[2].parse().unwrap())
+            .collect();
+        let stays = |at: &usize| !spans.iter().any(|span| span.contains(at));
         let left = |from: usize, to: usize| {
-            (from..to).filter(|&at| mark(at)).map(|at| char::from(joined.as_bytes()[at])).collect::<String>()
+            (from..to).filter(stays).map(|at| char::from(joined.as_bytes()[at])).collect::<String>()
         };
         let (end, begin) = (first.len(), first.len() + 1);
         (text.as_ref().map(|_| left(0, end)), title.as_ref().map(|_| left(begin, joined.len())))
