@@ -4,86 +4,34 @@
 //! loops over the values, and check that damaged bytes are handled.
 
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
 
 use proptest::prelude::*;
-use twindex::format::place;
 use twindex::format::table::search::Search;
-use twindex::format::table::{Columns, Compact, Manku, Plain, Probe, Source};
-use twindex::format::wire::Fault;
+use twindex::format::table::{Compact, Manku, Plain, Probe};
 use twindex::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// A section in memory.
-#[derive(Clone, Copy)]
-struct Memory<'a>(&'a [u8]);
-
-impl<'a> Source<'a> for Memory<'a> {
-    fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
-        let bytes = self.0.get(range.start as usize..range.end as usize);
-        bytes.ok_or_else(|| {
-            self.corrupt(Fault::new(range.start, "an offset in the section", format!("{range:?}")))
-        })
-    }
-
-    fn corrupt(self, fault: Fault) -> Error {
-        Error::Corrupt {
-            path: PathBuf::new(),
-            section: "table",
-            offset: fault.offset,
-            expected: fault.expected,
-            found: fault.found,
-        }
-    }
-
-    fn hint(self, _: u64) {}
-}
-
-/// The parts of a section, as written by an encoder.
-#[derive(Default)]
-struct Parts(Vec<Vec<u8>>);
-
-impl Columns for Parts {
-    fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
-        if self.0.len() <= part {
-            self.0.resize(part + 1, Vec::new());
-        }
-        self.0[part].extend_from_slice(bytes);
-        Ok(())
-    }
-}
-
-impl Parts {
-    /// Returns the bytes of the section. The bytes of gaps between parts are `None`.
-    fn joined(self) -> Vec<Option<u8>> {
-        let mut section = Vec::new();
-        for part in self.0 {
-            section.resize(place(section.len() as u64, part.len() as u64) as usize, None);
-            section.extend(part.into_iter().map(Some));
-        }
-        section
-    }
-}
+use crate::support::fuzzing::codecs::{Parts, Section};
 
 /// The common interface of all codecs.
 trait Codec: Sized {
     const NAME: &'static str;
-    fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self>;
-    fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>>;
+    fn open(source: Section<'_>, rows: u64, length: u64) -> Result<Self>;
+    fn rows(&self, source: Section<'_>, prefix: u64, bits: u32) -> Result<Range<u64>>;
     fn scan<S: Simd>(
         &self,
         simd: S,
-        source: Memory<'_>,
+        source: Section<'_>,
         rows: Range<u64>,
         query: u64,
         radius: u32,
         each: impl FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>>;
-    fn value(&self, source: Memory<'_>, row: u64) -> Result<u64>;
-    fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>>;
-    fn for_each(&self, source: Memory<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()>;
-    fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>);
+    fn value(&self, source: Section<'_>, row: u64) -> Result<u64>;
+    fn find(&self, source: Section<'_>, value: u64) -> Result<Option<u64>>;
+    fn for_each(&self, source: Section<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()>;
+    fn hint(&self, source: Section<'_>, prefix: u64, bits: u32, rows: &Range<u64>);
     fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()>;
 }
 
@@ -165,7 +113,7 @@ fn queries(values: &[u64], seed: u64) -> Vec<u64> {
 /// Returns the values of all rows of the section.
 fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
     let mut values = Vec::new();
-    codec.for_each(Memory(bytes), |row, value| {
+    codec.for_each(Section(bytes), |row, value| {
         assert_eq!(row, values.len() as u64);
         values.push(value);
         Ok(())
@@ -177,15 +125,15 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
 /// same bytes.
 fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
-    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    let codec = C::open(Section(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let found = decode(&codec, &bytes).unwrap();
     assert_eq!(found, values, "{} {name}", C::NAME);
     assert_eq!(section::<C>(&found), bytes, "{} {name}: encoding is canonical", C::NAME);
     let step = (values.len() / 3000).max(1);
     for (row, &value) in values.iter().enumerate().step_by(step) {
-        assert_eq!(codec.value(Memory(&bytes), row as u64).unwrap(), value, "{} {name} row {row}", C::NAME);
+        assert_eq!(codec.value(Section(&bytes), row as u64).unwrap(), value, "{} {name} row {row}", C::NAME);
         assert_eq!(
-            codec.find(Memory(&bytes), value).unwrap(),
+            codec.find(Section(&bytes), value).unwrap(),
             Some(row as u64),
             "{} {name} {value:x}",
             C::NAME
@@ -193,37 +141,37 @@ fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values: &[u64], na
     }
     for query in queries(values, 20) {
         let expected = values.binary_search(&query).ok().map(|row| row as u64);
-        assert_eq!(codec.find(Memory(&bytes), query).unwrap(), expected, "{} {name} {query:x}", C::NAME);
+        assert_eq!(codec.find(Section(&bytes), query).unwrap(), expected, "{} {name} {query:x}", C::NAME);
     }
-    assert!(codec.value(Memory(&bytes), values.len() as u64).is_err());
-    assert!(codec.value(Memory(&bytes), u64::MAX).is_err());
+    assert!(codec.value(Section(&bytes), values.len() as u64).is_err());
+    assert!(codec.value(Section(&bytes), u64::MAX).is_err());
     for length in [bytes.len() - 1, bytes.len() + 1, bytes.len() + 64, 0] {
-        assert!(C::open(Memory(&bytes), values.len() as u64, length as u64).is_err(), "{} {name}", C::NAME);
+        assert!(C::open(Section(&bytes), values.len() as u64, length as u64).is_err(), "{} {name}", C::NAME);
     }
 }
 
 /// Checks that the rows of a prefix are the rows between two partition points of the values.
 fn rows_of_a_prefix_lie_between_partition_points<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
-    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    let codec = C::open(Section(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     for query in queries(values, 30) {
         for bits in 0..=64 {
             let prefix = query.checked_shr(64 - bits).unwrap_or(0);
             let of = |value: u64| value.checked_shr(64 - bits).unwrap_or(0);
             let start = values.partition_point(|&value| of(value) < prefix) as u64;
             let end = values.partition_point(|&value| of(value) <= prefix) as u64;
-            let found = codec.rows(Memory(&bytes), prefix, bits).unwrap();
+            let found = codec.rows(Section(&bytes), prefix, bits).unwrap();
             if start == end {
                 assert!(found.is_empty(), "{} {name}: {prefix:x} of {bits} bits: {found:?}", C::NAME);
             } else {
                 assert_eq!(found, start..end, "{} {name}: {prefix:x} of {bits} bits", C::NAME);
             }
-            codec.hint(Memory(&bytes), prefix, bits, &found);
+            codec.hint(Section(&bytes), prefix, bits, &found);
         }
     }
-    assert!(codec.rows(Memory(&bytes), 2, 1).unwrap().is_empty(), "no value has such a prefix");
-    assert!(codec.rows(Memory(&bytes), 0, 65).unwrap().is_empty());
-    codec.hint(Memory(&bytes), u64::MAX, 65, &(u64::MAX - 1..u64::MAX));
+    assert!(codec.rows(Section(&bytes), 2, 1).unwrap().is_empty(), "no value has such a prefix");
+    assert!(codec.rows(Section(&bytes), 0, 65).unwrap().is_empty());
+    codec.hint(Section(&bytes), u64::MAX, 65, &(u64::MAX - 1..u64::MAX));
 }
 
 /// A kernel that runs a scan and stops it after `limit` matches.
@@ -242,11 +190,17 @@ impl<C: Codec> Kernel for Scan<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Self::Output {
         let mut found = Vec::new();
-        let flow =
-            self.codec.scan(simd, Memory(self.bytes), self.rows, self.query, self.radius, |row, value| {
+        let flow = self.codec.scan(
+            simd,
+            Section(self.bytes),
+            self.rows,
+            self.query,
+            self.radius,
+            |row, value| {
                 found.push((row, value));
                 if found.len() == self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
+            },
+        )?;
         assert_eq!(flow.is_break(), found.len() == self.limit);
         Ok(found)
     }
@@ -255,7 +209,7 @@ impl<C: Codec> Kernel for Scan<'_, C> {
 /// Checks at every SIMD level that scans find the same values as a plain loop.
 fn scans_find_the_same_values_as_a_plain_loop<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
-    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    let codec = C::open(Section(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let all = values.len() as u64;
     let ranges = [0..all, all / 3..all - all / 4, all / 2..(all / 2 + 70).min(all), all / 2..all / 2];
     let levels = Level::tested();
@@ -298,12 +252,12 @@ fn unsorted_or_miscounted_values_are_refused<C: Codec>() {
 /// Checks that every call on damaged bytes returns an error or rows within the table. A pass over all rows must return
 /// an error unless the bytes are the section that encodes the decoded values.
 fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
-    let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
+    let Ok(codec) = C::open(Section(bytes), rows, bytes.len() as u64) else { return };
     for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
         let prefix = query.checked_shr(64 - bits).unwrap_or(0);
-        let Ok(found) = codec.rows(Memory(bytes), prefix, bits) else { continue };
+        let Ok(found) = codec.rows(Section(bytes), prefix, bits) else { continue };
         assert!(found.start <= found.end && found.end <= rows, "{} {found:?}", C::NAME);
-        codec.hint(Memory(bytes), prefix, bits, &found);
+        codec.hint(Section(bytes), prefix, bits, &found);
         for radius in [2, 7] {
             let scan = Scan { codec: &codec, bytes, rows: found.clone(), query, radius, limit: usize::MAX };
             let Ok(hits) = Level::chosen().dispatch(scan) else { continue };
@@ -313,9 +267,9 @@ fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
         }
     }
     for row in [0, rows / 2, rows.saturating_sub(1), query % rows.max(1)] {
-        let _ = codec.value(Memory(bytes), row);
+        let _ = codec.value(Section(bytes), row);
     }
-    if let Ok(Some(row)) = codec.find(Memory(bytes), query) {
+    if let Ok(Some(row)) = codec.find(Section(bytes), query) {
         assert!(row < rows);
     }
     if let Ok(values) = decode(&codec, bytes) {
@@ -347,11 +301,11 @@ macro_rules! codec {
             impl Codec for Tested {
                 const NAME: &'static str = stringify!($module);
 
-                fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self> {
+                fn open(source: Section<'_>, rows: u64, length: u64) -> Result<Self> {
                     $codec::open(source, rows, length).map(Self)
                 }
 
-                fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+                fn rows(&self, source: Section<'_>, prefix: u64, bits: u32) -> Result<Range<u64>> {
                     $rows(&self.0, source, prefix, bits)
                 }
 
@@ -359,7 +313,7 @@ macro_rules! codec {
                 fn scan<S: Simd>(
                     &self,
                     simd: S,
-                    source: Memory<'_>,
+                    source: Section<'_>,
                     rows: Range<u64>,
                     query: u64,
                     radius: u32,
@@ -368,19 +322,19 @@ macro_rules! codec {
                     self.0.scan(simd, source, rows, query, radius, each)
                 }
 
-                fn value(&self, source: Memory<'_>, row: u64) -> Result<u64> {
+                fn value(&self, source: Section<'_>, row: u64) -> Result<u64> {
                     self.0.value(source, row)
                 }
 
-                fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>> {
+                fn find(&self, source: Section<'_>, value: u64) -> Result<Option<u64>> {
                     self.0.find(source, value)
                 }
 
-                fn for_each(&self, source: Memory<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+                fn for_each(&self, source: Section<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
                     self.0.for_each(source, each)
                 }
 
-                fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
+                fn hint(&self, source: Section<'_>, prefix: u64, bits: u32, rows: &Range<u64>) {
                     self.0.hint_directory(source, prefix, bits);
                     self.0.hint_rows(source, rows);
                 }

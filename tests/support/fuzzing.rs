@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets. Fuzzing needs a nightly compiler; `tests/it/fuzz_regressions.rs` calls the same bodies
 //! with the inputs that fuzzing found, on a stable compiler.
 
-mod codecs;
+pub mod codecs;
 mod directory;
 mod files;
 mod living;

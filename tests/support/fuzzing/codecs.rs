@@ -24,7 +24,7 @@ use super::{Choices, patch};
 
 /// The bytes of a section, in memory.
 #[derive(Clone, Copy)]
-struct Section<'a>(&'a [u8]);
+pub struct Section<'a>(pub &'a [u8]);
 
 impl<'a> Source<'a> for Section<'a> {
     fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
@@ -47,8 +47,9 @@ impl<'a> Source<'a> for Section<'a> {
     fn hint(self, _: u64) {}
 }
 
+/// The parts of a section, as an encoder writes them.
 #[derive(Default)]
-struct Parts(Vec<Vec<u8>>);
+pub struct Parts(Vec<Vec<u8>>);
 
 impl Columns for Parts {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
@@ -61,13 +62,18 @@ impl Columns for Parts {
 }
 
 impl Parts {
-    fn section(self) -> Vec<u8> {
+    /// Returns the bytes of the section. The bytes of gaps between parts are `None`.
+    pub fn joined(self) -> Vec<Option<u8>> {
         let mut section = Vec::new();
         for part in self.0 {
-            section.resize(place(section.len() as u64, part.len() as u64) as usize, 0);
-            section.extend(part);
+            section.resize(place(section.len() as u64, part.len() as u64) as usize, None);
+            section.extend(part.into_iter().map(Some));
         }
         section
+    }
+
+    fn section(self) -> Vec<u8> {
+        self.joined().into_iter().map(Option::unwrap_or_default).collect()
     }
 }
 

@@ -35,12 +35,6 @@ fn two_days() -> Bench {
     bench
 }
 
-fn refused(bench: &Bench, line: &str, parts: &[&str]) {
-    let output = bench.command(line).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    says(&String::from_utf8(output.stderr).unwrap(), parts);
-}
-
 fn ids(bench: &Bench, file: &str) -> Vec<String> {
     let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
     bench.read(file).lines().map(id).collect()
@@ -89,7 +83,7 @@ fn folder_whose_index_and_texts_have_parted_is_refused_with_any_options() {
             let line = format!("dedup day2.jsonl -o new --against out {way}");
             let advice =
                 if change == "remove texts" { "--against out/index" } else { "--against out/kept.jsonl" };
-            refused(&bench, &line, &["--against out: ", why, "no longer one history", advice]);
+            says(&bench.misused(&line), &["--against out: ", why, "no longer one history", advice]);
         }
         assert!(!bench.path("new").exists());
     }
@@ -224,22 +218,19 @@ fn history_with_another_inside_field_is_refused() {
                     continue;
                 }
                 let line = format!("dedup day2.jsonl -o new --against {history}{part} {inside} {way}");
-                refused(&bench, &line, &[&format!("--against {history}{part}: "), why]);
+                says(&bench.misused(&line), &[&format!("--against {history}{part}: "), why]);
             }
         }
     }
-    refused(
-        &bench,
-        "dedup day2.jsonl -o new --against plain.twx --inside lang",
-        &["plain.twx: does not store the values of lang"],
-    );
+    let message = bench.misused("dedup day2.jsonl -o new --against plain.twx --inside lang");
+    says(&message, &["plain.twx: does not store the values of lang"]);
     fs::create_dir(bench.path("moved")).unwrap();
     fs::rename(bench.path("by-lang/index"), bench.path("moved/index")).unwrap();
     let against_moved = "dedup day2.jsonl -o new --against moved/index";
-    refused(&bench, against_moved, &["its documents were compared inside of lang"]);
+    says(&bench.misused(against_moved), &["its documents were compared inside of lang"]);
     // As an earlier version made it.
     fs::remove_file(bench.path("moved/index/inside")).unwrap();
-    refused(&bench, against_moved, &["stores the value of a field"]);
+    says(&bench.misused(against_moved), &["stores the value of a field"]);
     assert!(!bench.path("new").exists());
     bench.ok("dedup day2.jsonl -o new --against plain -q");
     assert_eq!(bench.read("new/kept.jsonl"), "");
@@ -351,5 +342,8 @@ fn keys_of_removed_documents_count_if_the_history_is_a_folder() {
     // The table is checked as the other files of a history are.
     let pairs = bench.read("day1/pairs.tsv");
     bench.write("day1/pairs.tsv", pairs.replace("u#2", "u"));
-    refused(&bench, "dedup day2.jsonl -o no --against day1", &["pairs.tsv has", "no longer one history"]);
+    says(
+        &bench.misused("dedup day2.jsonl -o no --against day1"),
+        &["pairs.tsv has", "no longer one history"],
+    );
 }

@@ -91,6 +91,14 @@ impl Bench {
         refused(line, &mut self.command(line))
     }
 
+    /// Runs the command and returns its message. Expects exit code 2, for options that do not fit together or the inputs.
+    pub fn misused(&self, line: &str) -> String {
+        let output = self.command(line).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        message
+    }
+
     /// Runs the command and returns its message. Expects exit code 1; standard output is ignored.
     pub fn failed(&self, line: &str) -> String {
         let output = self.command(line).output().unwrap();
