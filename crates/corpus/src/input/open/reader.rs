@@ -549,15 +549,15 @@ mod tests {
 
     #[test]
     fn zstd_is_decoded_with_the_dictionary_before_it() {
-        let samples: Vec<Vec<u8>> = (0..400_u32)
+        // By `zstd --train --maxdict=512` from 400 lines like these.
+        let dictionary = include_bytes!("../../../tests/zstd.dictionary");
+        let lines: Vec<Vec<u8>> = (0..3_u32)
             .map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes())
             .collect();
-        let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
-        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
-        let frames: Vec<Vec<u8>> =
-            samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
+        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, dictionary).unwrap();
+        let frames: Vec<Vec<u8>> = lines.iter().map(|line| compressor.compress(line).unwrap()).collect();
         let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-        let wanted = samples[..3].concat();
+        let wanted = lines.concat();
         let read = |bytes: Vec<u8>| {
             let reader = Box::new(Cursor::new(bytes));
             let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
@@ -566,8 +566,8 @@ mod tests {
             reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
             Ok::<_, String>(all)
         };
-        assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
-        let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
+        assert_eq!(read(with_dictionary(dictionary, &frames)), Ok(wanted.clone()));
+        let packed = zstd::bulk::compress(dictionary, 3).unwrap();
         assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
         // Without the dictionary, the frames cannot be decoded. A skippable frame without a dictionary is ignored.
         assert!(read(frames.concat()).is_err());
@@ -576,7 +576,7 @@ mod tests {
         let mut long = DICTIONARY_FRAME.to_vec();
         long.extend_from_slice(&u32::MAX.to_le_bytes());
         assert!(read([&long[..], b"    "].concat()).unwrap_err().contains("16777216 is the most"));
-        assert!(read(with_dictionary(&dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
+        assert!(read(with_dictionary(dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
     }
 
     #[test]
