@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -513,7 +514,22 @@ def scratch(arguments, work):
     assert segments == (work / "right.segments").read_text().split(), "other segments"
     assert not index.with_name("pages.twx.segments").exists(), "left beside"
     say(f"{arguments.name}: segments by scratch folders{' on another file system' if other else ''} are the command's")
+    run_documented(mine, documents)
     session.stop()
+
+
+def run_documented(mine, documents):
+    """Runs the first example of docs/cluster.md, with a folder of its own for `/shared`."""
+    shared = mine / "shared"
+    documents.limit(200).withColumnRenamed("id", "url").write.json(str(shared / "pages.jsonl"))
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1].replace("/shared", str(shared))
+    done = {}
+    exec(program, done)
+    assert done["index"].verify() == [] and len(done["index"]) == 200
+    assert done["answers"].select("query").distinct().count() == 10, "each page is near itself"
+    kept = done["session"].read.parquet(str(shared / "kept")).count()
+    assert 0 < kept <= 200, kept
 
 
 class Slow:
