@@ -45,6 +45,7 @@ mod priorities;
 mod races;
 mod ranges;
 mod refusals;
+mod rollback;
 mod salvage;
 mod sample_accuracy;
 mod second_reader;
