@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::options::{MEMTABLE_BYTES, WriterOptions};
 use super::states::{NextGeneration, PendingSync, Publish};
 use super::{Writer, next_number};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
 use crate::format::manifest::{SEGMENTS_MAX, SegmentEntry};
@@ -27,8 +28,8 @@ const MERGED_AT: usize = 64;
 /// When the writer is dropped, a memtable of at least this number of rows is written to a segment. Fewer rows remain in
 /// the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
-/// Interval at which a waiting commit checks whether the flush of the frozen memtable is finished.
-const LOOKED: Duration = Duration::from_millis(1);
+/// Interval at which a waiting writer checks whether a flush or a merge is finished.
+pub(super) const LOOKED: Duration = Duration::from_millis(1);
 /// A batch checks whether the memtable is full each time it has added this number of rows.
 const LOOKED_EVERY: u32 = 1024;
 /// A log of this length in bytes is closed, even if it has few rows (commits with only a payload add no rows). This
@@ -424,7 +425,7 @@ impl Writer {
         let written = std::mem::take(&mut self.written);
         // Keeps the numbers during the merge: if the merge fails, dropping the writer removes the files.
         self.written.clone_from(&written);
-        if !self.merge_all(None, |entry| written.contains(&entry.number))? {
+        if !self.merge_all(None, &Cancel::default(), |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));

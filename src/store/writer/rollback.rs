@@ -46,7 +46,7 @@ impl Writer {
         })
     }
 
-    fn drop_batch(&mut self) {
+    pub(super) fn drop_batch(&mut self) {
         let published = Arc::clone(&self.shared.published.read());
         // A flush of the frozen memtable that is part of the last commit continues. A memtable that was frozen in the
         // middle of this batch contains rows of the batch, so its flush is stopped.
