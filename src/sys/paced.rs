@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::cancel::Cancel;
 
 use super::vfs::{AppendFile, FileStamp, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
+use super::watch::Watch;
 
 /// Wraps another file system, and limits the rate of writes to temporary files.
 #[derive(Clone, Debug)]

@@ -60,4 +60,5 @@ mod store;
 mod syscalls;
 mod table_codecs;
 mod traces;
+mod waiting;
 mod weights;

@@ -1,4 +1,4 @@
-//! Tests that a rolled back batch leaves nothing behind: no file, no memory, no change of later commits. That a writer
+//! Tests that a rolled back batch leaves nothing: no file, no memory, no change of later commits. That a writer
 //! after a rollback gives the answers of the last commit, for random operations, is tested in `living_model.rs`.
 
 use std::ffi::OsString;
