@@ -32,6 +32,7 @@ mod group_crashes;
 mod groups;
 mod histories;
 mod idf;
+mod ingest;
 mod layers;
 mod lead_byte;
 mod living;

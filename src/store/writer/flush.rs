@@ -381,7 +381,6 @@ impl Writer {
         if built.documents == 0 {
             return Ok(()); // the batch contains only deletes
         }
-        self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {
             number: self.take_number()?,
             length: built.length,
@@ -390,11 +389,21 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
+        self.add_file(entry, |path| built.publish(path))
+    }
+
+    /// Adds a segment to the next generation. `publish` gives its file the name.
+    pub(super) fn add_file(
+        &mut self,
+        entry: SegmentEntry,
+        publish: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        self.coming = NextGeneration::Changed;
         // After a writer has lost its lock, the new lock holder may use the same file name, so this writer must not.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        built.publish(&names::segment(dir, entry.number))?;
+        publish(&names::segment(dir, entry.number))?;
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);

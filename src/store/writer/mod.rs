@@ -9,6 +9,7 @@
 mod commits;
 mod flush;
 mod held;
+mod ingest;
 mod merges;
 mod options;
 mod reads;
