@@ -510,6 +510,16 @@ impl State {
         }
     }
 
+    /// Returns the size in bytes of the data that queries cached: leaders, the segment of the memtables, and data of
+    /// segments.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        let as_segment = self.as_segment.get();
+        let segments = self.view.segments.iter().map(|segment| &**segment).chain(as_segment);
+        self.known_leaders.bytes() as u64
+            + as_segment.map_or(0, Segment::length)
+            + segments.map(Segment::cached_bytes).sum::<u64>()
+    }
+
     fn make_segment(&self) -> Segment {
         let heap = Heap::default();
         let path = Path::new("memtable");

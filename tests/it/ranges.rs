@@ -310,6 +310,18 @@ fn metrics_count_operations() {
     drop(snapshot.within(Fingerprint(7), 3).run().unwrap());
     let (pages, after) = (segments + 4096 * metrics.segments, index.metrics().verified_bytes);
     assert!(before <= after && after <= pages, "{before} {after} {pages}");
+    assert_eq!(index.metrics().cached_bytes, 0, "queries by distance cache nothing");
+    let memtable = snapshot.segments().last().unwrap().0.length();
+    assert!(snapshot.logged_documents() > 0 && index.metrics().cached_bytes == memtable);
+    let first = snapshot.keys().unwrap().next().unwrap().unwrap();
+    snapshot.leader(&first, 1000).unwrap();
+    let with_leader = index.metrics().cached_bytes;
+    assert!(with_leader > memtable);
+    for (segment, _) in snapshot.segments() {
+        segment.hold_priorities().unwrap();
+    }
+    let rows: u64 = snapshot.segments().map(|(segment, _)| segment.documents()).sum();
+    assert!(index.metrics().cached_bytes >= with_leader.max(memtable + 16 * rows), "{rows}");
     let findings = index.verify();
     assert!(findings.problems.is_empty() && findings.bytes > 0, "{findings:?}");
 }
