@@ -102,6 +102,9 @@ pub enum Error {
     /// The caller's request is not valid: for example an option out of range, or a key of the wrong kind.
     #[error("{0}")]
     Invalid(String),
+    /// The caller ended the work early ([`Cancel`](crate::Cancel)). Nothing was changed.
+    #[error("cancelled before the work was complete; nothing was changed")]
+    Cancelled,
     /// A documented limit of the format was exceeded. Nothing was written.
     #[error("{what}: {found} is over the limit of {limit}")]
     Limit {

@@ -50,6 +50,7 @@
 //! | find all near pairs of many documents, cluster documents | the crate `twindex-join` |
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
 //! | check, repair and monitor an index | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
+//! | end long work early, or at a deadline | [`Cancel`] |
 //!
 //! The README of the repository gives an introduction, the folder `docs` a guide and a glossary. `format-spec.md`
 //! specifies every byte of the files.
@@ -83,13 +84,14 @@ macro_rules! parts {
     };
 }
 
-parts! { design error extsort format key planner segment store sys }
+parts! { cancel design error extsort format key planner segment store sys }
 
 pub mod idf;
 pub mod params;
 mod sync;
 mod trace;
 
+pub use cancel::Cancel;
 pub use design::{CodecChoice, DesignChoice};
 pub use error::{Error, Result};
 pub use idf::IdfBuilder;
@@ -100,7 +102,7 @@ pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
 pub use store::idf::{open_idf, save_idf};
 pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
-pub use store::verify::{Findings, verify, verify_with};
+pub use store::verify::{Findings, verify, verify_until, verify_with};
 pub use store::{
     Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,
     Hit, Index, Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions,
@@ -139,6 +141,7 @@ const _: () = {
     shared::<Snapshot>();
     shared::<segment::Segment>();
     shared::<Query>();
+    shared::<Cancel>();
     shared::<Sketcher>();
     shared::<Sketch>();
     shared::<Error>();

@@ -201,7 +201,7 @@ pub(super) fn begin(
     params: &Params,
     budget: SpillBudget<'_>,
 ) -> Result<SegmentOutput> {
-    let mut out = SegmentOutput::create(vfs, dir, salt, params, budget.threads())?;
+    let mut out = SegmentOutput::create(vfs, dir, salt, params, budget.threads(), budget.cancel())?;
     let params = params.encode();
     out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
     Ok(out)

@@ -14,6 +14,10 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.keys.len() + self.sketched.serialized_size()
+    }
+
     /// Replaces `out` by the features of a document. Bits that are not stored are 0. If the document has no sketch,
     /// returns false and leaves `out` empty.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {

@@ -29,6 +29,10 @@ pub(super) struct HeldOrders {
 }
 
 impl HeldOrders {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.entries + size_of::<(Bucket, Arc<[u32]>)>() * self.by_bucket.capacity()
+    }
+
     pub(super) fn get(&self, bucket: Bucket) -> Option<Arc<[u32]>> {
         self.by_bucket.get(&bucket).cloned()
     }

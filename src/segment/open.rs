@@ -163,6 +163,13 @@ impl Segment {
         self.file.sound_pages() * PAGE
     }
 
+    /// Returns the size in bytes of the data that queries cached: features, priorities, and orders of long buckets.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        let features = self.features.get().map_or(0, FeatureColumn::bytes);
+        let priorities = self.priorities.get().map_or(0, |all| size_of::<[u64; 2]>() * all.len());
+        (features + priorities + self.ordered.lock().bytes()) as u64
+    }
+
     /// Reads the whole file and compares each page with its checksum, about as fast as the file can be read. Unlike
     /// [`verify`](Self::verify), does not check the contents.
     ///

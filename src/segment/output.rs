@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{ENTRY_BYTES, Entry, Kind, Section};
@@ -31,6 +32,7 @@ pub(super) struct SegmentOutput {
     /// The offset in the file at which the buffer will be written; a multiple of the page size.
     flushed: u64,
     sections: Vec<Section>,
+    cancel: Option<Cancel>,
 }
 
 /// The file, written by this thread or by a thread of its own.
@@ -141,6 +143,7 @@ impl SegmentOutput {
         salt: u128,
         params: &Params,
         threads: usize,
+        cancel: Option<Cancel>,
     ) -> Result<Self> {
         let file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
         let features = features_of_segment(params);
@@ -148,7 +151,7 @@ impl SegmentOutput {
         let file = PageFile { file, dir: dir.to_owned(), salt, length: 0, checksums: Vec::new() };
         let pages = if threads > 1 { Pages::Thread(PageThread::start(file)?) } else { Pages::Here(file) };
         let buffer = Vec::with_capacity(BUFFER);
-        let mut output = Self { pages, salt, header, buffer, flushed: 0, sections: Vec::new() };
+        let mut output = Self { pages, salt, header, buffer, flushed: 0, sections: Vec::new(), cancel };
         output.put(header.as_bytes())?;
         Ok(output)
     }
@@ -188,6 +191,7 @@ impl SegmentOutput {
             self.buffer.extend_from_slice(now);
             bytes = later;
             if self.buffer.len() == BUFFER {
+                self.cancel.as_ref().map_or(Ok(()), Cancel::check)?;
                 self.flushed += BUFFER as u64;
                 match &mut self.pages {
                     Pages::Here(file) => file.append_pages(&self.buffer)?,

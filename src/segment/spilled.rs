@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::output::SegmentOutput;
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
@@ -17,6 +18,7 @@ pub struct SpillBudget<'a> {
     threads: usize,
     /// Number of bytes for sections that are built at the same time.
     sections: usize,
+    cancel: Option<&'a Cancel>,
 }
 
 impl<'a> SpillBudget<'a> {
@@ -24,19 +26,35 @@ impl<'a> SpillBudget<'a> {
     /// and their space is freed when they are closed or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
-        Self { memory, dir, threads: 1, sections: memory / 2 }
+        Self { memory, dir, threads: 1, sections: memory / 2, cancel: None }
     }
 
     /// Returns an unlimited budget, which needs no scratch files. Sections are built at the same time only if they take at
     /// most `sections` bytes together.
     pub(crate) fn unlimited(sections: usize) -> Self {
-        Self { memory: usize::MAX, dir: Path::new(""), threads: 1, sections }
+        Self { memory: usize::MAX, dir: Path::new(""), threads: 1, sections, cancel: None }
     }
 
     /// Sets the number of threads (default 1, at least 1). It does not affect what is built.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
         Self { threads: threads.max(1), ..self }
+    }
+
+    /// Ends the build with [`Error::Cancelled`] after `cancel` was requested. Checked before each 2 MiB of the file (512
+    /// pages) and each 65,536 numbers of a column, such as the ordinals of merged documents.
+    #[must_use]
+    pub fn until(self, cancel: &'a Cancel) -> Self {
+        Self { cancel: Some(cancel), ..self }
+    }
+
+    /// Returns an error if the build was cancelled.
+    pub(super) fn check(self) -> Result<()> {
+        self.cancel.map_or(Ok(()), Cancel::check)
+    }
+
+    pub(super) fn cancel(self) -> Option<Cancel> {
+        self.cancel.cloned()
     }
 
     pub(super) fn threads(self) -> usize {
@@ -148,6 +166,9 @@ pub(super) fn decode<T: Item>(bytes: &[u8], items: &mut Vec<T>) {
 /// Number of items that are read or written at once when a column has a scratch file.
 const CHUNK: usize = 1 << 12;
 
+/// Number of pushed items after which a column checks whether the build was cancelled.
+const CHECKED: usize = 1 << 16;
+
 /// A column of items, in the order in which they were pushed.
 #[derive(Debug)]
 pub(super) struct SpillColumn<'r, T> {
@@ -170,6 +191,9 @@ impl<'r, T: Item> SpillColumn<'r, T> {
     pub(super) fn push(&mut self, item: T) -> Result<()> {
         if self.memory.len() == self.max {
             self.spill()?;
+        }
+        if self.memory.len().is_multiple_of(CHECKED) {
+            self.budget.check()?;
         }
         self.memory.push(item);
         Ok(())

@@ -25,6 +25,7 @@ use super::hot::hot_buckets;
 use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
 use super::tables::sorted_values;
+use crate::cancel::Cancel;
 use crate::design::{CodecChoice, Codecs, DesignChoice};
 use crate::error::{Error, Result, corrupt};
 use crate::format::contents::{Kind, Section};
@@ -103,15 +104,26 @@ const STRIPE_BYTES: usize = 64 << 20;
 impl Segment {
     /// Checks the whole segment and returns all errors. Empty if the segment is sound. `progress` is called with the number
     /// of bytes read so far by step 1, which takes most of the time unless the file is in memory.
-    pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
+    pub fn verify(&self, progress: impl FnMut(u64)) -> Vec<Error> {
+        let found = self.verify_until(&Cancel::default(), progress);
+        found.unwrap_or_else(|_| unreachable!("nobody else has this request, so nobody makes it"))
+    }
+
+    /// Like [`verify`](Self::verify), but ends early after `cancel` was requested, which is checked before each page and
+    /// before each further step.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn verify_until(&self, cancel: &Cancel, mut progress: impl FnMut(u64)) -> Result<Vec<Error>> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
+            cancel.check()?;
             problems.extend(self.file.check_page(page).err());
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
             // Ends here, because the other steps would report the same pages again, with less clear messages.
-            return problems;
+            return Ok(problems);
         }
         let steps: [fn(&Self) -> Result<()>; 9] = [
             Self::verify_gaps,
@@ -125,8 +137,11 @@ impl Segment {
             Self::verify_salt,
         ];
         // guard: verify looks above the checksums
-        problems.extend(steps.iter().filter_map(|step| step(self).err()));
-        problems
+        for step in steps {
+            cancel.check()?;
+            problems.extend(step(self).err());
+        }
+        Ok(problems)
     }
 
     fn wrong(&self, section: &Section, at: u64, expected: &str, found: impl ToString) -> Error {

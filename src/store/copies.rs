@@ -5,6 +5,7 @@ use std::path::Path;
 
 use roaring::RoaringBitmap;
 
+use super::finished::link_or_copy;
 use super::index::Index;
 use super::snapshot::Snapshot;
 use super::{directory, idf, names};
@@ -17,10 +18,7 @@ use crate::segment::keys::LiveKeys;
 use crate::segment::merge::{self, MergeInput};
 use crate::segment::spilled::SpillBudget;
 use crate::segment::{BuiltSegment, Segment, build};
-use crate::sys::Vfs;
 
-/// Buffer size for copying a file that cannot be linked.
-const COPIED: usize = 1 << 20;
 /// Maximum number of attempts to copy an index while a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
@@ -57,29 +55,6 @@ pub(super) fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
         documents: built.documents,
         deleted: RoaringBitmap::new(),
     }
-}
-
-/// Links an immutable file, or copies it if it cannot be linked, for example to another file system.
-pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
-    match vfs.hard_link(from, to) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::io("link", from, error)),
-        Err(_) => {}
-    }
-    let file = vfs.open(from).map_err(|e| Error::io("open", from, e))?;
-    let length = file.len().map_err(|e| Error::io("get the length of", from, e))?;
-    let dir = directory::parent(to);
-    let mut copy = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
-    let mut bytes = vec![0; COPIED];
-    let mut at = 0;
-    while at < length {
-        let piece = &mut bytes[..(length - at).min(COPIED as u64) as usize];
-        file.read_exact_at(piece, at).map_err(|e| Error::io("read", from, e))?;
-        copy.append(piece).map_err(|e| Error::io("write", to, e))?;
-        at += piece.len() as u64;
-    }
-    copy.sync().map_err(|e| Error::io("sync", to, e))?;
-    copy.publish(to, false).map_err(|e| Error::io("publish", to, e))
 }
 
 impl Index {

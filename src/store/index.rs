@@ -1,7 +1,9 @@
 //! Creates, opens and configures an index.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::metrics::{MetricCounters, Metrics};
 use super::names;
@@ -13,10 +15,13 @@ use super::writer::{Writer, WriterOptions};
 use super::{directory, idf};
 use crate::error::{Error, Result};
 use crate::params::Params;
-use crate::sync::{AtomicBool, Mutex, RwLock};
+use crate::sync::{AtomicBool, Mutex, RwLock, pause};
 use crate::sys::{Access, RealVfs, Vfs};
 use crate::trace::span;
 use twindex_sketch::{Cutter, IdfTable, Sketcher};
+
+/// Interval at which a process that has the writer checks whether its writer has committed.
+const LOOKED: Duration = Duration::from_millis(5);
 
 /// A handle to an open index. Cheap to clone; can be shared by any number of threads.
 ///
@@ -361,6 +366,67 @@ impl Index {
     /// the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
         self.shared.refresh()
+    }
+
+    /// Waits until the last commit is another one than `since`, as returned by
+    /// [`Snapshot::generation`](Snapshot::generation), and makes it visible as [`refresh`](Self::refresh) does. Returns
+    /// false if `timeout` has passed without one. A flush or a merge of segments also counts as a commit.
+    ///
+    /// The commit can be one of another process, or of another thread of this one. On Linux, the file system reports changes
+    /// of the directory (inotify), and the directory is also checked once a second, because a network file system reports
+    /// no changes of other machines. Other systems check the directory every 50 ms. If this process has the writer, its
+    /// memory is checked every 5 ms, because a commit of [`Durability::None`](super::Durability::None) changes no file.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("pages.twx");
+    /// # Index::create(&path, Params::builder().simhash(3).build()?)?;
+    /// let reader = Index::open(&path)?; // usually in another process
+    /// let seen = reader.snapshot().generation();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         let mut writer = Index::open(&path)?.writer()?;
+    ///         writer.put("a", Fingerprint(1))?;
+    ///         writer.commit()
+    ///     });
+    ///     reader.wait(seen, Duration::from_secs(60))
+    /// })?;
+    /// assert_eq!(reader.snapshot().documents(), 1);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`refresh`](Self::refresh); [`Error::Invalid`] for an index opened
+    /// [at a generation](OpenOptions::at_generation), which never changes; [`Error::Io`].
+    pub fn wait(&self, since: u64, timeout: Duration) -> Result<bool> {
+        let shared = &self.shared;
+        if shared.pinned {
+            let dir = shared.dir.display();
+            return Err(Error::Invalid(format!(
+                "{dir}: opened at a generation of choice, after which none comes"
+            )));
+        }
+        let start = Instant::now();
+        // Watches the directory before the first look at it, so that no later commit is missed.
+        let mut watch = shared.vfs.watch(&shared.dir);
+        loop {
+            self.refresh()?;
+            if self.snapshot().generation() != since {
+                return Ok(true);
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if shared.writing.load(Ordering::Acquire) {
+                pause(left.min(LOOKED));
+            } else {
+                watch.wait(left).map_err(|e| Error::io("watch", &shared.dir, e))?;
+            }
+        }
     }
 
     /// Acquires the writer lock, removes the files that a crashed writer left, and returns a writer with the default

@@ -28,6 +28,10 @@ pub(super) struct KnownLeaders {
 }
 
 impl KnownLeaders {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<(DocRef, KnownLeader)>() * self.answers.lock().capacity()
+    }
+
     pub(super) fn get(&self, document: DocRef) -> Option<KnownLeader> {
         self.answers.lock().get(&document).copied()
     }

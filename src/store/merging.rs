@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
@@ -12,6 +12,7 @@ use super::memtable::Memtable;
 use super::metrics::Counter;
 use super::names;
 use super::state::{LiveView, open_segment};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
@@ -76,6 +77,8 @@ pub(super) struct MergeWork {
     /// The memory budget in bytes.
     pub(super) memory: usize,
     pub(super) threads: usize,
+    /// Ends the merge early. Nothing is published then.
+    pub(super) cancel: Cancel,
     /// The sources (segments, or one frozen memtable), each with the documents that were not live at the start.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
@@ -123,7 +126,7 @@ impl MergeWork {
     /// published. No manifest names the segment yet.
     ///
     /// # Errors
-    /// Same as [`merge::merge`], [`build::build`] and [`open_segment`].
+    /// Same as [`merge::merge`], [`build::build`] and [`open_segment`]; [`Error::Cancelled`]. After an error no file is left.
     pub(super) fn run(self) -> Result<FinishedMerge> {
         span!("make_segment", segment = self.number, inputs = self.inputs.len());
         let start = Instant::now();
@@ -175,7 +178,7 @@ impl MergeWork {
             return Ok(None);
         }
         let scratch = self.vfs.scratch(&self.dir);
-        let budget = SpillBudget::new(self.memory, &scratch).on_threads(self.threads);
+        let budget = SpillBudget::new(self.memory, &scratch).on_threads(self.threads).until(&self.cancel);
         let built = merge::merge(&inputs, &*self.vfs, &self.dir, budget)?;
         inputs.iter().try_for_each(|input| input.segment.check_map())?;
         Ok(Some(built))
@@ -186,10 +189,9 @@ impl MergeWork {
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
     pub(super) fn spawn(mut self, rate: Option<u64>) -> Result<Merging> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (dir, number) = (self.dir.clone(), self.number);
+        let (dir, number, stop) = (self.dir.clone(), self.number, self.cancel.clone());
         let inputs = self.inputs.iter().map(|(source, _)| source.clone()).collect();
-        self.vfs = Arc::new(Paced::new(self.vfs, Arc::clone(&stop), rate));
+        self.vfs = Arc::new(Paced::new(self.vfs, stop.clone(), rate));
         self.threads = 1; // the other cores are for commits and queries
         Merging::start(dir, stop, number, inputs, move || self.run())
     }
@@ -200,7 +202,7 @@ impl MergeWork {
 pub(super) struct Merging {
     thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
     done: Arc<sync::AtomicBool>,
-    stop: Arc<AtomicBool>,
+    stop: Cancel,
     dir: PathBuf,
     /// The number of the output segment.
     pub(super) number: u64,
@@ -212,7 +214,7 @@ pub(super) struct Merging {
 impl Merging {
     fn start(
         dir: PathBuf,
-        stop: Arc<AtomicBool>,
+        stop: Cancel,
         number: u64,
         inputs: Vec<DocumentSource>,
         work: impl FnOnce() -> Result<FinishedMerge> + Send + 'static,
@@ -269,7 +271,7 @@ impl Merging {
             .iter()
             .map(|(source, before)| Arc::clone(source.deleted(next, view).unwrap_or(before)))
             .collect();
-        let (stop, inputs) = (Arc::clone(&self.stop), std::mem::take(&mut self.inputs));
+        let (stop, inputs) = (self.stop.clone(), std::mem::take(&mut self.inputs));
         let work = move || {
             let mut merged = merged;
             merged.catch_up(&now)?;
@@ -283,7 +285,7 @@ impl Merging {
 impl Drop for Merging {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop.cancel();
             let _ = thread.join();
         }
     }

@@ -34,6 +34,11 @@ pub struct Metrics {
     pub segments: u64,
     /// Memory of the memtable, and of the frozen memtable that is being flushed, in bytes.
     pub memtable_bytes: u64,
+    /// Memory of the data that queries cached while the segments are open or the last commit is current, in bytes: the
+    /// features and priorities of documents, the orders of long buckets, the leaders of groups, and the segment that
+    /// [`Snapshot::segments`](crate::Snapshot::segments) builds from the memtable. Pages of segment files are not included:
+    /// with [`Access::Read`](crate::Access::Read) their memory is at most [`verified_bytes`](Self::verified_bytes).
+    pub cached_bytes: u64,
     /// Bytes of segment and log files.
     pub disk_bytes: u64,
     /// Bytes of segment pages whose checksums have been verified. Each page is counted once.
@@ -110,6 +115,7 @@ impl MetricCounters {
             logged_documents: view.logged(),
             segments: view.segments.len() as u64,
             memtable_bytes: (frozen + view.table.memory()) as u64,
+            cached_bytes: state.cached_bytes(),
             disk_bytes: segments + sealed + state.position().map_or(0, |position| position.offset),
             verified_bytes: view.segments.iter().map(|segment| segment.verified_bytes()).sum(),
             commits: self.commits.now(),

@@ -10,7 +10,8 @@
 //! that the handles and the writer of an index share; `log` stores batches in log files until their documents are in a
 //! segment, and `memtable` holds the same documents in memory; `history` identifies the manifest and the log records that a
 //! state was read from; `part` gives segments and memtables a common interface; `generation` publishes a new generation in a
-//! crash-safe order; `recovery` opens an index, also after a crash.
+//! crash-safe order; `recovery` opens an index, also after a crash; `finished` checks and links the
+//! files of other indexes.
 //!
 //! A small batch is appended to the log and added to the memtable; one sync makes it durable. A full memtable is written as
 //! a segment; a large batch is written directly as segments. Segments are merged to keep their number small.
@@ -19,6 +20,7 @@ mod copies;
 mod directory;
 mod document;
 mod evidence;
+mod finished;
 mod generation;
 pub mod groups;
 mod history;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::part::IndexPart;
 use super::record::Record;
 use super::state::State;
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::table::Probe;
@@ -121,6 +122,7 @@ pub struct Query {
     visits: Option<u64>,
     probe: Option<Probe>,
     refused: Option<Error>,
+    cancel: Cancel,
 }
 
 #[derive(Debug)]
@@ -156,6 +158,7 @@ impl Query {
             visits: None,
             probe: None,
             refused: None,
+            cancel: Cancel::default(),
         }
     }
 
@@ -319,6 +322,14 @@ impl Query {
         self
     }
 
+    /// Ends the query with [`Error::Cancelled`] after `cancel` was requested. Checked before each segment, and each time 64
+    /// documents were compared. The search in the fingerprint tables of a segment is not interrupted; a
+    /// [`visit_limit`](Self::visit_limit) bounds it.
+    pub fn until(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
     /// Probes the fingerprint tables with this strategy instead of the fastest one. The codecs of the tables must
     /// support it. The hits do not depend on the strategy.
     pub fn probe(mut self, probe: Probe) -> Self {
@@ -364,6 +375,7 @@ impl Query {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
+            self.cancel.check()?;
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
                 SearchScratch::lend(|scratch| {
@@ -391,6 +403,7 @@ impl Query {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
+        self.cancel.check()?;
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         if self.params().sets
             && threshold > 0.0
@@ -525,7 +538,7 @@ impl Query {
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
-    /// does not support, [`Error::Corrupt`]. A result is never incomplete without an error.
+    /// does not support, [`Error::Cancelled`], [`Error::Corrupt`]. A result is never incomplete without an error.
     pub fn run(mut self) -> Result<Answers> {
         self.answers()
     }

@@ -1,5 +1,7 @@
 //! The stored record of a document.
 
+use super::known_leaders::DocRef;
+use super::part::IndexPart;
 use super::state::State;
 use crate::error::Result;
 use crate::key::Key;
@@ -38,30 +40,32 @@ impl Record {
         for part in state.parts() {
             let found = part.find(key)?;
             part.check_map()?;
-            let Some(ordinal) = found else { continue };
-            let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
-            let signature = part.signature(ordinal, <[u8]>::to_vec)?;
-            let mut samples = [Vec::new(), Vec::new()];
-            part.samples(ordinal, &mut samples)?;
-            let [bottom, modular] = samples;
-            let value = state.manifest.params.values.then(|| part.value(ordinal)).transpose()?;
-            let stamp = part.stamp(ordinal)?;
-            let mut set = Vec::new();
-            part.set(ordinal, &mut set)?;
-            let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);
-            part.check_map()?;
-            return Ok(Some(Self {
-                fingerprint,
-                signature,
-                bottom,
-                modular,
-                value,
-                stamp,
-                set,
-                is_duplicate,
-                priority,
-            }));
+            if let Some(ordinal) = found {
+                return Self::read(state, &part, ordinal).map(Some);
+            }
         }
         Ok(None)
+    }
+
+    /// Returns the record of a document. Its part must exist.
+    pub(super) fn of(state: &State, document: DocRef) -> Result<Self> {
+        let part = state.parts().nth(document.part as usize);
+        let part = part.unwrap_or_else(|| unreachable!("the caller has found the document in this part"));
+        Self::read(state, &part, document.ordinal)
+    }
+
+    fn read(state: &State, part: &IndexPart<'_>, ordinal: u32) -> Result<Self> {
+        let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
+        let signature = part.signature(ordinal, <[u8]>::to_vec)?;
+        let mut samples = [Vec::new(), Vec::new()];
+        part.samples(ordinal, &mut samples)?;
+        let [bottom, modular] = samples;
+        let value = state.manifest.params.values.then(|| part.value(ordinal)).transpose()?;
+        let stamp = part.stamp(ordinal)?;
+        let mut set = Vec::new();
+        part.set(ordinal, &mut set)?;
+        let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);
+        part.check_map()?;
+        Ok(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate, priority })
     }
 }

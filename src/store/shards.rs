@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::copies::link_or_copy;
+use super::finished::{check_params, link_or_copy};
 use super::history::History;
 use super::index::Index;
 use super::snapshot::Snapshot;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::extsort::Merge;
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
-use crate::params::{ParamDifference, Params};
+use crate::params::Params;
 use crate::segment::Segment;
 use crate::segment::keys::LiveKeys;
 use crate::sys::{RealVfs, Vfs};
@@ -135,24 +135,6 @@ impl Index {
         })?;
         Ok(documents)
     }
-}
-
-/// Returns an error if the parameters of a segment differ. The error names the first parameter that differs.
-fn check_params(params: &Params, segment: &Segment) -> Result<()> {
-    if let Some(ParamDifference { field, values: [index, given] }) =
-        params.differences(segment.params()).into_iter().next()
-    {
-        let field = format!("{field} (of {})", segment.path().display());
-        return Err(Error::ParamsMismatch { field, index, given });
-    }
-    if params.expire_after.is_some() {
-        return Err(Error::Invalid(format!(
-            "{}: its documents expire, and the time of an index of several such segments is not known: make an index \
-             of each, and merge these",
-            segment.path().display()
-        )));
-    }
-    Ok(())
 }
 
 /// Returns an error if a key is in two segments.

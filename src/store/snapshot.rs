@@ -417,6 +417,36 @@ impl Snapshot {
 
     /// Like [`near`](Self::near), but `near` determines the resemblance and the distance, not the parameters of the
     /// index. If the index does not store the data that `near` requires, the query fails.
+    ///
+    /// Indexes whose [sketch parameters](Params::sketch) agree can be queried by one rule, although their own rules differ.
+    /// Hits are ordered, so that those of several indexes can be sorted together:
+    ///
+    /// ```
+    /// use twindex::params::Near;
+    /// use twindex::{Hit, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let mut indexes = Vec::new();
+    /// # for (name, within) in [("archive", 4), ("today", 3)] {
+    /// #     let params = Params::builder().words(2).simhash(within).build()?;
+    /// #     let index = Index::create(dir.path().join(name), params)?;
+    /// #     let mut writer = index.writer()?;
+    /// #     writer.put(name, &index.sketcher()?.sketch("a rose is a rose is a rose")?)?;
+    /// #     writer.commit()?;
+    /// #     indexes.push(index);
+    /// # }
+    /// let sketch = indexes[0].sketcher()?.sketch("A rose is a rose is a rose!")?;
+    /// let mut hits: Vec<(Hit, usize)> = Vec::new();
+    /// for (number, index) in indexes.iter().enumerate() {
+    ///     let answers = index.snapshot().near_by(&sketch, Near::within(2)).limit(10).run()?;
+    ///     hits.extend(answers.hits.into_iter().map(|hit| (hit, number)));
+    /// }
+    /// hits.sort_unstable();
+    /// hits.truncate(10); // the 10 nearest of all indexes
+    /// let keys: Vec<String> = hits.iter().map(|(hit, number)| format!("{} of {number}", hit.key)).collect();
+    /// assert_eq!(keys, ["archive of 0", "today of 1"]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| self.params().check_near(near));
         let by_bands = checked.and_then(|()| match near.threshold {

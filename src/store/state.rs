@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use roaring::RoaringBitmap;
 
 use super::history::{History, Position};
-use super::known_leaders::KnownLeaders;
+use super::known_leaders::{DocRef, KnownLeaders};
 use super::memory::MemtablePart;
 use super::memtable::Memtable;
 use super::names;
@@ -406,17 +406,22 @@ impl LiveView {
         self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
     }
 
-    /// Returns the keys between these bounds of the live documents that are not in a segment yet, in no particular order.
-    pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<KeyBuf> {
+    /// Returns the live documents between these bounds that are not in a segment yet, with their keys, in no particular
+    /// order.
+    pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<(KeyBuf, DocRef)> {
         let mut keys = Vec::new();
+        let mut part = self.segments.len() as u32; // the memtables follow the segments in `parts`
         if let Some(frozen) = &self.frozen {
-            frozen.table.keys_between(frozen.rows, from, to, |row, key| {
-                if !frozen.deleted.contains(row) {
-                    keys.push(key.to_buf());
+            frozen.table.keys_between(frozen.rows, from, to, |ordinal, key| {
+                if !frozen.deleted.contains(ordinal) {
+                    keys.push((key.to_buf(), DocRef { part, ordinal }));
                 }
             });
+            part += 1;
         }
-        self.table.keys_between(self.rows, from, to, |_, key| keys.push(key.to_buf()));
+        self.table.keys_between(self.rows, from, to, |ordinal, key| {
+            keys.push((key.to_buf(), DocRef { part, ordinal }));
+        });
         keys
     }
 
@@ -503,6 +508,16 @@ impl State {
             Some(segment) => (segment, &self.view.deleted[place]),
             None => (self.as_segment.get_or_init(|| self.make_segment()), &self.nothing),
         }
+    }
+
+    /// Returns the size in bytes of the data that queries cached: leaders, the segment of the memtables, and data of
+    /// segments.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        let as_segment = self.as_segment.get();
+        let segments = self.view.segments.iter().map(|segment| &**segment).chain(as_segment);
+        self.known_leaders.bytes() as u64
+            + as_segment.map_or(0, Segment::length)
+            + segments.map(Segment::cached_bytes).sum::<u64>()
     }
 
     fn make_segment(&self) -> Segment {

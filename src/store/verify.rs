@@ -6,7 +6,8 @@ use super::idf;
 use super::names::{self, FileKind};
 use super::recovery::missing_is_damage;
 use super::state::{State, open_segment};
-use crate::error::Error;
+use crate::cancel::Cancel;
+use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::idf::file_bytes;
 use crate::sys::{Access, Vfs};
@@ -33,13 +34,29 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings 
 
 /// Like [`verify`], but reads segments as `access` specifies. With [`Access::Read`], a failing disk is reported as a problem
 /// instead of ending the process, but the segments are held in memory.
-pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
+pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, progress: impl FnMut(u64)) -> Findings {
+    let found = verify_until(vfs, dir, access, &Cancel::default(), progress);
+    found.unwrap_or_else(|_| unreachable!("nobody else has this request, so nobody makes it"))
+}
+
+/// Like [`verify_with`], but ends early after `cancel` was requested, which is checked before each page of a segment, and
+/// between the steps that follow.
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub fn verify_until(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    access: Access,
+    cancel: &Cancel,
+    mut progress: impl FnMut(u64),
+) -> Result<Findings> {
     let mut findings = Findings::default();
     let manifest = match State::load(vfs, dir, access) {
         Ok(state) => {
             for segment in &state.view.segments {
                 let before = findings.bytes;
-                findings.problems.extend(segment.verify(|bytes| progress(before + bytes)));
+                findings.problems.extend(segment.verify_until(cancel, |bytes| progress(before + bytes))?);
                 findings.problems.extend(segment.check_map().err());
                 findings.bytes += segment.length();
             }
@@ -54,7 +71,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
                 let Some(manifest) = &manifest else { continue };
                 match open_segment(vfs, dir, access, manifest, entry) {
                     Ok(segment) => {
-                        problems.extend(segment.verify(|bytes| progress(findings.bytes + bytes)));
+                        problems
+                            .extend(segment.verify_until(cancel, |bytes| progress(findings.bytes + bytes))?);
                         problems.extend(segment.check_map().err());
                         findings.bytes += segment.length();
                     }
@@ -115,7 +133,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         findings.notes.extend(note);
     }
     findings.notes.sort_unstable();
-    findings
+    Ok(findings)
 }
 
 fn is_of_a_log(error: &Error) -> bool {
@@ -175,7 +193,7 @@ mod tests {
         fn list(&self, _: &Path) -> io::Result<Vec<OsString>> {
             Err(io::ErrorKind::PermissionDenied.into())
         }
-        fn lock(&self, _: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        fn lock(&self, _: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
             Err(LockFailure::Io(io::ErrorKind::Unsupported.into()))
         }
     }

@@ -20,6 +20,7 @@ pub mod spill;
 pub mod threads;
 mod uncached;
 pub mod vfs;
+pub mod watch;
 pub mod zeroed;
 
 pub use column::{Column, MemoryBudget};

@@ -4,24 +4,26 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::cancel::Cancel;
+
 use super::vfs::{AppendFile, FileStamp, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
+use super::watch::Watch;
 
 /// Wraps another file system, and limits the rate of writes to temporary files.
 #[derive(Clone, Debug)]
 pub struct Paced {
     vfs: Arc<dyn Vfs>,
-    stop: Arc<AtomicBool>,
+    stop: Cancel,
     /// The maximum rate in bytes per second; `None` for no limit.
     rate: Option<u64>,
 }
 
 impl Paced {
-    /// Wraps `vfs`. `rate` is the maximum rate in bytes per second. Once `stop` is true, writes to temporary files fail.
+    /// Wraps `vfs`. `rate` is the maximum rate in bytes per second. Once `stop` is requested, writes to temporary files fail.
     #[must_use]
-    pub fn new(vfs: Arc<dyn Vfs>, stop: Arc<AtomicBool>, rate: Option<u64>) -> Self {
+    pub fn new(vfs: Arc<dyn Vfs>, stop: Cancel, rate: Option<u64>) -> Self {
         Self { vfs, stop, rate }
     }
 }
@@ -31,7 +33,7 @@ impl Vfs for Paced {
 
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         let file = self.vfs.create_temporary(dir)?;
-        let (stop, rate) = (Arc::clone(&self.stop), self.rate);
+        let (stop, rate) = (self.stop.clone(), self.rate);
         Ok(Box::new(PacedFile { file, stop, rate, written: 0, start: Instant::now() }))
     }
 }
@@ -39,7 +41,7 @@ impl Vfs for Paced {
 #[derive(Debug)]
 struct PacedFile {
     file: Box<dyn TemporaryFile>,
-    stop: Arc<AtomicBool>,
+    stop: Cancel,
     rate: Option<u64>,
     written: u64,
     start: Instant,
@@ -47,7 +49,7 @@ struct PacedFile {
 
 impl PacedFile {
     fn check(&self) -> io::Result<()> {
-        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped by its owner")) } else { Ok(()) }
+        if self.stop.is_cancelled() { Err(io::Error::other("stopped by its owner")) } else { Ok(()) }
     }
 }
 

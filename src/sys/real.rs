@@ -10,6 +10,7 @@ use super::mmap;
 use super::vfs::{
     AppendFile, Bytes, FileStamp, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs,
 };
+use super::watch::{self, Watch};
 
 /// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,6 +89,10 @@ impl Vfs for RealVfs {
 
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         std::path::absolute(path)
+    }
+
+    fn watch(&self, dir: &Path) -> Box<dyn Watch> {
+        watch::watch(dir)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {

@@ -9,6 +9,7 @@ use tempfile::TempPath;
 use super::RealVfs;
 use super::durable_file::DurableFile;
 use super::vfs::{AppendFile, FileStamp, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
+use super::watch::Watch;
 
 /// A [`RealVfs`] for an index that is written once and queried later, such as the index of a batch job. Large segments are
 /// written [past the page cache](DurableFile), so the first queries must read them from the disk.

@@ -15,6 +15,8 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use super::watch::{Interval, Watch};
+
 /// Prefix of the names of temporary files. If a crash leaves such files, the next writer removes them.
 pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
 
@@ -59,6 +61,10 @@ pub trait Vfs: Debug + Send + Sync {
     /// Returns the absolute path of `path`, which remains valid if the current directory changes.
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
+    }
+    /// Watches the files in `dir` for changes.
+    fn watch(&self, _dir: &Path) -> Box<dyn Watch> {
+        Box::new(Interval)
     }
     /// Takes the lock on the file at `path` without waiting.
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure>;
@@ -122,6 +128,10 @@ macro_rules! pass_through {
 
         fn absolute(&$self, path: &Path) -> io::Result<PathBuf> {
             $vfs.absolute(path)
+        }
+
+        fn watch(&$self, dir: &Path) -> Box<dyn Watch> {
+            $vfs.watch(dir)
         }
 
         fn lock(&$self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {

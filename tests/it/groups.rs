@@ -198,7 +198,7 @@ fn listing(leaders: &Leaders) -> String {
 }
 
 fn listed(snapshot: &Snapshot, threads: usize, scratch: &Path) -> String {
-    let resources = Resources { dir: scratch, memory: 1 << 20, threads };
+    let resources = Resources { dir: scratch, memory: 1 << 20, threads, cancel: None };
     let groups = snapshot.groups(&resources).unwrap();
     let mut text = String::new();
     groups

@@ -24,8 +24,9 @@ const CRATES: [&[&str]; 6] = [
 ];
 
 /// The folders and files of `src/`, the lowest layer first. Folders and files of one layer do not import each other.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["error", "sync", "trace"],
+    &["cancel"],
     &["sys", "key", "design"],
     &["extsort"],
     &["params"],

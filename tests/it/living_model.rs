@@ -1,6 +1,6 @@
 //! Tests that after any sequence of operations an index gives the same results as a `BTreeMap` and brute force. The
-//! operations are random: changes, flushes, merges, compactions, reopenings, dropped batches, held snapshots, and a
-//! reader that only refreshes. They run both with and without values and stamps.
+//! operations are random: changes, flushes, merges, compactions, reopenings, dropped and rolled back batches, held
+//! snapshots, and a reader that only refreshes. They run both with and without values and stamps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,6 +55,7 @@ enum Step {
     Merge,
     Compact,
     Gc,
+    Rollback,
     NewWriter,
     Reopen,
     Snapshot,
@@ -94,6 +95,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Merge),
         1 => Just(Step::Compact),
         1 => Just(Step::Gc),
+        2 => Just(Step::Rollback),
         1 => Just(Step::NewWriter),
         2 => Just(Step::Reopen),
         2 => Just(Step::Snapshot),
@@ -281,6 +283,11 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
                 now.retain(|_, document| !keeps || !expired(document, time));
                 committed.clone_from(&now);
                 unwritten = false;
+            }
+            Step::Rollback => {
+                one.rollback().unwrap();
+                now.clone_from(&committed);
+                newest = time;
             }
             Step::NewWriter | Step::Reopen => {
                 drop(w.take());

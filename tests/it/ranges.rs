@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use twindex::{Document, Error, Fingerprint, Index, Keys, MemoryVfs, Params, Writer, WriterOptions};
 
+use crate::support::Random;
+
 type Documents = BTreeMap<Vec<u8>, u64>;
 
 fn params() -> Params {
@@ -106,6 +108,67 @@ fn ranges_over_segments_and_memtables_equal_ranges_of_a_map() {
         }
     }
     assert!(taken(snapshot.prefix([255, 255]).unwrap()).is_empty());
+}
+
+#[test]
+fn records_from_both_ends_equal_those_of_a_map() {
+    let (_vfs, index) = created(params());
+    let mut writer = index.writer_with(WriterOptions::default().memtable(15_000, 16 << 20)).unwrap();
+    let mut documents = Documents::new();
+    let mut random = Random(5);
+    for step in 0..5 {
+        for _ in 0..800 - 60 * step {
+            let number = random.next() % 2000;
+            if number.is_multiple_of(7) {
+                writer.delete(&key(number)).unwrap();
+                documents.remove(&key(number));
+            } else {
+                put(&mut writer, &mut documents, number);
+            }
+        }
+        writer.commit().unwrap();
+        if step == 2 {
+            writer.flush().unwrap();
+        }
+    }
+    // A thread is still writing the rows of the first commit to a segment when the second one returns.
+    for numbers in [2000..17_000, 0..50] {
+        numbers.for_each(|number| put(&mut writer, &mut documents, number * 3));
+        writer.commit().unwrap();
+    }
+    let snapshot = index.snapshot();
+    assert!(!snapshot.entries().is_empty() && snapshot.logged_documents() > 0);
+    for round in 0..60_u64 {
+        let from = key(random.next() % 2000);
+        let to = if round.is_multiple_of(3) { vec![255] } else { [&from[..], &[254]].concat() };
+        let mut expected = documents.range(from.clone()..to.clone());
+        let mut keys = snapshot.range(&from[..]..&to[..]).unwrap();
+        let mut records = snapshot.range(&from[..]..&to[..]).unwrap().records();
+        // Takes runs of keys from either end until all are returned, and twice after that.
+        let mut left = 3;
+        while left > 0 {
+            let is_first = round > 1 && random.next().is_multiple_of(2) || round == 1;
+            for _ in 0..=random.next() % 40 {
+                let (expected, key, record) = if is_first {
+                    (expected.next(), keys.next(), records.next())
+                } else {
+                    (expected.next_back(), keys.next_back(), records.next_back())
+                };
+                let key = key.map(Result::unwrap);
+                assert_eq!(key.as_ref().and_then(|key| key.as_bytes()), expected.map(|(key, _)| &key[..]));
+                let record = record.map(Result::unwrap);
+                assert_eq!(record.as_ref().map(|(key, _)| key), key.as_ref());
+                if let (Some((key, record)), Some((_, &fingerprint))) = (record, expected) {
+                    assert_eq!(record.fingerprint, Some(Fingerprint(fingerprint)));
+                    assert_eq!(record.value, Some((fingerprint >> 20).to_le_bytes().to_vec()));
+                    assert_eq!(snapshot.get(&key).unwrap(), Some(record));
+                }
+                left -= i32::from(key.is_none());
+            }
+        }
+    }
+    let backwards = snapshot.keys().unwrap().rev().map(|key| key.unwrap().as_bytes().unwrap().to_vec());
+    assert!(backwards.eq(documents.keys().rev().cloned()));
 }
 
 #[test]
@@ -247,6 +310,18 @@ fn metrics_count_operations() {
     drop(snapshot.within(Fingerprint(7), 3).run().unwrap());
     let (pages, after) = (segments + 4096 * metrics.segments, index.metrics().verified_bytes);
     assert!(before <= after && after <= pages, "{before} {after} {pages}");
+    assert_eq!(index.metrics().cached_bytes, 0, "queries by distance cache nothing");
+    let memtable = snapshot.segments().last().unwrap().0.length();
+    assert!(snapshot.logged_documents() > 0 && index.metrics().cached_bytes == memtable);
+    let first = snapshot.keys().unwrap().next().unwrap().unwrap();
+    snapshot.leader(&first, 1000).unwrap();
+    let with_leader = index.metrics().cached_bytes;
+    assert!(with_leader > memtable);
+    for (segment, _) in snapshot.segments() {
+        segment.hold_priorities().unwrap();
+    }
+    let rows: u64 = snapshot.segments().map(|(segment, _)| segment.documents()).sum();
+    assert!(index.metrics().cached_bytes >= with_leader.max(memtable + 16 * rows), "{rows}");
     let findings = index.verify();
     assert!(findings.problems.is_empty() && findings.bytes > 0, "{findings:?}");
 }

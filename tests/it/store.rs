@@ -937,6 +937,7 @@ fn failing_operation_leaves_the_last_commit_or_the_new_one() {
                 let put = writer.put(1, Fingerprint(0));
                 assert!(matches!(put, Err(Error::Poisoned { .. })), "{case}");
                 assert!(matches!(writer.delete(1), Err(Error::Poisoned { .. })), "{case}");
+                assert!(matches!(writer.rollback(), Err(Error::Poisoned { .. })), "{case}");
                 assert_eq!(contents(&index.snapshot()), before, "{case}: readers go on");
             }
             assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), found, "{case}: after the drop");

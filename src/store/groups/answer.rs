@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::key::KeyBuf;
 
@@ -76,6 +77,9 @@ pub struct Resources<'a> {
     pub memory: usize,
     /// Number of threads, at least 1. It does not affect the result.
     pub threads: usize,
+    /// Ends the computation early with [`Error::Cancelled`](crate::Error::Cancelled); `None` if nothing does. Checked
+    /// before each round of queries, and before each query of a round that compares documents one by one.
+    pub cancel: Option<&'a Cancel>,
 }
 
 impl<'a> Resources<'a> {
@@ -83,6 +87,6 @@ impl<'a> Resources<'a> {
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { dir, memory: 1 << 30, threads }
+        Self { dir, memory: 1 << 30, threads, cancel: None }
     }
 }

@@ -10,6 +10,7 @@ use std::ops::{ControlFlow, Range};
 use super::listing::Groups;
 use super::near::Neighbourhood;
 use super::order::{NONE, Turn};
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::segment::{SearchOptions, SearchScratch};
 use crate::sys::threads::on_threads;
@@ -93,6 +94,7 @@ pub(super) struct RoundSearch<'a> {
     pub(super) groups: &'a Groups,
     pub(super) threads: usize,
     pub(super) limits: RoundLimits,
+    pub(super) cancel: Option<&'a Cancel>,
 }
 
 impl RoundSearch<'_> {
@@ -141,6 +143,7 @@ impl RoundSearch<'_> {
     fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {
+            self.cancel.map_or(Ok(()), Cancel::check)?;
             self.around.for_each_near(
                 numbers.place(round[place].number),
                 |document, _| Ok(self.groups.is_undecided(numbers.number(document))),

@@ -6,6 +6,7 @@ use super::listing::Groups;
 use super::near::Neighbourhood;
 use super::order::{PriorityOrder, Turn};
 use super::rounds::{NearDocuments, RoundLimits, RoundSearch, RoundSize};
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::MemoryBudget;
@@ -16,6 +17,7 @@ struct Sweep<'a> {
     threads: usize,
     limits: RoundLimits,
     size: RoundSize,
+    cancel: Option<&'a Cancel>,
     /// Documents to decide, in the order of priority. A document is added only if it has no leader yet.
     waiting: Vec<Turn>,
 }
@@ -35,7 +37,8 @@ fn in_rounds(snapshot: &Snapshot, resources: &Resources<'_>, limits: RoundLimits
     let threads = resources.threads.max(1);
     let size = RoundSize::new(limits, threads, radius.is_some());
     let (around, waiting) = (&around, Vec::new());
-    let mut sweep = Sweep { around, groups: &mut groups, threads, limits, size, waiting };
+    let cancel = resources.cancel;
+    let mut sweep = Sweep { around, groups: &mut groups, threads, limits, size, cancel, waiting };
     order.for_each(&numbers, |turn| sweep.take(turn))?;
     sweep.decide_all()?;
     groups.count_members();
@@ -56,6 +59,7 @@ impl Sweep<'_> {
         let mut rest = waiting.iter();
         let mut round = Vec::new();
         loop {
+            self.cancel.map_or(Ok(()), Cancel::check)?;
             round.clear();
             let mut after = rest.clone();
             while round.len() < self.size.documents
@@ -69,7 +73,7 @@ impl Sweep<'_> {
                 break;
             }
             let (around, groups, threads, limits) = (self.around, &*self.groups, self.threads, self.limits);
-            let search = RoundSearch { around, groups, threads, limits };
+            let search = RoundSearch { around, groups, threads, limits, cancel: self.cancel };
             if let Some(near) = search.near(&round)? {
                 self.decide(&round, &near);
                 rest = after;
@@ -170,7 +174,7 @@ mod tests {
         let mut queries = Vec::new();
         for (documents, found) in [(1, 1), (2, 1), (7, 3), (64, 50), (1 << 15, 1 << 20)] {
             for threads in 1..=3 {
-                let resources = Resources { dir: dir.path(), memory: 1 << 20, threads };
+                let resources = Resources { dir: dir.path(), memory: 1 << 20, threads, cancel: None };
                 let limits = RoundLimits { documents, found };
                 let groups = in_rounds(&snapshot, &resources, limits).unwrap();
                 assert!(listing(&groups) == defined, "{limits:?}, {threads} threads");

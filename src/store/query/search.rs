@@ -14,6 +14,9 @@ use crate::segment::{SearchScratch, Segment};
 use crate::store::part::IndexPart;
 use twindex_sketch::{Fingerprint, Nearness, Resemblance, intersection_from, matches};
 
+/// Number of compared documents after which a query checks whether it was cancelled.
+const CHECKED: u32 = 64;
+
 /// A filter of documents, by ordinal.
 type Filter<'a> = dyn FnMut(u32) -> Result<bool> + 'a;
 
@@ -67,7 +70,9 @@ impl Query {
             farthest,
             distances: BinaryHeap::new(),
             set: Vec::new(),
+            unchecked: 0,
         };
+        self.cancel.check()?;
         if let Some((fingerprint, _)) = self.within {
             let mut near = part.fingerprints_within(fingerprint.0, self.ask(), unvisited)?;
             near.sort_unstable();
@@ -259,6 +264,8 @@ struct PartSearch<'a, 'p, 'f> {
     distances: BinaryHeap<u32>,
     /// A buffer for the set of a document.
     set: Vec<u64>,
+    /// Number of documents until the next check whether the query was cancelled.
+    unchecked: u32,
 }
 
 impl PartSearch<'_, '_, '_> {
@@ -315,6 +322,11 @@ impl PartSearch<'_, '_, '_> {
 
     /// Returns whether a document, and all documents that equal it, need not be compared.
     fn is_excluded(&mut self, ordinal: u32) -> Result<bool> {
+        if self.unchecked == 0 {
+            self.query.cancel.check()?;
+            self.unchecked = CHECKED;
+        }
+        self.unchecked -= 1;
         let is_alone = matches!(self.part, IndexPart::Segment { .. });
         Ok(self.part.is_deleted(ordinal)
             || is_alone && !(self.is_wanted)(ordinal)?

@@ -449,13 +449,7 @@ impl Drop for Writer {
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        // If a file cannot be removed, the sweep of the next writer removes it, because no manifest names it.
-        // guard: files of a batch that was not committed are removed
-        for &number in &self.written {
-            if published.manifest.segments.iter().all(|known| known.number != number) {
-                let _ = vfs.unlink(&names::segment(dir, number));
-            }
-        }
+        self.unlink_written(&published.manifest);
         let known = published.manifest.logged.iter().flat_map(|logged| &logged.logs);
         let known: Vec<u64> = known.map(|log| log.number).collect();
         for log in self.next.logged.iter().flat_map(|logged| &logged.logs) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::options::{MEMTABLE_BYTES, WriterOptions};
 use super::states::{NextGeneration, PendingSync, Publish};
 use super::{Writer, next_number};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
 use crate::format::manifest::{SEGMENTS_MAX, SegmentEntry};
@@ -27,8 +28,8 @@ const MERGED_AT: usize = 64;
 /// When the writer is dropped, a memtable of at least this number of rows is written to a segment. Fewer rows remain in
 /// the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
-/// Interval at which a waiting commit checks whether the flush of the frozen memtable is finished.
-const LOOKED: Duration = Duration::from_millis(1);
+/// Interval at which a waiting writer checks whether a flush or a merge is finished.
+pub(super) const LOOKED: Duration = Duration::from_millis(1);
 /// A batch checks whether the memtable is full each time it has added this number of rows.
 const LOOKED_EVERY: u32 = 1024;
 /// A log of this length in bytes is closed, even if it has few rows (commits with only a payload add no rows). This
@@ -380,7 +381,6 @@ impl Writer {
         if built.documents == 0 {
             return Ok(()); // the batch contains only deletes
         }
-        self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {
             number: self.take_number()?,
             length: built.length,
@@ -389,11 +389,21 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
+        self.add_file(entry, |path| built.publish(path))
+    }
+
+    /// Adds a segment to the next generation. `publish` gives its file the name.
+    pub(super) fn add_file(
+        &mut self,
+        entry: SegmentEntry,
+        publish: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        self.coming = NextGeneration::Changed;
         // After a writer has lost its lock, the new lock holder may use the same file name, so this writer must not.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        built.publish(&names::segment(dir, entry.number))?;
+        publish(&names::segment(dir, entry.number))?;
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
@@ -424,7 +434,7 @@ impl Writer {
         let written = std::mem::take(&mut self.written);
         // Keeps the numbers during the merge: if the merge fails, dropping the writer removes the files.
         self.written.clone_from(&written);
-        if !self.merge_all(None, |entry| written.contains(&entry.number))? {
+        if !self.merge_all(None, &Cancel::default(), |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::commits::LOGS;
+use super::flush::LOOKED;
 use super::states::{NextGeneration, Pointer, Publish, Route};
 use super::{Durability, Writer};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::segment::Segment;
@@ -14,6 +16,7 @@ use crate::segment::spilled::SpillBudget;
 use crate::store::merge_plan::{self, Size};
 use crate::store::merging::{DocumentSource, FinishedMerge, MergeWork};
 use crate::store::{generation, names};
+use crate::sync::pause;
 use crate::trace::event;
 
 impl Writer {
@@ -30,6 +33,7 @@ impl Writer {
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,
+        cancel: &Cancel,
         chosen: impl Fn(&SegmentEntry) -> bool,
     ) -> Result<bool> {
         let nothing = RoaringBitmap::new();
@@ -51,7 +55,8 @@ impl Writer {
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
         let documents = live.iter().map(|input| input.segment.documents()).sum();
         let budget = SpillBudget::new(self.options.memory.saturating_mul(2), &scratch)
-            .on_threads(self.options.threads_for(documents));
+            .on_threads(self.options.threads_for(documents))
+            .until(cancel);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, budget)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
@@ -77,29 +82,58 @@ impl Writer {
         self.check_process()?;
         self.check_sound()?;
         drop(self.merging.take());
+        self.prepare_compaction()?;
+        self.guarded(|writer| writer.compact_all(&Cancel::default()))
+    }
+
+    /// Like [`compact`](Self::compact), but ends early after `cancel` was requested: see [`merge`] how often it is checked.
+    /// The index is then as it was, the files of the merge are removed, and the writer can be used further. Requires an
+    /// empty batch, because a cancelled compaction could not keep it.
+    ///
+    /// # Errors
+    /// Same as [`compact`](Self::compact); [`Error::Cancelled`]; [`Error::Invalid`] in the middle of a batch.
+    pub fn compact_until(&mut self, cancel: &Cancel) -> Result<u64> {
+        self.check_between("compact, if that can be cancelled,")?;
+        // A background merge that is stopped can have its file already.
+        self.written.extend(self.merging.take().map(|merging| merging.number));
+        self.prepare_compaction()?;
+        let done = self.guarded(|writer| match writer.compact_all(cancel) {
+            Err(Error::Cancelled) => {
+                writer.drop_batch();
+                Ok(None)
+            }
+            done => done.map(Some),
+        });
+        done?.ok_or(Error::Cancelled)
+    }
+
+    fn prepare_compaction(&self) -> Result<()> {
         let all: Vec<usize> = (0..self.view.segments.len()).collect();
         if self.view.segments.len() > 1 {
             self.work(&all, 0).check_space()?;
         }
-        self.guarded(|writer| {
-            writer.settle_flush()?;
-            writer.flush_records()?;
-            writer.expire_written()?;
-            writer.view.advance()?;
-            // The rows of the memtable are merged directly from memory, without being written to a file first.
-            let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
-            writer.flush_table()?;
-            writer.merge_all(table.as_ref(), |_| true)?;
-            writer.route = Route::BySettings;
-            if writer.coming == NextGeneration::Changed {
-                let generation = writer.publish(Publish::Commit)?;
-                writer.settle_sweep();
-                return Ok(generation);
-            }
-            writer.keep_promise(Durability::Sync)?;
-            writer.sweep_all()?;
-            Ok(writer.view.commit)
-        })
+        Ok(())
+    }
+
+    fn compact_all(&mut self, cancel: &Cancel) -> Result<u64> {
+        cancel.check()?;
+        self.settle_flush()?;
+        self.flush_records()?;
+        self.expire_written()?;
+        self.view.advance()?;
+        // The rows of the memtable are merged directly from memory, without being written to a file first.
+        let table = if self.view.segments.is_empty() { None } else { self.take_table()? };
+        self.flush_table()?;
+        self.merge_all(table.as_ref(), cancel, |_| true)?;
+        self.route = Route::BySettings;
+        if self.coming == NextGeneration::Changed {
+            let generation = self.publish(Publish::Commit)?;
+            self.settle_sweep();
+            return Ok(generation);
+        }
+        self.keep_promise(Durability::Sync)?;
+        self.sweep_all()?;
+        Ok(self.view.commit)
     }
 
     /// Does the work that is due between two batches: flushes a full memtable, replaces the sources of a finished merge
@@ -169,6 +203,7 @@ impl Writer {
             manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
             number,
             memory: self.options.memory.saturating_mul(2),
+            cancel: Cancel::default(),
             threads: self
                 .options
                 .threads_for(chosen.iter().map(|&place| self.view.segments[place].documents()).sum()),
@@ -267,10 +302,24 @@ impl Writer {
     /// # Errors
     /// Same as [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
     pub fn merge_step(&mut self) -> Result<bool> {
+        self.merge_step_until(&Cancel::default())
+    }
+
+    /// Like [`merge_step`](Self::merge_step), but ends early after `cancel` was requested. The index is then as it was, and
+    /// the files of the merge are removed. A merge that runs in the background continues.
+    ///
+    /// # Errors
+    /// Same as [`merge_step`](Self::merge_step); [`Error::Cancelled`].
+    pub fn merge_step_until(&mut self, cancel: &Cancel) -> Result<bool> {
         self.check_between("merge")?;
-        if self.merging.is_some() {
-            self.wait_for_merge()?;
-            return Ok(true);
+        cancel.check()?;
+        while let Some(merging) = &self.merging {
+            if merging.is_done() {
+                self.wait_for_merge()?;
+                return Ok(true);
+            }
+            cancel.check()?;
+            pause(LOOKED);
         }
         let chosen = merge_plan::choose(&self.sizes(), &[]);
         if chosen.is_empty() {
@@ -280,11 +329,15 @@ impl Writer {
         self.guarded(|writer| {
             writer.check_lock()?;
             let number = writer.take_number()?;
-            let merged = writer.work(&chosen, number).run()?;
-            writer.take_place(merged)?;
-            writer.publish(Publish::Shape).map(drop)
-        })?;
-        Ok(true)
+            let work = MergeWork { cancel: cancel.clone(), ..writer.work(&chosen, number) };
+            match work.run() {
+                Err(Error::Cancelled) => Ok(Err(Error::Cancelled)), // nothing was changed, so the writer stays sound
+                merged => {
+                    writer.take_place(merged?)?;
+                    writer.publish(Publish::Shape).map(|_| Ok(true))
+                }
+            }
+        })?
     }
 
     /// Removes the files that the current generation does not need, including the files of the previous generation,

@@ -9,9 +9,11 @@
 mod commits;
 mod flush;
 mod held;
+mod ingest;
 mod merges;
 mod options;
 mod reads;
+mod rollback;
 mod smallest;
 mod states;
 mod sweeping;
@@ -77,7 +79,7 @@ fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
 }
 
 /// The writer of an index; an index has at most one at a time. The current batch is invisible until
-/// [`commit`](Writer::commit), and is lost if the writer is dropped before.
+/// [`commit`](Writer::commit), and is lost if the writer is dropped before or [rolled back](Writer::rollback).
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<SharedIndex>,

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use twindex::Cancel;
 use twindex::error::{Error, Result};
 use twindex::store::groups::{NearPairs, from_pairs};
 use twindex::store::{GroupRule, Groups, Resources, Snapshot};
@@ -95,6 +96,7 @@ fn joined(snapshot: &Snapshot, resources: &Resources<'_>, max: u64) -> Result<Op
         }
         found.count += 1;
         if found.count.is_multiple_of(COUNTED) {
+            resources.cancel.map_or(Ok(()), Cancel::check)?;
             let count = all.fetch_add(COUNTED, Ordering::Relaxed) + COUNTED;
             if count > max {
                 return Err(Error::Limit { what: TOO_MANY, limit: max, found: count });

@@ -1,9 +1,10 @@
 //! Reports the progress of a long job to another thread, which can also stop the job.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use twindex::error::{Error, Result};
+use twindex::Cancel;
+use twindex::error::Result;
 
 /// The progress of a job, shared by its threads and a thread that watches them.
 ///
@@ -20,7 +21,7 @@ use twindex::error::{Error, Result};
 /// ```
 #[derive(Debug, Default)]
 pub struct SharedProgress {
-    stop: AtomicBool,
+    cancel: Cancel,
     /// The name of the current stage, and the number of parts it consists of.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
@@ -29,24 +30,27 @@ pub struct SharedProgress {
 impl SharedProgress {
     /// Stops the job: the next [`check`](Self::check) on each of its threads returns an error.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
     }
 
     /// Returns whether [`stop`](Self::stop) was called.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.cancel.is_cancelled()
     }
 
     /// Returns an error if [`stop`](Self::stop) was called.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the work was stopped.
+    /// [`Error::Cancelled`](twindex::Error::Cancelled) if the work was stopped.
     pub fn check(&self) -> Result<()> {
-        if self.is_stopped() {
-            return Err(Error::Invalid("the work was stopped before its end".into()));
-        }
-        Ok(())
+        self.cancel.check()
+    }
+
+    /// Returns the request that [`stop`](Self::stop) makes, for work of the engine that is part of the job.
+    #[must_use]
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// Begins a stage of `parts` parts. None is done.

@@ -68,7 +68,8 @@ fn compare(snapshot: &Snapshot, scratch: &Path) -> Vec<u64> {
     let mut queries = Vec::new();
     for memory in [1 << 20, 1 << 26] {
         for threads in 1..=3 {
-            let groups = living_groups(snapshot, &Resources { dir: scratch, memory, threads }).unwrap();
+            let groups =
+                living_groups(snapshot, &Resources { dir: scratch, memory, threads, cancel: None }).unwrap();
             assert!(listing(&groups) == expected, "{memory} bytes, {threads} threads");
             queries.push(groups.questions());
         }

@@ -70,7 +70,7 @@ impl PageArgs {
         let snapshot = index.snapshot();
         let mut figures = page::look(&snapshot, path, look, join_resources)?;
         if groups {
-            let resources = Resources { dir: scratch.path(), memory: work.memory, threads };
+            let resources = Resources { dir: scratch.path(), memory: work.memory, threads, cancel: None };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
         }
         // Also counts duplicates by host if keys are URLs.
