@@ -37,6 +37,7 @@ mod merging;
 mod metrics;
 mod names;
 mod nearest;
+pub mod orphans;
 mod part;
 pub mod query;
 mod range;
