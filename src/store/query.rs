@@ -147,6 +147,7 @@ pub(super) struct Omitted {
 }
 
 /// A found document whose key has not been read yet.
+#[derive(Clone, Copy)]
 pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
@@ -235,8 +236,8 @@ impl Query {
     }
 
     /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as
-    /// [`Writer::admit`](crate::Writer::admit) does. No effect if the index stores no
-    /// [marks](crate::params::ParamsBuilder::marks).
+    /// [`Writer::admit`](crate::Writer::admit) does as long as an unmarked document is near the marked one. No effect if the
+    /// index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};

@@ -294,6 +294,22 @@ impl Round {
     }
 }
 
+impl Round {
+    /// Checks that each document is found by all its features.
+    fn check_features(&self, index: &Index) {
+        let Some(minhash) = self.params.minhash else { return };
+        for (key, stored) in &self.live {
+            let sketch = &self.sketches[stored.content];
+            if !sketch.is_empty() {
+                let query =
+                    index.snapshot().resembling(sketch, 0.0).unverified().sharing(minhash.bands.into());
+                let hits = query.run().unwrap().hits;
+                assert!(hits.iter().any(|hit| hit.key.to_string() == *key), "{key}");
+            }
+        }
+    }
+}
+
 /// Returns a set that stands for a text, for a caller that stores no sets in the index.
 fn set(sketch: &Sketch) -> Vec<u64> {
     let mut set: Vec<u64> = sketch.signature().iter().map(|&minimum| minimum.into()).collect();
@@ -384,7 +400,9 @@ fn run(seed: u64) -> u32 {
     }
     writer.commit().unwrap();
     drop(writer);
-    round.check(&Index::open_with(vfs, path).unwrap());
+    let index = Index::open_with(vfs, path).unwrap();
+    round.check(&index);
+    round.check_features(&index);
     assert!(index.verify().problems.is_empty());
     round.promoted
 }

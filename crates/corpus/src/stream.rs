@@ -155,7 +155,9 @@ impl Admitter {
     }
 
     /// Compares a document with the documents of the index and adds it to the index. With
-    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key.
+    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key. As in
+    /// [`Writer::admit`], a mark counts only while a live unmarked document is near; by containment, one that contains the
+    /// marked document.
     ///
     /// # Errors
     ///

@@ -405,7 +405,7 @@ impl Writer {
             }
             let known = writer.contains(key)?.then_some(key);
             let (mut near, may_have_orphan) = writer.nearest((kept, set), known, &mut comparison)?;
-            if near.is_none() && may_have_orphan && writer.is_marked(key)? != Some(false) {
+            if near.is_none() && may_have_orphan && !writer.has_unmarked(key)? {
                 near = writer.nearest_orphan((kept, set), known, comparison)?;
                 if let Some(orphan) = &near {
                     writer.unmark(&orphan.key)?;
@@ -555,9 +555,9 @@ impl Writer {
         Ok(self.read(key.into(), |_, _| Ok(()))?.is_some())
     }
 
-    /// Returns whether the live document with this key is marked; `None` if there is no such document.
-    fn is_marked(&mut self, key: Key<'_>) -> Result<Option<bool>> {
-        self.read(key, |part, ordinal| part.is_marked(ordinal))
+    /// Returns whether there is a live document with this key, and it is not marked.
+    fn has_unmarked(&mut self, key: Key<'_>) -> Result<bool> {
+        Ok(self.read(key, |part, ordinal| Ok(!part.is_marked(ordinal)?))?.unwrap_or(false))
     }
 
     /// Calls `read` with the part and the ordinal of the live document with this key, and returns its result; `None` if

@@ -158,12 +158,12 @@ impl StoredNeighbours<'_, '_> {
     }
 
     fn marked_document(&mut self, document: DocRef) -> Result<MarkedDocument> {
-        let key = self.around.key(document)?;
+        let (key, priority) =
+            self.around.read(document, |part, ordinal| Ok((part.key(ordinal)?, part.priority(ordinal)?)))?;
         self.read_set(&key)?;
         let mut bytes = Vec::new();
         self.around.content(document, &mut bytes)?;
         bytes.extend(self.set.iter().flat_map(|hash| hash.to_le_bytes()));
-        let priority = self.around.read(document, |part, ordinal| part.priority(ordinal))?;
         Ok(MarkedDocument { key, priority, content: xxh3_128(&bytes) })
     }
 
