@@ -308,7 +308,7 @@ impl SegmentQueries {
             all.push(collected(|out| {
                 let near = Nearness::Resemblance(0.8);
                 segment.sharing_prefix(set, near, twindex::format::prefixes::Marks::Any, |ordinal, _| {
-                    out.push(ordinal.into())
+                    out.push(ordinal.into());
                 })
             }));
         }

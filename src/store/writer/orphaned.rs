@@ -40,16 +40,17 @@ impl Writer {
         let unverified = self.options.unverified || mine.is_some();
         let around = Neighbourhood::by_relation(state, near, unverified, self.options.estimated);
         let replaced = known.map(|key| around.find(key)).transpose()?.flatten();
-        let mut stored = StoredNeighbours { around, replaced, value, set_of, set: Vec::new() };
+        let mut stored =
+            StoredNeighbours { around, replaced, value, set_of, set: Vec::new(), bytes: Vec::new() };
         let mut found = stored.near(&query, mine.unwrap_or_default())?;
         found.sort_by(|a, b| a.0.by_nearness(&b.0));
         let (mut candidates, mut contents) = (Vec::new(), HashSet::new());
         for equally_near in found.chunk_by(|a, b| a.0.by_nearness(&b.0).is_eq()) {
             let mut distinct = Vec::new();
             for &(_, document) in equally_near {
-                let one = stored.marked_document(document)?;
-                if contents.insert(one.content) {
-                    distinct.push(one);
+                let content = stored.content(document)?;
+                if contents.insert(content) {
+                    distinct.push(stored.marked_document(document, content)?);
                 }
             }
             candidates.push(distinct);
@@ -123,6 +124,8 @@ struct StoredNeighbours<'n, 'r> {
     set_of: Option<&'n mut SetOf<'r>>,
     /// The set of a document, if the caller supplies sets.
     set: Vec<u64>,
+    /// A buffer for the content of a document.
+    bytes: Vec<u8>,
 }
 
 impl StoredNeighbours<'_, '_> {
@@ -157,14 +160,24 @@ impl StoredNeighbours<'_, '_> {
         self.set_of.as_mut().map_or(Ok(()), |set_of| set_of(key, &mut self.set))
     }
 
-    fn marked_document(&mut self, document: DocRef) -> Result<MarkedDocument> {
+    /// Returns a hash of the data that decides which documents are near this one.
+    fn content(&mut self, document: DocRef) -> Result<u128> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.around.content(document, &mut bytes)?;
+        if self.set_of.is_some() {
+            let key = self.around.key(document)?;
+            self.read_set(&key)?;
+            bytes.extend(self.set.iter().flat_map(|hash| hash.to_le_bytes()));
+        }
+        let content = xxh3_128(&bytes);
+        self.bytes = bytes;
+        Ok(content)
+    }
+
+    fn marked_document(&self, document: DocRef, content: u128) -> Result<MarkedDocument> {
         let (key, priority) =
             self.around.read(document, |part, ordinal| Ok((part.key(ordinal)?, part.priority(ordinal)?)))?;
-        self.read_set(&key)?;
-        let mut bytes = Vec::new();
-        self.around.content(document, &mut bytes)?;
-        bytes.extend(self.set.iter().flat_map(|hash| hash.to_le_bytes()));
-        Ok(MarkedDocument { key, priority, content: xxh3_128(&bytes) })
+        Ok(MarkedDocument { key, priority, content })
     }
 
     /// Returns the documents with these marks near a document.
@@ -184,6 +197,10 @@ impl MarkedNeighbours for StoredNeighbours<'_, '_> {
 
     fn marked(&mut self, of: &KeyBuf) -> Result<Vec<MarkedDocument>> {
         let near = self.near_stored(of, Marks::Marked)?;
-        near.into_iter().map(|(_, document)| self.marked_document(document)).collect()
+        let marked = |(_, document)| {
+            let content = self.content(document)?;
+            self.marked_document(document, content)
+        };
+        near.into_iter().map(marked).collect()
     }
 }
