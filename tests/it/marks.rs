@@ -310,7 +310,7 @@ impl Round {
     }
 }
 
-/// Returns a set that stands for a text, for a caller that stores no sets in the index.
+/// Returns the set of a text as a caller supplies it that stores no sets in the index.
 fn set(sketch: &Sketch) -> Vec<u64> {
     let mut set: Vec<u64> = sketch.signature().iter().map(|&minimum| minimum.into()).collect();
     set.sort_unstable();
