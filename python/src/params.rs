@@ -29,6 +29,7 @@ use crate::idf::IdfTable;
 /// sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document is
 ///     missed. Without sets, resemblance is estimated.
 /// marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.
+///     A mark counts only while a live unmarked document is near.
 /// priorities: let documents have priorities, by which `groups` chooses leaders.
 /// weights: the weight of a shingle in a simhash: "occurrences", "distinct", or "idf", the number of occurrences
 ///     multiplied by the inverse document frequency.

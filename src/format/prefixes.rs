@@ -34,6 +34,37 @@ pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
+/// A choice of documents by their [marks](super::fields).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Marked and unmarked documents.
+    Any,
+    /// Only documents without a mark.
+    Unmarked,
+    /// Only marked documents.
+    Marked,
+}
+
+impl Marks {
+    /// Returns whether documents with this mark are chosen.
+    #[must_use]
+    pub fn includes(self, is_marked: bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Unmarked => !is_marked,
+            Self::Marked => is_marked,
+        }
+    }
+
+    /// Returns the keys of an entry with this tag, for the chosen documents.
+    pub fn keys(self, tag: u32) -> impl Iterator<Item = u32> {
+        [false, true]
+            .into_iter()
+            .filter(move |&is_marked| self.includes(is_marked))
+            .map(move |is| key(tag, is))
+    }
+}
+
 /// Takes the first `length` elements of `set`, ordered by class and then by element, and replaces the content of `out`
 /// with their distinct tags, ascending. `set` must ascend.
 ///

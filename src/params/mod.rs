@@ -453,7 +453,7 @@ impl ParamsBuilder {
     }
 
     /// Allows documents to be marked as duplicates: [`Writer::admit`](crate::Writer::admit) stores duplicates with a
-    /// mark, and compares documents only with unmarked ones.
+    /// mark, and compares documents only with unmarked ones. A mark counts only while a live unmarked document is near.
     pub fn marks(mut self) -> Self {
         self.params.marks = true;
         self

@@ -380,6 +380,41 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
 }
 
 impl Segment {
+    /// Returns the stored bits of the features of one document, followed by zeros; `None` if it has no sketch. If a band
+    /// has the document under the feature of `expected`, reads one bucket of the band; otherwise all its entries. If the
+    /// [features of all documents](Self::held_features) are cached, reads no bands.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn features_of(&self, ordinal: u32, expected: &[u64]) -> Result<Option<Vec<u64>>> {
+        let mut features = Vec::with_capacity(self.bands.len());
+        if let Some(known) = self.features.get() {
+            return Ok(known.features(ordinal, &mut features).then_some(features));
+        }
+        for (band, (section, layout)) in self.bands.iter().enumerate() {
+            let mut found = None;
+            if let Some(&feature) = expected.get(band) {
+                let key = bands::key(feature, layout.key_bits);
+                self.same_key(section, layout, key, |other| {
+                    if other == ordinal {
+                        found = Some(key);
+                    }
+                })?;
+            }
+            if found.is_none() {
+                self.for_each_band_entry(band, |key, other| {
+                    if other == ordinal {
+                        found = Some(key);
+                    }
+                    Ok(())
+                })?;
+            }
+            let Some(key) = found else { return Ok(None) };
+            features.push(u64::from(key) << 32);
+        }
+        Ok((!features.is_empty()).then_some(features))
+    }
+
     /// Returns the [`feature_column`](Self::feature_column) of this segment. The first call reads the column, which is
     /// then cached while the segment is open.
     ///

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
 use crate::format::fields::{Fields, unread};
-use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
+use crate::format::prefixes::{CLASSES, Marks, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 use crate::sys::threads::{in_order, on_threads};
@@ -254,13 +254,12 @@ impl Segment {
     /// bits of a shingle hash) in common with the prefix of `set`, and is passed once for each such tag. The arguments of
     /// `each` are the ordinal of the candidate and the position of the tag.
     ///
-    /// Reports every near document that is not marked as a duplicate and, if `marked` is true, every near document that
-    /// is. May also report documents that are not near, deleted documents, and marked documents whose inverted tag
-    /// equals a tag of the prefix. Reports nothing if the index stores no sets.
+    /// Reports every near document that `marks` includes. May also report documents that are not near, deleted documents,
+    /// and other documents whose key in the section equals one of the query. Reports nothing if the index stores no sets.
     ///
     /// The position is the index (from 0) of the shared tag in the prefix of `set`;
-    /// [`fewest_missing`](crate::format::prefixes::fewest_missing) uses it. It is always 0 if `marked` is true and the
-    /// index stores marks. `near` must require at least the resemblance that the parameters require.
+    /// [`fewest_missing`](crate::format::prefixes::fewest_missing) uses it. It is always 0 for [`Marks::Any`] if the index
+    /// stores marks. `near` must require at least the resemblance that the parameters require.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -268,10 +267,11 @@ impl Segment {
         &self,
         set: &[u64],
         near: Nearness,
-        marked: bool,
+        marks: Marks,
         mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
-        for (place, mut list) in self.prefix_lists(set, near, marked)? {
+        let keys = self.prefix_keys(set, near, marks)?;
+        for (&(place, _), mut list) in keys.iter().zip(self.prefix_lists(&keys)?) {
             while let Some(ordinal) = list.next_ordinal()? {
                 each(ordinal, place);
             }
@@ -279,14 +279,13 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the entries that [`sharing_prefix`](Self::sharing_prefix) reads, as lists, each with its position.
+    /// Returns the entries that have these keys, which [`prefix_keys`](Self::prefix_keys) has returned.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    pub fn prefix_lists(&self, set: &[u64], near: Nearness, marked: bool) -> Result<Vec<(u32, KeyList<'_>)>> {
+    pub fn prefix_lists(&self, keys: &[(u32, u32)]) -> Result<Vec<KeyList<'_>>> {
         let Some([_, (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
-        let keys = self.prefix_keys(set, near, marked)?.into_iter();
-        keys.map(|(place, key)| Ok((place, self.list_of_key(section, layout, key)?))).collect()
+        keys.iter().map(|&(_, key)| self.list_of_key(section, layout, key)).collect()
     }
 
     /// Returns the pairs (position, key) that [`sharing_prefix`](Self::sharing_prefix) looks up: each key, with the
@@ -295,7 +294,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    pub fn prefix_keys(&self, set: &[u64], near: Nearness, marked: bool) -> Result<Vec<(u32, u32)>> {
+    pub fn prefix_keys(&self, set: &[u64], near: Nearness, marks: Marks) -> Result<Vec<(u32, u32)>> {
         let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
         let mut tags = Vec::new();
         let class_of = |tag: u32| {
@@ -306,16 +305,31 @@ impl Segment {
             Ok(class)
         };
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
-        let both = marked && self.params().marks;
-        let kinds = if both { &[false, true][..] } else { &[false] };
+        let marks = if self.params().marks { marks } else { Marks::Unmarked };
         // An inverted tag of a marked document may equal a tag of an unmarked one. So if keys of both kinds are looked
         // up, a match does not determine the position of the tag; position 0 is reported.
-        let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
-        let keys: Vec<(u32, u32)> = places
-            .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
-            .collect();
+        let places = (0..).zip(&tags).map(|(place, &tag)| (if marks == Marks::Any { 0 } else { place }, tag));
+        let keys: Vec<(u32, u32)> =
+            places.flat_map(|(place, tag)| marks.keys(tag).map(move |key| (place, key))).collect();
         self.hint_keys(KEY_BITS, || keys.iter().map(|&(_, key)| (section, layout, key)));
         Ok(keys)
+    }
+
+    /// Returns whether a marked document can have one of the tags of these keys in its prefix. The keys are those of
+    /// unmarked documents, which [`prefix_keys`](Self::prefix_keys) has returned.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn has_marked(&self, keys: &[(u32, u32)]) -> Result<bool> {
+        let Some([_, (section, layout)]) = &self.sets else { return Ok(false) };
+        let keys = || keys.iter().map(|&(_, tag)| key(tag, true));
+        self.hint_keys(KEY_BITS, || keys().map(|key| (section, layout, key)));
+        for key in keys() {
+            if self.list_of_key(section, layout, key)?.next_ordinal()?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Calls `each(tag, class)` for every common tag (a frequent 32-bit hash prefix) in ascending order. `class` is the bit

@@ -96,7 +96,8 @@ impl<'a> Document<'a> {
     }
 
     /// Marks the document as a duplicate, for an index that [stores marks](crate::params::ParamsBuilder::marks).
-    /// [`Writer::admit`](super::Writer::admit) compares new documents only with unmarked ones.
+    /// [`Writer::admit`](super::Writer::admit) compares new documents only with unmarked ones, as long as one of these is
+    /// near the marked document.
     pub fn as_duplicate(mut self) -> Self {
         self.is_marked = true;
         self

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use roaring::RoaringBitmap;
 
 use super::memtable::{Memtable, Rows, ScanPosition};
+use crate::format::prefixes::Marks;
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
@@ -142,8 +143,8 @@ impl<'a> MemtablePart<'a> {
 
     /// Calls `each` with the first row of each content whose set can be near the given set, like
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
-    pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
-        let hashes = self.rows().set_hashes(set, marked);
+    pub(super) fn sharing_prefix(&self, set: &[u64], marks: Marks, mut each: impl FnMut(u32)) {
+        let hashes = self.rows().set_hashes(set, marks);
         for hashes in hashes.chunks(TOGETHER) {
             self.read_set(hashes.len(), |rows| rows.warm_sets(hashes));
             for &hash in hashes {

@@ -39,6 +39,7 @@ mod merging;
 mod metrics;
 mod names;
 mod nearest;
+pub mod orphans;
 mod part;
 pub mod query;
 mod range;

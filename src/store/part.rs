@@ -196,6 +196,15 @@ impl IndexPart<'_> {
         }
     }
 
+    /// Returns whether marked documents can be near `set`, without reading them. `keys` are the keys under which a segment
+    /// finds unmarked documents near the set.
+    pub(super) fn may_have_marked(&self, set: &[u64], keys: &[(u32, u32)]) -> Result<bool> {
+        match self {
+            Self::Segment { segment, .. } => segment.has_marked(keys),
+            Self::Memory(memory) => Ok(memory.read_set(set.len(), |rows| rows.may_have_marked(set))),
+        }
+    }
+
     /// Returns the sort key of a document in the order of priority; see [`Segment::priority`].
     pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
         match self {
@@ -303,6 +312,18 @@ impl IndexPart<'_> {
                 }
                 is_sketched
             }),
+        }
+    }
+
+    /// Returns the stored bits of the features of a document; `None` if it has none. `expected` are the features that it
+    /// probably has, one for each band; see [`Segment::features_of`].
+    pub(super) fn stored_features(&self, ordinal: u32, expected: &[u64]) -> Result<Option<Vec<u64>>> {
+        match self {
+            Self::Segment { segment, .. } => segment.features_of(ordinal, expected),
+            Self::Memory(_) => {
+                let mut features = Vec::new();
+                Ok(self.features(ordinal, &mut features).then_some(features))
+            }
         }
     }
 

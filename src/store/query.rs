@@ -13,12 +13,13 @@ use super::state::State;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::bands;
+use crate::format::prefixes::Marks;
 use crate::format::table::Probe;
 use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch};
-use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, intersection_from};
+use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch};
 
 /// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key.
 /// A hit with an unknown distance or resemblance comes after the hits with a known one.
@@ -91,6 +92,8 @@ pub struct Answers {
     /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit); 0 if no limit was
     /// set. The skipped buckets may contain further hits.
     pub unvisited: u64,
+    /// Whether a document may be near that the query excluded because of its mark. Known only if there are no hits.
+    pub(super) may_omit_marked: bool,
 }
 
 /// A query, created by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
@@ -110,8 +113,10 @@ pub struct Query {
     unverified: bool,
     /// Whether resemblance is estimated even if sets are stored.
     estimated: bool,
-    /// Whether documents marked as duplicates are excluded.
-    unmarked: bool,
+    /// The documents that are compared, by their marks as duplicates.
+    marks: Marks,
+    /// The value that compared documents must have; `None` if they may have any value.
+    value: Option<Vec<u8>>,
     /// The shingle hashes of the query's document; `None` if the index stores no sets.
     set: Option<Vec<u64>>,
     /// The fingerprint to which the distance of each hit is computed; `None` if no distances are computed.
@@ -132,11 +137,30 @@ struct Bands {
     threshold: f64,
 }
 
+/// What a search did not return.
+#[derive(Default)]
+pub(super) struct Omitted {
+    /// The number of skipped buckets.
+    buckets: u64,
+    /// Whether the search is to find out if marked documents can be near: it excludes them, and has no hit yet.
+    asks_for_marked: bool,
+    /// Whether a near document may have been excluded because of its mark, if the search is to find out.
+    may_be_marked: bool,
+}
+
 /// A found document whose key has not been read yet.
+#[derive(Clone, Copy)]
 pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
     resemblance: Option<Resemblance>,
+}
+
+impl FoundDocument {
+    /// Compares two documents as hits of one query are compared, but without their keys.
+    pub(super) fn by_nearness(&self, other: &Self) -> Ordering {
+        by_nearness(self.distance, self.resemblance, other.distance, other.resemblance)
+    }
 }
 
 impl Query {
@@ -150,7 +174,8 @@ impl Query {
             feature_bits,
             unverified: false,
             estimated: false,
-            unmarked: false,
+            marks: Marks::Any,
+            value: None,
             set: None,
             measured_from: None,
             samples: None,
@@ -214,8 +239,8 @@ impl Query {
     }
 
     /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as
-    /// [`Writer::admit`](crate::Writer::admit) does. No effect if the index stores no
-    /// [marks](crate::params::ParamsBuilder::marks).
+    /// [`Writer::admit`](crate::Writer::admit) does as long as an unmarked document is near the marked one. No effect if the
+    /// index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};
@@ -232,8 +257,19 @@ impl Query {
     /// assert_eq!(snapshot.near(&sketch).unmarked().run()?.hits.len(), 0);
     /// # Ok::<(), twindex::Error>(())
     /// ```
-    pub fn unmarked(mut self) -> Self {
-        self.unmarked = self.params().marks;
+    pub fn unmarked(self) -> Self {
+        self.marks(Marks::Unmarked)
+    }
+
+    /// Compares only the documents that `marks` includes. No effect if the index stores no marks.
+    pub(super) fn marks(mut self, marks: Marks) -> Self {
+        self.marks = if self.params().marks { marks } else { Marks::Any };
+        self
+    }
+
+    /// Compares only documents with this value, if there is one.
+    pub(super) fn value(mut self, value: Option<&[u8]>) -> Self {
+        self.value = value.map(<[u8]>::to_vec);
         self
     }
 
@@ -345,9 +381,8 @@ impl Query {
     pub fn count(mut self) -> Result<u64> {
         self.check()?;
         let mut count = 0;
-        let mut unvisited = 0;
         for part in self.state.parts() {
-            count += self.find_in(&part, &mut unvisited)?.len() as u64;
+            count += self.find_in(&part)?.len() as u64;
             part.check_map()?;
         }
         Ok(count)
@@ -377,7 +412,7 @@ impl Query {
         for part in self.state.parts() {
             self.cancel.check()?;
             let mut found = None;
-            if let Some((fingerprint, _)) = self.within {
+            if let Some((fingerprint, _)) = self.within.filter(|_| self.marks == Marks::Any) {
                 SearchScratch::lend(|scratch| {
                     part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
                         found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
@@ -385,8 +420,8 @@ impl Query {
                     })
                 })?;
             }
-            if found.is_none() && self.bands.is_some() {
-                found = self.find_in(&part, &mut 0)?.into_iter().next();
+            if found.is_none() && (self.bands.is_some() || self.marks != Marks::Any) {
+                found = self.find_in(&part)?.into_iter().next();
             }
             if let Some(found) = found {
                 let hit = self.hit(&part, &found, &mut stored)?;
@@ -407,7 +442,7 @@ impl Query {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         if self.params().sets
             && threshold > 0.0
-            && self.counted().is_none()
+            && self.exact_set().is_none()
             && !self.unverified
             && !self.estimated
         {
@@ -417,7 +452,7 @@ impl Query {
                     .into(),
             ));
         }
-        if let (Some(_), Some(min)) = (self.counted(), self.params().near().threshold)
+        if let (Some(_), Some(min)) = (self.exact_set(), self.params().near().threshold)
             && self.is_by_prefixes()
             && threshold < min.value()
         {
@@ -427,7 +462,7 @@ impl Query {
             )));
         }
         let is_known = self.unverified
-            || self.counted().is_some()
+            || self.exact_set().is_some()
             || self.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if threshold > 0.0 && !is_known {
             return Err(Error::Invalid(format!(
@@ -439,7 +474,7 @@ impl Query {
     }
 
     /// Returns the query's set if resemblance is computed exactly; `None` if it is estimated or unknown.
-    fn counted(&self) -> Option<&[u64]> {
+    fn exact_set(&self) -> Option<&[u64]> {
         self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
     }
 
@@ -447,7 +482,7 @@ impl Query {
     fn is_by_prefixes(&self) -> bool {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         let all_bits = self.feature_bits == bands::bits_of(self.params());
-        self.counted().is_some() && threshold > 0.0 && self.sharing == 1 && all_bits
+        self.exact_set().is_some() && threshold > 0.0 && self.sharing == 1 && all_bits
     }
 
     fn ask(&self) -> SearchOptions {
@@ -505,33 +540,41 @@ impl Query {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
-        let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
+        if self.bands.is_none() {
             return Err(Error::Invalid(
                 "sets count resemblance, and this query is about distance alone".into(),
             ));
-        };
+        }
         // Runs the query without a check of resemblance: the exact resemblance of each hit is computed below.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
-        let within = self.within.map(|(_, within)| within);
         self.unverified = true;
-        let mut answers = self.run()?;
+        let mut answers = self.answers()?;
         let mut other = Vec::new();
         let mut near = Vec::new();
         for mut hit in std::mem::take(&mut answers.hits) {
             set_of(&hit.key, &mut other)?;
-            let intersection = intersection_from(mine, &other, 0).unwrap_or(0);
-            let counted = Resemblance::Exact { intersection, union: mine.len() + other.len() - intersection };
-            hit.resemblance = Some(counted);
-            if counted.at_least(threshold)
-                || hit.distance.zip(within).is_some_and(|(found, within)| found <= within)
-            {
-                near.push(hit);
-            }
+            hit.resemblance = self.counted_resemblance(mine, &other, hit.distance);
+            near.extend(hit.resemblance.is_some().then_some(hit));
         }
         near.sort_unstable();
         answers.has_more = near.len() > limit;
         near.truncate(limit);
         Ok(Answers { hits: near, ..answers })
+    }
+
+    /// Returns the exact resemblance of the query's document and a document with the set `other`, if the document is near.
+    fn counted_resemblance(&self, mine: &[u64], other: &[u64], distance: Option<u32>) -> Option<Resemblance> {
+        let resemblance = Resemblance::of_sets(mine, other);
+        let resembles = self.bands.as_ref().is_some_and(|bands| resemblance.at_least(bands.threshold));
+        let is_within = self.within.zip(distance).is_some_and(|((_, within), distance)| distance <= within);
+        (resembles || is_within).then_some(resemblance)
+    }
+
+    /// Returns a found document with its exact resemblance, computed from sets that the caller supplies; `None` if the
+    /// document is not near.
+    pub(super) fn counted(&self, found: FoundDocument, mine: &[u64], other: &[u64]) -> Option<FoundDocument> {
+        let resemblance = self.counted_resemblance(mine, other, found.distance);
+        resemblance.is_some().then_some(FoundDocument { resemblance, ..found })
     }
 
     /// Runs the query and returns its hits, sorted, up to the limit.
@@ -543,17 +586,23 @@ impl Query {
         self.answers()
     }
 
+    /// Returns whether the document is one of those that are compared, by its mark.
+    fn has_right_mark(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<bool> {
+        Ok(self.marks == Marks::Any || self.marks.includes(part.is_marked(ordinal)?))
+    }
+
     /// Like [`run`](Self::run), but keeps the query.
     pub(super) fn answers(&mut self) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
-        let mut unvisited = 0;
+        let mut omitted = Omitted::default();
         let mut stored = [Vec::new(), Vec::new()];
         let enough = self.limit.saturating_add(1); // one more shows whether there are hits beyond the limit
         for part in self.state.parts() {
+            omitted.asks_for_marked = self.marks == Marks::Unmarked && nearest.is_empty();
             let farthest =
                 nearest.peek().filter(|_| nearest.len() == enough).and_then(|worst| worst.distance);
-            for found in self.find_nearest_in(&part, (enough, farthest), &mut unvisited)? {
+            for found in self.find_nearest_in(&part, (enough, farthest), &mut omitted)? {
                 // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
@@ -571,21 +620,27 @@ impl Query {
         let mut hits = nearest.into_sorted_vec();
         let has_more = hits.len() > self.limit;
         hits.truncate(self.limit);
-        Ok(Answers { hits, has_more, unvisited })
+        let Omitted { buckets: unvisited, may_be_marked: may_omit_marked, .. } = omitted;
+        Ok(Answers { hits, has_more, unvisited, may_omit_marked })
     }
 
     /// Returns the hit for the live document with this key, if the document exists and equals the query's document, so
     /// that no hit is nearer.
     pub(super) fn hit_if_equal(&mut self, key: Key<'_>) -> Result<Option<Hit>> {
         self.check()?;
+        Ok(self.hit_of(key)?.filter(|hit| self.is_equal(hit.distance, hit.resemblance)))
+    }
+
+    /// Returns the hit for the live document with this key; `None` if there is none, or if its mark excludes it. The
+    /// document need not be near.
+    pub(super) fn hit_of(&self, key: Key<'_>) -> Result<Option<Hit>> {
         for part in self.state.parts() {
             let found = part.find(key)?;
             part.check_map()?;
             let Some(ordinal) = found else { continue };
             let resemblance = self.resemblance(&part, ordinal, &mut Vec::new())?;
             let found = FoundDocument { ordinal, distance: self.distance(&part, ordinal)?, resemblance };
-            let is_hit = self.is_equal(found.distance, found.resemblance)
-                && !(self.unmarked && part.is_marked(ordinal)?);
+            let is_hit = self.has_right_mark(&part, ordinal)?;
             let hit = is_hit.then(|| self.hit(&part, &found, &mut Default::default())).transpose()?;
             part.check_map()?;
             return Ok(hit);

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use twindex::params::{Near, ParamsBuilder};
 use twindex::sketch::Resemblance;
 use twindex::{
-    Admitted, Document, Durability, Fingerprint, Hit, Index, Params, Query, Sketch, Writer, WriterOptions,
+    Admitted, Document, Durability, Fingerprint, Hit, Index, Key, Params, Query, Sketch, Writer,
+    WriterOptions,
 };
 
 use crate::support::Random;
+use crate::support::marks::{Live, duplicated};
 use crate::support::model::ModelVfs;
 
 /// The age at which documents expire.
@@ -50,13 +52,23 @@ impl Model {
         if self.now - stamp >= AGE {
             return ("expired", None);
         }
-        let near = self
-            .alive
-            .iter()
-            .filter(|(other, kept)| **other != key && !kept.is_marked)
-            .map(|(&other, kept)| (other, (kept.fingerprint ^ fingerprint).count_ones()))
-            .filter(|&(_, distance)| distance <= RADIUS)
-            .min_by_key(|&(other, distance)| (distance, other));
+        let alive: Vec<(u64, KeptDocument)> = self.alive.iter().map(|(&key, &kept)| (key, kept)).collect();
+        let live = alive.iter().map(|&(key, kept)| Live {
+            key: Key::U64(key),
+            is_marked: kept.is_marked,
+            priority: None,
+        });
+        let distance = |a: u64, b: u64| Some((a ^ b).count_ones()).filter(|&distance| distance <= RADIUS);
+        let near = duplicated(
+            &live.collect::<Vec<_>>(),
+            Key::U64(key),
+            |at| distance(alive[at].1.fingerprint, fingerprint),
+            |a, b| distance(alive[a].1.fingerprint, alive[b].1.fingerprint).is_some(),
+        );
+        let near = near.map(|at| (alive[at].0, (alive[at].1.fingerprint ^ fingerprint).count_ones()));
+        if let Some((leader, _)) = near {
+            self.alive.get_mut(&leader).unwrap().is_marked = false;
+        }
         let is_known = self.alive.contains_key(&key);
         if near.is_none() || is_known || !drops {
             self.alive.insert(key, KeptDocument { fingerprint, stamp, is_marked: near.is_some() });
@@ -246,10 +258,10 @@ impl Copies {
         ]
     }
 
-    fn new((near, params, _): Kind, seed: usize) -> Self {
+    fn new((near, params, is_exact): Kind, seed: usize) -> Self {
         let params = params(near).words(1);
         let params = if seed.is_multiple_of(3) { params.expire_after(AGE) } else { params };
-        let params = if seed % 4 == 1 { params.marks() } else { params }.build().unwrap();
+        let params = if seed % 4 == 1 && is_exact { params.marks() } else { params }.build().unwrap();
         let sketcher = twindex::Sketcher::new(&params).unwrap();
         // Two families of texts that differ in one word, a text of its own, and texts without words.
         let words = |family: usize, other: usize| {
@@ -273,18 +285,12 @@ impl Copies {
 
     /// Returns the key, the distance and the resemblance of each document near a text, nearest first.
     fn scan(&self, text: usize, unmarked: bool) -> Vec<(String, Option<u32>, Option<f64>)> {
-        let mine = &self.sketches[text];
         let mut near = Vec::new();
         for (key, copied) in &self.alive {
-            let other = &self.sketches[copied.text];
-            let distance = mine.fingerprint().zip(other.fingerprint()).map(|(a, b)| a.distance(b));
-            let distance = distance.filter(|_| !mine.is_empty() && !other.is_empty());
-            let by_set = self.near.threshold.map(|_| Resemblance::of_sets(mine.set(), other.set()));
-            let is_close =
-                self.near.within.zip(distance).is_some_and(|(within, distance)| distance <= within.into());
-            let resembles = by_set.is_some_and(|known| known.at_least(self.near.threshold.unwrap().value()));
-            if (is_close || resembles) && !(unmarked && copied.is_marked) {
-                near.push((key.clone(), distance, by_set.map(|known| known.value())));
+            if !(unmarked && copied.is_marked)
+                && let Some((distance, resemblance)) = self.near(text, copied.text)
+            {
+                near.push((key.clone(), distance, resemblance));
             }
         }
         near.sort_by(|a, b| {
@@ -294,6 +300,40 @@ impl Copies {
                 .then(a.0.cmp(&b.0))
         });
         near
+    }
+
+    /// Returns the distance and the resemblance of two texts; `None` if they are not near.
+    fn near(&self, text: usize, other: usize) -> Option<(Option<u32>, Option<f64>)> {
+        let (mine, other) = (&self.sketches[text], &self.sketches[other]);
+        let distance = mine.fingerprint().zip(other.fingerprint()).map(|(a, b)| a.distance(b));
+        let distance = distance.filter(|_| !mine.is_empty() && !other.is_empty());
+        let by_set = self.near.threshold.map(|_| Resemblance::of_sets(mine.set(), other.set()));
+        let is_close =
+            self.near.within.zip(distance).is_some_and(|(within, distance)| distance <= within.into());
+        let resembles = by_set.is_some_and(|known| known.at_least(self.near.threshold.unwrap().value()));
+        (is_close || resembles).then(|| (distance, by_set.map(|known| known.value())))
+    }
+
+    /// Returns the orphan that a new document duplicates, and removes its mark.
+    fn duplicated_orphan(&mut self, key: &str, text: usize) -> Option<(String, Option<u32>, Option<f64>)> {
+        let alive: Vec<(&String, usize)> =
+            self.alive.iter().map(|(key, copied)| (key, copied.text)).collect();
+        let live = self.alive.iter().map(|(key, copied)| Live {
+            key: Key::from(key.as_str()),
+            is_marked: copied.is_marked,
+            priority: None,
+        });
+        let nearness = |at: usize| {
+            let (distance, resemblance) = self.near(text, alive[at].1)?;
+            let resemblance = resemblance.map_or(0, f64::to_bits);
+            Some((distance.unwrap_or(u32::MAX), std::cmp::Reverse(resemblance)))
+        };
+        let leads = |a: usize, b: usize| self.near(alive[a].1, alive[b].1).is_some();
+        let at = duplicated(&live.collect::<Vec<_>>(), Key::from(key), nearness, leads)?;
+        let (leader, of_leader) = (alive[at].0.clone(), alive[at].1);
+        let (distance, resemblance) = self.near(text, of_leader)?;
+        self.alive.get_mut(&leader)?.is_marked = false;
+        Some((leader, distance, resemblance))
     }
 }
 
@@ -360,12 +400,16 @@ fn nearest_of_many_equal_documents_agree_with_a_scan_after_any_operations() {
                     let is_other = |(other, _, _): &(String, Option<u32>, Option<f64>)| {
                         *other != key && copies.alive.contains_key(other)
                     };
-                    let expected = shown(&all).into_iter().find(is_other);
+                    let mut expected = shown(&all).into_iter().find(is_other);
                     if !is_estimated {
                         let scanned = copies.scan(text, true).into_iter().find(is_other);
                         assert_eq!(scanned, expected, "{case}");
                     }
                     let is_known = copies.alive.contains_key(&key);
+                    let is_orphans = expected.is_none() && copies.params.marks;
+                    if is_orphans {
+                        expected = copies.duplicated_orphan(&key, text);
+                    }
                     let (found, was_known) = match writer.admit(key.as_str(), document).unwrap() {
                         Admitted::New => (None, false),
                         Admitted::Updated => (None, true),
@@ -374,8 +418,11 @@ fn nearest_of_many_equal_documents_agree_with_a_scan_after_any_operations() {
                         other => panic!("{other:?}"),
                     };
                     assert_eq!(was_known, is_known, "{case}");
-                    let of_all = found.as_ref().and_then(|found| all.iter().find(|hit| hit.key == found.key));
-                    assert_eq!(format!("{found:?}"), format!("{:?}", of_all.cloned()), "{case}");
+                    if !is_orphans {
+                        let of_all =
+                            found.as_ref().and_then(|found| all.iter().find(|hit| hit.key == found.key));
+                        assert_eq!(format!("{found:?}"), format!("{:?}", of_all.cloned()), "{case}");
+                    }
                     assert_eq!(
                         found.map(|hit| shown(&[hit]).remove(0)),
                         expected,
@@ -408,7 +455,9 @@ fn nearest_of_many_equal_documents_agree_with_a_scan_after_any_operations() {
                 }
                 14 if kind.2 => {
                     // Another rule, for which other documents are equal, and the rule of the index again.
-                    is_estimated = copies.params.sets && !is_estimated && random.below(2) == 0;
+                    // Estimates of marked documents are not known here.
+                    is_estimated =
+                        copies.params.sets && !is_estimated && random.below(2) == 0 && !copies.params.marks;
                     let is_other = copies.params.sets && copies.near == kind.0;
                     copies.near = if is_other { Near::resembling(1.0).unwrap() } else { kind.0 };
                     writer.set_options(writer.options().near(copies.near).estimated(is_estimated)).unwrap();

@@ -38,6 +38,7 @@ mod lead_byte;
 mod living;
 mod living_model;
 mod log_lies;
+mod marks;
 mod merge;
 mod near;
 mod pages;

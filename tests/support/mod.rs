@@ -10,6 +10,7 @@ pub mod golden;
 pub mod itself;
 pub mod lead_byte;
 pub mod leaders;
+pub mod marks;
 pub mod memory;
 pub mod model;
 pub mod near;
@@ -306,7 +307,9 @@ impl SegmentQueries {
         for set in &self.sets {
             all.push(collected(|out| {
                 let near = Nearness::Resemblance(0.8);
-                segment.sharing_prefix(set, near, true, |ordinal, _| out.push(ordinal.into()))
+                segment.sharing_prefix(set, near, twindex::format::prefixes::Marks::Any, |ordinal, _| {
+                    out.push(ordinal.into());
+                })
             }));
         }
         let absent = match segment.params().key {

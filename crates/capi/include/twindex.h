@@ -449,7 +449,7 @@ twindex_code twindex_params_sketcher(const twindex_params *params,
                                      twindex_error **error);
 
 // Lets documents be marked as duplicates. `twindex_writer_admit` marks the duplicates that it adds, and compares
-// documents only with unmarked ones.
+// documents only with unmarked ones. A mark counts only while a live unmarked document is near.
 twindex_code twindex_params_marks(const twindex_params *params,
                                   twindex_error **error);
 

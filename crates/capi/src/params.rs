@@ -358,7 +358,7 @@ pub extern "C" fn twindex_params_sketcher(
 }
 
 /// Lets documents be marked as duplicates. `twindex_writer_admit` marks the duplicates that it adds, and compares
-/// documents only with unmarked ones.
+/// documents only with unmarked ones. A mark counts only while a live unmarked document is near.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_marks(

@@ -4,10 +4,14 @@
 //! documents with the same value of a field. By the second rule, a document is a duplicate if another document of at
 //! least its size contains a large enough share of its shingles. The command line and the Python module use this code.
 
+use std::collections::{BTreeSet, HashMap};
+
 use twindex::params::KeyKind;
 use twindex::sketch::Nearness;
-use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Result, Writer};
+use twindex::store::orphans::{MarkedDocument, MarkedNeighbours, nearest_leader};
+use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Record, Result, Writer};
 use twindex_join::Containing;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The rules by which new documents are compared with the documents of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,8 +88,8 @@ pub struct Admitted<'a> {
 
 /// Compares new documents with an index and adds them, one at a time.
 ///
-/// With containment, inverted lists in memory map each shingle hash to the unmarked documents that have it. They are
-/// built when the admitter is created, so documents that other code adds later are not found.
+/// With containment, inverted lists in memory map each shingle hash to the documents that have it. They are built when
+/// the admitter is created, so documents that other code adds later are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -151,7 +155,9 @@ impl Admitter {
     }
 
     /// Compares a document with the documents of the index and adds it to the index. With
-    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key.
+    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key. As in
+    /// [`Writer::admit`], a mark counts only while a live unmarked document is near; by containment, one that contains the
+    /// marked document.
     ///
     /// # Errors
     ///
@@ -163,22 +169,31 @@ impl Admitter {
         } else {
             one
         };
+        let Some(lists) = &mut self.lists else { return admit_inside(writer, &one, self.drop_duplicates) };
         let value = self.is_inside.then_some(one.value);
         let is_known = writer.contains(one.key)?;
-        let (near, contained) = match &mut self.lists {
-            Some(lists) => lists.look(writer, &one, value)?,
-            None => (near_inside(writer, &one)?, Vec::new()),
-        };
-        if near.is_some() && !is_known && self.drop_duplicates {
-            return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
+        let (mut near, mut contained) = lists.look(writer, &one, value)?;
+        let mut orphan = None;
+        if near.is_none() && self.marks && !(is_known && is_unmarked(writer, one.key)?) {
+            near = lists.look_for_orphan(writer, &one, value)?;
+            if let Some(near) = &near {
+                contained.clear();
+                orphan = Some(near.key.clone());
+            }
         }
+        let is_dropped = near.is_some() && !is_known && self.drop_duplicates;
         let is_marked = near.is_some() && self.marks;
-        // Duplicates are not added to the lists. Other documents are added to the lists before the index, so that a
-        // document that exceeds the memory budget is not added to the index.
-        if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
-            lists.push(one.key, one.set)?;
+        // Documents are added to the lists before the index, so that a document that exceeds the memory budget is not added
+        // to the index.
+        if !is_dropped {
+            lists.push(one.key, one.set, is_marked)?;
         }
-        writer.put(one.key, if is_marked { one.document.as_duplicate() } else { one.document })?;
+        if let Some(orphan) = &orphan {
+            writer.unmark(orphan)?;
+        }
+        if !is_dropped {
+            writer.put(one.key, if is_marked { one.document.as_duplicate() } else { one.document })?;
+        }
         let outcome = match (is_known, &near) {
             (true, _) => Outcome::Known,
             (false, Some(_)) => Outcome::Duplicate,
@@ -210,33 +225,51 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     Err(Error::Invalid(why))
 }
 
-/// Returns the nearest document with the same value as `one`; `None` if there is none.
-fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
-    for hit in writer.near(one.document, usize::MAX)? {
-        if hit.key.as_key() != one.key
-            && writer.get(&hit.key)?.is_some_and(|record| record.value.unwrap_or_default() == one.value)
-        {
-            return Ok(Some(hit.into()));
-        }
-    }
-    Ok(None)
+/// Admits a document by the relation of the writer, compared with documents of the same value.
+fn admit_inside(writer: &mut Writer, one: &Admitted<'_>, drop_duplicates: bool) -> Result<Admission> {
+    let options = writer.options();
+    writer.set_options(options.drop_duplicates(drop_duplicates))?;
+    let admitted = writer.admit_inside(one.key, one.document);
+    writer.set_options(options)?;
+    let (outcome, near) = match admitted? {
+        twindex::Admitted::Duplicate(hit) => (Outcome::Duplicate, Some(hit)),
+        twindex::Admitted::Known { near } => (Outcome::Known, Some(near)),
+        twindex::Admitted::Updated => (Outcome::Known, None),
+        _ => (Outcome::New, None),
+    };
+    Ok(Admission { outcome, near: near.map(NearDocument::from), contained: Vec::new() })
 }
 
-/// Inverted lists that map each shingle hash to the documents of an index that are not marked as duplicates.
+fn is_unmarked(writer: &mut Writer, key: Key<'_>) -> Result<bool> {
+    Ok(writer.get(key)?.is_some_and(|record| !record.is_duplicate))
+}
+
+/// Inverted lists that map each shingle hash to the documents of an index.
 ///
 /// A document that the lists find is looked up in the index, and its stored set is compared. A document that was
 /// replaced or removed since the lists were built is therefore compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,
+    /// For each of `sets`, whether its document was marked as a duplicate when it was added.
+    marked: Vec<bool>,
     /// The keys of the documents in `sets`, concatenated, and the end of each key. A numeric key takes 8 bytes.
     keys: Vec<u8>,
     ends: Vec<u64>,
     kind: KeyKind,
     keys_most: usize,
+    /// The number in `sets` of each set of marked documents, by its hash. Equal sets of marked documents are listed once.
+    numbers: HashMap<u128, u32>,
+    /// The other marked documents with a set of marked documents, by its number.
+    copies: HashMap<u32, BTreeSet<KeyBuf>>,
+    /// Estimated bytes of `numbers` and `copies`.
+    copies_bytes: usize,
     /// A buffer for the ids of the sets that a lookup finds.
     found: Vec<u32>,
 }
+
+/// Estimated bytes of an entry of a hash table or a tree, besides the bytes of a key.
+const ENTRY_BYTES: usize = 64;
 
 impl Lists {
     /// Builds the lists of an index. Returns an error if they need more than `memory` bytes.
@@ -245,43 +278,56 @@ impl Lists {
         let mut all = Self {
             near: Nearness::Containment(threshold),
             sets: Containing::new(threshold, memory - keys_most)?,
+            marked: Vec::new(),
             keys: Vec::new(),
             ends: Vec::new(),
             kind,
             keys_most,
+            numbers: HashMap::new(),
+            copies: HashMap::new(),
+            copies_bytes: 0,
             found: Vec::new(),
         };
         let snapshot = index.snapshot();
         let mut set = Vec::new();
         for (segment, deleted) in snapshot.segments() {
             for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
-                if segment.fields(ordinal)?.is_marked() {
-                    continue;
-                }
                 segment.set(ordinal, &mut set)?;
-                all.push(segment.key(ordinal)?.as_key(), &set)?;
+                all.push(segment.key(ordinal)?.as_key(), &set, segment.fields(ordinal)?.is_marked())?;
             }
         }
         snapshot.check_maps()?;
         Ok(all)
     }
 
-    fn push(&mut self, key: Key<'_>, set: &[u64]) -> Result<()> {
+    fn push(&mut self, key: Key<'_>, set: &[u64], is_marked: bool) -> Result<()> {
         let number;
-        let key: &[u8] = match key {
+        let bytes: &[u8] = match key {
             Key::Bytes(key) => key,
             Key::U64(key) => {
                 number = key.to_le_bytes();
                 &number
             }
         };
-        let keys = self.keys.len() + key.len() + size_of::<u64>() * (self.ends.len() + 1);
+        let own = bytes.len() + if is_marked { ENTRY_BYTES } else { 0 };
+        let keys = self.keys.len() + self.copies_bytes + own + size_of::<u64>() * (self.ends.len() + 1);
         if keys > self.keys_most {
             let (limit, found) = (self.keys_most as u64, keys as u64);
             return Err(Error::Limit { what: "bytes of memory for keys", limit, found });
         }
-        self.sets.push(set)?;
-        self.keys.extend_from_slice(key);
+        if is_marked && let Some(&number) = self.numbers.get(&content(set)) {
+            if self.key(number) != key && self.copies.entry(number).or_default().insert(key.to_buf()) {
+                self.copies_bytes += own;
+            }
+            return Ok(());
+        }
+        let number = self.sets.push(set)?;
+        if is_marked {
+            self.numbers.insert(content(set), number);
+            self.copies_bytes += ENTRY_BYTES;
+        }
+        self.marked.push(is_marked);
+        self.keys.extend_from_slice(bytes);
         self.ends.push(self.keys.len() as u64);
         Ok(())
     }
@@ -305,54 +351,154 @@ impl Lists {
         one: &Admitted<'_>,
         value: Option<&[u8]>,
     ) -> Result<(Option<NearDocument>, Contained)> {
-        self.found.clear();
-        self.found.extend_from_slice(self.sets.containing(one.set));
+        self.find_containing(one.set, false);
         let mut nearest: Option<(usize, Key<'_>)> = None;
         for &number in &self.found {
             let key = self.key(number);
-            let Some(other) = deciding(writer, key, one, value)? else { continue };
-            let Some(shared) = self.near.shared(one.set, &other) else { continue };
+            let Some(other) = deciding(writer, key, one.key, value, false)? else { continue };
+            let Some(shared) = self.near.shared(one.set, &other.set) else { continue };
             if nearest.is_none_or(|(max, of)| shared > max || shared == max && key < of) {
                 nearest = Some((shared, key));
             }
         }
         if let Some((shared, key)) = nearest {
-            let share = Some(shared as f64 / one.set.len() as f64);
-            return Ok((Some(NearDocument { key: key.to_buf(), distance: None, share }), Vec::new()));
+            return Ok((Some(near_document(key.to_buf(), shared, one)), Vec::new()));
         }
         self.found.clear();
-        self.found.extend_from_slice(self.sets.contained_in(one.set));
+        let marked = &self.marked;
+        let contained = self.sets.contained_in(one.set).iter().copied();
+        self.found.extend(contained.filter(|&number| !marked[number as usize]));
         let mut contained = Vec::new();
         for &number in &self.found {
             let key = self.key(number);
-            let Some(other) = deciding(writer, key, one, value)? else { continue };
-            if let Some(shared) = self.near.shared(&other, one.set) {
-                contained.push((key.to_buf(), shared as f64 / other.len() as f64));
+            let Some(other) = deciding(writer, key, one.key, value, false)? else { continue };
+            if let Some(shared) = self.near.shared(&other.set, one.set) {
+                contained.push((key.to_buf(), shared as f64 / other.set.len() as f64));
             }
         }
         contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         contained.dedup_by(|a, b| a.0 == b.0); // a document is found once for each version of it in the lists
         Ok((None, contained))
     }
+
+    /// Returns the orphan that leads the new document, and lists it as unmarked; `None` if there is none. See
+    /// [`orphans`](twindex::store::orphans).
+    fn look_for_orphan(
+        &mut self,
+        writer: &mut Writer,
+        one: &Admitted<'_>,
+        value: Option<&[u8]>,
+    ) -> Result<Option<NearDocument>> {
+        let mut listed = ListedNeighbours { lists: self, writer, replaced: one.key, value };
+        let mut found = listed.containing(one.set, true, true)?;
+        found.sort_by_key(|&(shared, _)| std::cmp::Reverse(shared));
+        let candidates = found.chunk_by(|a, b| a.0 == b.0);
+        let candidates = candidates
+            .map(|equally_near| equally_near.iter().map(|(_, (key, record))| marked(key, record)).collect());
+        let Some(leader) = nearest_leader(candidates, &mut listed)? else { return Ok(None) };
+        let set = writer.get(&leader)?.map(|record| record.set).unwrap_or_default();
+        let shared = self.near.shared(one.set, &set).unwrap_or(0);
+        self.push(leader.as_key(), &set, false)?;
+        Ok(Some(near_document(leader, shared, one)))
+    }
+
+    /// Replaces the contents of `found` with the numbers of the sets that contain `set`, and possibly of others.
+    fn find_containing(&mut self, set: &[u64], is_marked: bool) {
+        self.found.clear();
+        let marked = &self.marked;
+        let all = self.sets.containing(set).iter().copied();
+        self.found.extend(all.filter(|&number| marked[number as usize] == is_marked));
+    }
+}
+
+/// A document of the index: its key and its record.
+type Stored = (KeyBuf, Record);
+
+/// The documents of the lists, without the one that the new document replaces.
+struct ListedNeighbours<'a> {
+    lists: &'a mut Lists,
+    writer: &'a mut Writer,
+    replaced: Key<'a>,
+    /// The value that documents must have; `None` for any value.
+    value: Option<&'a [u8]>,
+}
+
+impl ListedNeighbours<'_> {
+    /// Returns the documents that contain `set`, each with the number of elements that it shares with `set`. With
+    /// `is_one_enough`, returns only one of several marked documents with the same set.
+    fn containing(
+        &mut self,
+        set: &[u64],
+        is_marked: bool,
+        is_one_enough: bool,
+    ) -> Result<Vec<(usize, Stored)>> {
+        let Self { lists, writer, replaced, value } = self;
+        lists.find_containing(set, is_marked);
+        let mut all = Vec::new();
+        for &number in &lists.found {
+            let copies = lists.copies.get(&number).into_iter().flatten().map(KeyBuf::as_key);
+            for key in std::iter::once(lists.key(number)).chain(copies) {
+                let Some(other) = deciding(writer, key, *replaced, *value, is_marked)? else { continue };
+                let Some(shared) = lists.near.shared(set, &other.set) else { continue };
+                all.push((shared, (key.to_buf(), other)));
+                if is_one_enough {
+                    break;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn set(&mut self, of: &KeyBuf) -> Result<Vec<u64>> {
+        Ok(self.writer.get(of)?.map(|record| record.set).unwrap_or_default())
+    }
+}
+
+impl MarkedNeighbours for ListedNeighbours<'_> {
+    fn has_leader(&mut self, of: &KeyBuf) -> Result<bool> {
+        let set = self.set(of)?;
+        Ok(!self.containing(&set, false, true)?.is_empty())
+    }
+
+    fn marked(&mut self, of: &KeyBuf) -> Result<Vec<MarkedDocument>> {
+        let set = self.set(of)?;
+        let found = self.containing(&set, true, false)?;
+        Ok(found.iter().map(|(_, (key, record))| marked(key, record)).collect())
+    }
+}
+
+fn marked(key: &KeyBuf, record: &Record) -> MarkedDocument {
+    MarkedDocument { key: key.clone(), priority: record.priority, content: content(&record.set) }
+}
+
+/// Returns a hash of the data that decides which documents contain a document.
+fn content(set: &[u64]) -> u128 {
+    let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    xxh3_128(&bytes)
+}
+
+fn near_document(key: KeyBuf, shared: usize, one: &Admitted<'_>) -> NearDocument {
+    NearDocument { key, distance: None, share: Some(shared as f64 / one.set.len() as f64) }
 }
 
 /// The keys of the documents that the new document contains, each with the contained share.
 type Contained = Vec<(KeyBuf, f64)>;
 
-/// Returns the set of the document with this key. Returns `None` if no such document exists, if it is marked as a
-/// duplicate, is the new document itself, or has a value other than `value`.
+/// Returns the record of the document with this key. Returns `None` if no such document exists, if it has another mark than
+/// `is_marked`, is the document that the new one replaces, or has a value other than `value`.
 fn deciding(
     writer: &mut Writer,
     key: Key<'_>,
-    one: &Admitted<'_>,
+    replaced: Key<'_>,
     value: Option<&[u8]>,
-) -> Result<Option<Vec<u64>>> {
-    if key == one.key {
+    is_marked: bool,
+) -> Result<Option<Record>> {
+    if key == replaced {
         return Ok(None);
     }
     let record = writer.get(key)?;
-    let record = record.filter(|record| {
-        !record.is_duplicate && value.is_none_or(|value| record.value.as_deref().unwrap_or_default() == value)
-    });
-    Ok(record.map(|record| record.set))
+    Ok(record.filter(|record| {
+        record.is_duplicate == is_marked
+            && value.is_none_or(|value| record.value.as_deref().unwrap_or_default() == value)
+    }))
 }

@@ -37,7 +37,7 @@ pub use near::GroupRule;
 pub use pairs::{NearPairs, from_pairs};
 
 use self::decide::QueryLimit;
-use self::near::Neighbourhood;
+pub(super) use self::near::Neighbourhood;
 use super::known_leaders::DocRef;
 use super::snapshot::Snapshot;
 use crate::error::Result;

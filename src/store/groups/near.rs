@@ -63,12 +63,14 @@ pub(super) struct PriorityRank {
 }
 
 /// The documents of a snapshot, with the relation that decides which of them are near.
-pub(super) struct Neighbourhood {
+pub(in crate::store) struct Neighbourhood {
     pub(super) state: Arc<State>,
     /// Whether a segment built from the memtables is queried instead of the memtables.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
+    /// Whether every document that shares a band is near.
+    unverified: bool,
     /// The features of the documents of each segment, if resemblance is estimated: segments do not store features per
     /// document.
     features: Vec<FeatureColumn>,
@@ -94,7 +96,24 @@ impl Neighbourhood {
     fn new(snapshot: &Snapshot, as_segments: bool) -> Result<Self> {
         let rule = snapshot.group_rule()?;
         let near = snapshot.params().near();
-        Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
+        let state = snapshot.shared_state();
+        Ok(Self { state, as_segments, rule, near, unverified: false, features: Vec::new() })
+    }
+
+    /// Creates a neighbourhood with the near relation of a writer. It is not symmetric if a table of fingerprints can miss
+    /// near ones.
+    pub(in crate::store) fn by_relation(
+        state: Arc<State>,
+        near: Near,
+        unverified: bool,
+        estimated: bool,
+    ) -> Self {
+        let rule = match near.threshold {
+            None => GroupRule::Distance,
+            Some(_) if state.manifest.params.sets && !unverified && !estimated => GroupRule::Counted,
+            Some(_) => GroupRule::Estimated,
+        };
+        Self { state, as_segments: false, rule, near, unverified, features: Vec::new() }
     }
 
     /// Returns the radius if only the distance of fingerprints decides which documents are near; otherwise `None`.
@@ -103,7 +122,7 @@ impl Neighbourhood {
     }
 
     /// Calls `each` with the number of each part and the part. Only one part is locked at a time.
-    pub(super) fn for_each_part(
+    pub(in crate::store) fn for_each_part(
         &self,
         mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -124,7 +143,7 @@ impl Neighbourhood {
     }
 
     /// Calls `read` with the part that contains a document, and the ordinal of the document.
-    pub(super) fn read<T>(
+    pub(in crate::store) fn read<T>(
         &self,
         of: DocRef,
         read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>,
@@ -145,12 +164,12 @@ impl Neighbourhood {
         Ok(read)
     }
 
-    pub(super) fn key(&self, of: DocRef) -> Result<KeyBuf> {
+    pub(in crate::store) fn key(&self, of: DocRef) -> Result<KeyBuf> {
         self.read(of, key)
     }
 
     /// Returns the live document with this key; `None` if there is none.
-    pub(super) fn find(&self, key: Key<'_>) -> Result<Option<DocRef>> {
+    pub(in crate::store) fn find(&self, key: Key<'_>) -> Result<Option<DocRef>> {
         key.check(self.state.manifest.params.key)?;
         let mut found = None;
         self.for_each_part(|part, documents| {
@@ -162,7 +181,7 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
+    pub(in crate::store) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
             let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
@@ -184,7 +203,9 @@ impl Neighbourhood {
             signature: if features.is_empty() { &[] } else { &signature },
             ..Kept::default()
         });
-        let mut query = Query::near(Arc::clone(&self.state), kept, &set, self.near);
+        let query = Query::near(Arc::clone(&self.state), kept, &set, self.near);
+        let query = if self.rule == GroupRule::Estimated { query.estimated() } else { query };
+        let mut query = if self.unverified { query.unverified() } else { query };
         query.check()?;
         Ok(query)
     }
@@ -212,7 +233,7 @@ impl Neighbourhood {
         let query = self.query_of(of)?;
         self.for_each_part(|part, documents| {
             let mut is_wanted = |ordinal| is_wanted(DocRef { part, ordinal }, documents);
-            for found in query.find_among(documents, &mut 0, &mut is_wanted)? {
+            for found in query.find_among(documents, &mut is_wanted)? {
                 each(DocRef { part, ordinal: found.ordinal }, documents)?;
             }
             Ok(())
@@ -285,7 +306,7 @@ impl Neighbourhood {
 
     /// Replaces the contents of `out` with the data that determines which documents are near this one. If two documents
     /// have equal data, the same documents are near them.
-    pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
+    pub(in crate::store) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {
             if self.near.within.is_some() {

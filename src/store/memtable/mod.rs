@@ -27,6 +27,7 @@
 mod chains;
 mod chunked;
 mod equals;
+mod filter;
 mod pieces;
 mod queries;
 mod rarity;
@@ -39,6 +40,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use self::chains::{Chains, NONE};
 use self::chunked::ChunkedVec;
 use self::equals::{EqualRows, fingerprint_hash};
+use self::filter::KeyFilter;
 pub(super) use self::pieces::{FirstRows, Pieces};
 pub(super) use self::queries::ScanPosition;
 use self::rarity::SetStatistics;
@@ -210,6 +212,8 @@ pub(super) struct Rows {
     /// The fingerprint of each row; 0 for a row without a sketch. Empty if the index stores no fingerprints.
     fingerprints: ChunkedVec<u64>,
     equals: EqualRows,
+    /// The prefix keys of marked rows.
+    marked_keys: KeyFilter,
     /// For each distinct fingerprint, the chain of its rows that differ in content.
     same_fingerprint: Chains,
     /// The rows below this number have been added to the block chains. The chains contain only the first row of each
@@ -239,6 +243,7 @@ impl Rows {
             live: 0,
             keys: Chains::default(),
             equals: EqualRows::default(),
+            marked_keys: KeyFilter::default(),
             fingerprints: ChunkedVec::default(),
             same_fingerprint: Chains::default(),
             linked: 0,
@@ -274,6 +279,7 @@ impl Rows {
             + self.equals.bytes()
             + self.prefixes.bytes()
             + 8 * self.prefix_entries.len()
+            + self.marked_keys.bytes()
             + blocks
     }
 
@@ -319,6 +325,9 @@ impl Rows {
             return;
         }
         self.prefixes.warm(keys.iter().copied().map(prefix_hash));
+        if self.records.fields(row as usize).is_marked() {
+            self.marked_keys.add(keys);
+        }
         for &key in keys {
             self.prefixes.push(prefix_hash(key), |_| true);
             self.prefix_entries.push((row, key));

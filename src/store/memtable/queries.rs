@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::equals::fingerprint_hash;
 use super::{BLOCKS, BLOCKS_WITHIN, NONE, Rows, SCANNED, bucket, feature_hash, prefix_hash};
+use crate::format::prefixes::Marks;
 use crate::format::{bands, prefixes};
 
 /// The position at which a query continues in its next step.
@@ -143,14 +144,25 @@ impl Rows {
         )
     }
 
-    /// Returns the hashes under which sets near `set` can be indexed. If `marked` is true, includes the hashes for rows
-    /// that are marked as duplicates.
-    pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
-        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
-        let hashes = set.iter().flat_map(|&hash| {
-            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(prefixes::tag(hash), is_marked)))
-        });
-        hashes.collect()
+    /// Returns the hashes under which sets near `set` can be indexed, for the rows that `marks` includes.
+    pub(in crate::store) fn set_hashes(&self, set: &[u64], marks: Marks) -> Vec<u64> {
+        let marks = if self.params().marks { marks } else { Marks::Unmarked };
+        if marks == Marks::Marked {
+            return self.marked_hashes(set).collect();
+        }
+        set.iter().flat_map(|&hash| marks.keys(prefixes::tag(hash))).map(prefix_hash).collect()
+    }
+
+    /// Returns the hashes under which marked rows with sets near `set` can be indexed, without most of those under which
+    /// there is none.
+    fn marked_hashes(&self, set: &[u64]) -> impl Iterator<Item = u64> {
+        let keys = set.iter().map(|&hash| prefixes::key(prefixes::tag(hash), true));
+        keys.filter(|&key| self.marked_keys.may_contain(key)).map(prefix_hash)
+    }
+
+    /// Returns whether a marked row is indexed under a hash of `set`, so that its set can be near.
+    pub(in crate::store) fn may_have_marked(&self, set: &[u64]) -> bool {
+        self.marked_hashes(set).any(|hash| self.prefixes.newest(hash, |_| true).is_some())
     }
 
     /// Prefetches the memory that queries for these hashes will read, so that the memory accesses overlap.

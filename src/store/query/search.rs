@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::{Bands, FoundDocument, Query};
+use super::{Bands, FoundDocument, Omitted, Query};
 use crate::error::Result;
 use crate::format::bands;
 use crate::format::prefixes::fewest_missing;
@@ -21,23 +21,18 @@ const CHECKED: u32 = 64;
 type Filter<'a> = dyn FnMut(u32) -> Result<bool> + 'a;
 
 impl Query {
-    /// Returns the matching documents of one part, each once. Adds the number of skipped buckets to `unvisited`.
-    pub(in crate::store) fn find_in(
-        &self,
-        part: &IndexPart<'_>,
-        unvisited: &mut u64,
-    ) -> Result<Vec<FoundDocument>> {
-        self.find(part, (usize::MAX, None), unvisited, &mut |_| Ok(true))
+    /// Returns the matching documents of one part, each once.
+    pub(in crate::store) fn find_in(&self, part: &IndexPart<'_>) -> Result<Vec<FoundDocument>> {
+        self.find_among(part, &mut |_| Ok(true))
     }
 
     /// Like [`find_in`](Self::find_in), but returns only documents for which `is_wanted` returns true.
     pub(in crate::store) fn find_among(
         &self,
         part: &IndexPart<'_>,
-        unvisited: &mut u64,
         is_wanted: &mut Filter<'_>,
     ) -> Result<Vec<FoundDocument>> {
-        self.find(part, (usize::MAX, None), unvisited, is_wanted)
+        self.find(part, (usize::MAX, None), &mut Omitted::default(), is_wanted)
     }
 
     /// Like [`find_in`](Self::find_in), but may omit a document that is farther than `bound.1`, or if `bound.0` documents of
@@ -47,23 +42,26 @@ impl Query {
         &self,
         part: &IndexPart<'_>,
         bound: (usize, Option<u32>),
-        unvisited: &mut u64,
+        omitted: &mut Omitted,
     ) -> Result<Vec<FoundDocument>> {
-        self.find(part, bound, unvisited, &mut |_| Ok(true))
+        self.find(part, bound, omitted, &mut |_| Ok(true))
     }
 
     fn find(
         &self,
         part: &IndexPart<'_>,
         (enough, farthest): (usize, Option<u32>),
-        unvisited: &mut u64,
+        omitted: &mut Omitted,
         is_wanted: &mut Filter<'_>,
     ) -> Result<Vec<FoundDocument>> {
+        // Of the equal documents that a memtable finds first, none may have the right value.
+        let enough = if self.value.is_some() { usize::MAX } else { enough };
         let mut found = PartSearch {
             query: self,
             part,
             enough,
             is_wanted,
+            omitted,
             hits: Vec::new(),
             compared: Vec::new(),
             equal: 0,
@@ -74,7 +72,7 @@ impl Query {
         };
         self.cancel.check()?;
         if let Some((fingerprint, _)) = self.within {
-            let mut near = part.fingerprints_within(fingerprint.0, self.ask(), unvisited)?;
+            let mut near = part.fingerprints_within(fingerprint.0, self.ask(), &mut found.omitted.buckets)?;
             near.sort_unstable();
             for same in near.chunk_by(|a, b| a.0 == b.0) {
                 for &(distance, place) in same {
@@ -90,7 +88,7 @@ impl Query {
         known.sort_unstable();
         // Only the documents of a segment are found in the order of their keys.
         let in_order = matches!(part, IndexPart::Segment { .. });
-        self.candidates(part, bands, &mut |ordinal, missing| {
+        let keys = self.candidates(part, bands, &mut |ordinal, missing| {
             if known.binary_search(&ordinal).is_err() {
                 found.add_candidate(ordinal, bands, missing)?;
             }
@@ -100,6 +98,13 @@ impl Query {
                 ControlFlow::Continue(())
             })
         })?;
+        if found.omitted.asks_for_marked
+            && found.hits.is_empty()
+            && let Some(set) = self.exact_set().filter(|_| self.is_by_prefixes())
+        {
+            // The lists of prefixes that were read contain only unmarked documents.
+            found.omitted.may_be_marked |= part.may_have_marked(set, &keys)?;
+        }
         Ok(found.hits)
     }
 
@@ -122,8 +127,8 @@ impl Query {
             ranks.into_iter().try_for_each(|rank| each(Bucket::Fingerprint(rank), true))?;
         }
         let Some(bands) = &self.bands else { return Ok(()) };
-        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
-            let keys = segment.prefix_keys(set, Nearness::Resemblance(bands.threshold), !self.unmarked)?;
+        if let Some(set) = self.exact_set().filter(|_| self.is_by_prefixes()) {
+            let keys = segment.prefix_keys(set, Nearness::Resemblance(bands.threshold), self.marks)?;
             return keys.into_iter().try_for_each(|(_, key)| each(Bucket::Prefix(key), false));
         }
         segment.hint_features(&bands.features, self.feature_bits);
@@ -155,6 +160,7 @@ impl Query {
             })?;
             Ok(ControlFlow::Continue(()))
         })
+        .map(drop)
     }
 
     /// Returns whether a candidate is near by resemblance. `scratch` is a reusable buffer.
@@ -165,7 +171,7 @@ impl Query {
         scratch: &mut Vec<u64>,
     ) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
-        if let Some(set) = self.counted() {
+        if let Some(set) = self.exact_set() {
             return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
         }
         let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
@@ -174,36 +180,38 @@ impl Query {
 
     /// Calls `each` with each document that can be near, once, in ascending order, until it returns `Break`. Includes
     /// documents that are no longer live; of equal rows of a memtable, only the first. The second argument is a lower
-    /// bound on the number of hashes of the query's set that are missing from the document's set.
+    /// bound on the number of hashes of the query's set that are missing from the document's set. Returns the positions and
+    /// keys that were looked up in the prefixes of a segment, if candidates are found by these.
     fn candidates(
         &self,
         part: &IndexPart<'_>,
         bands: &Bands,
         each: &mut dyn FnMut(u32, usize) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    ) -> Result<Vec<(u32, u32)>> {
         let has_all_bits = self.feature_bits == bands::bits_of(self.params());
         let mut ordinals: Vec<u32> = Vec::new();
-        let by_set = self.counted().filter(|_| self.is_by_prefixes());
+        let by_set = self.exact_set().filter(|_| self.is_by_prefixes());
         match (part, by_set) {
             (IndexPart::Segment { segment, .. }, Some(set)) => {
                 let near = Nearness::Resemblance(bands.threshold);
-                let (places, lists): (Vec<u32>, _) =
-                    segment.prefix_lists(set, near, !self.unmarked)?.into_iter().unzip();
-                // If marked documents are searched, too, all positions are 0.
-                let has_places = places.last() != Some(&0);
-                return merge_lists(lists, |ordinal, of| {
+                let keys = segment.prefix_keys(set, near, self.marks)?;
+                // If marked and unmarked documents are searched, all positions are 0.
+                let has_places = keys.last().is_some_and(|&(place, _)| place != 0);
+                merge_lists(segment.prefix_lists(&keys)?, |ordinal, of| {
                     let of = if has_places { of } else { &of[..1] };
-                    each(ordinal, fewest_missing(of.iter().map(|&list| places[list as usize])))
-                });
+                    each(ordinal, fewest_missing(of.iter().map(|&list| keys[list as usize].0)))
+                })?;
+                return Ok(keys);
             }
             (IndexPart::Segment { segment, .. }, None) if has_all_bits => {
                 part.hint_features(&bands.features, self.feature_bits);
-                return merge_lists(segment.feature_lists(&bands.features)?, |ordinal, of| {
+                merge_lists(segment.feature_lists(&bands.features)?, |ordinal, of| {
                     if of.len() >= self.sharing { each(ordinal, 0) } else { Ok(ControlFlow::Continue(())) }
-                });
+                })?;
+                return Ok(Vec::new());
             }
             (IndexPart::Memory(memory), Some(set)) => {
-                memory.sharing_prefix(set, !self.unmarked, |row| ordinals.push(row));
+                memory.sharing_prefix(set, self.marks, |row| ordinals.push(row));
             }
             (_, None) => {
                 part.hint_features(&bands.features, self.feature_bits);
@@ -222,7 +230,7 @@ impl Query {
                 break;
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Returns the resemblance of a document; `None` if it is not known, or if distance alone decides.
@@ -234,7 +242,7 @@ impl Query {
     ) -> Result<Option<Resemblance>> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(None) };
         count_comparison();
-        match self.counted() {
+        match self.exact_set() {
             Some(set) => count(part, ordinal, set, other).map(Some),
             None => estimate(part, ordinal, &bands.signature, minhash),
         }
@@ -253,6 +261,7 @@ struct PartSearch<'a, 'p, 'f> {
     /// Of equally near documents, only this number of documents with the smallest keys is needed.
     enough: usize,
     is_wanted: &'a mut Filter<'f>,
+    omitted: &'a mut Omitted,
     hits: Vec<FoundDocument>,
     /// The documents whose content is near.
     compared: Vec<u32>,
@@ -303,7 +312,7 @@ impl PartSearch<'_, '_, '_> {
             return Ok(());
         }
         count_comparison();
-        let resemblance = match query.counted() {
+        let resemblance = match query.exact_set() {
             Some(set) => {
                 let counted = count_from(part, ordinal, (set, bands.threshold), missing, &mut self.set)?;
                 if counted.is_none() {
@@ -328,9 +337,20 @@ impl PartSearch<'_, '_, '_> {
         }
         self.unchecked -= 1;
         let is_alone = matches!(self.part, IndexPart::Segment { .. });
-        Ok(self.part.is_deleted(ordinal)
-            || is_alone && !(self.is_wanted)(ordinal)?
-            || self.query.unmarked && self.part.is_marked(ordinal)?)
+        if self.part.is_deleted(ordinal) || is_alone && !self.is_wanted(ordinal)? {
+            return Ok(true);
+        }
+        let is_excluded = !self.query.has_right_mark(self.part, ordinal)?;
+        self.omitted.may_be_marked |= is_excluded;
+        Ok(is_excluded)
+    }
+
+    fn is_wanted(&mut self, ordinal: u32) -> Result<bool> {
+        Ok((self.is_wanted)(ordinal)?
+            && match &self.query.value {
+                Some(value) => self.part.value(ordinal)? == *value,
+                None => true,
+            })
     }
 
     /// Returns whether a document is farther than all hits that are needed. This is faster to decide than resemblance.
@@ -352,8 +372,9 @@ impl PartSearch<'_, '_, '_> {
         self.compared.push(near);
         let is_equal = self.query.is_equal(distance, resemblance);
         let is_alone = matches!(self.part, IndexPart::Segment { .. });
-        self.part.for_each_equal(near, self.enough, |ordinal| {
-            if is_alone || (self.is_wanted)(ordinal)? {
+        let part = self.part;
+        part.for_each_equal(near, self.enough, |ordinal| {
+            if is_alone || self.is_wanted(ordinal)? {
                 self.equal += usize::from(is_equal);
                 self.hits.push(FoundDocument { ordinal, distance, resemblance });
                 count_comparison();

@@ -12,6 +12,7 @@ mod held;
 mod ingest;
 mod merges;
 mod options;
+mod orphaned;
 mod reads;
 mod rollback;
 mod smallest;
@@ -34,7 +35,8 @@ use super::history::{History, current_stamp};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
-use super::query::{Hit, Query};
+use super::part::IndexPart;
+use super::query::{Answers, Hit, Query};
 use super::shared::SharedIndex;
 use super::state::{LiveView, State};
 use super::{names, recovery};
@@ -73,9 +75,16 @@ pub enum Admitted {
     Expired,
 }
 
-/// Returns the first hit with a key other than `key`.
-fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
-    hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
+/// Replaces the contents of its last argument with the set of the document that has this key.
+type SetOf<'r> = dyn FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()> + 'r;
+
+/// How `admit` compares documents, besides the options of the writer.
+#[derive(Default)]
+struct Comparison<'r> {
+    /// The set of the new document and the sets of stored ones, if the caller supplies them.
+    counted: Option<(&'r [u64], &'r mut SetOf<'r>)>,
+    /// The value that a near document must have; `None` for any value.
+    value: Option<&'r [u8]>,
 }
 
 /// The writer of an index; an index has at most one at a time. The current batch is invisible until
@@ -301,8 +310,18 @@ impl Writer {
     /// advances the time before the lookup, even if the document is dropped. Dropping a document does not refresh the
     /// document that it is near, which keeps its own stamp.
     ///
+    /// A mark counts only while a live unmarked document is near. If the last one was replaced, deleted or has expired, the
+    /// marked document is an *orphan*, and a new document near it can be its duplicate. In the order of
+    /// [groups](crate::Snapshot::groups) (priority, hash of the key, key), an orphan is a leader if it is near no earlier
+    /// orphan that is one. The new document duplicates the nearest such leader, which loses its mark in the same batch, even
+    /// if the new document is dropped. A document that replaces an unmarked one and is near no other unmarked document
+    /// stays unmarked.
+    ///
     /// The time of a lookup does not grow with the number of documents that equal the new one, but it grows with the number
-    /// of unmarked documents that are near it and differ: the nearest one is found only by comparing all of them.
+    /// of unmarked documents that are near it and differ: the nearest one is found only by comparing all of them. If no
+    /// unmarked document is near, also the marked documents near it are read, and those near an orphan. If documents of
+    /// segments are compared by estimates or shared bands, the first such lookup reads the bands of these segments, which
+    /// then keep 4 bytes per document and band in memory.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -335,7 +354,22 @@ impl Writer {
         document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        self.admit_by(key, &document, Self::nearest)
+        self.admit_by(key, &document, Comparison::default())
+    }
+
+    /// Like [`admit`](Self::admit), but compares the document only with documents of the same value, in an index that
+    /// stores [values](crate::params::ParamsBuilder::values).
+    ///
+    /// # Errors
+    /// Same as [`admit`](Self::admit).
+    pub fn admit_inside<'k, 'd>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
+    ) -> Result<Admitted> {
+        let (key, document) = (key.into(), document.into());
+        let value = Some(document.attached().value);
+        self.admit_by(key, &document, Comparison { value, ..Comparison::default() })
     }
 
     /// Like [`admit`](Self::admit), for an index without sets: the caller supplies the sets of documents, as in
@@ -348,24 +382,18 @@ impl Writer {
         key: impl Into<Key<'k>>,
         document: impl Into<Document<'d>>,
         mine: &[u64],
-        set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
+        mut set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        self.smallest.clear(); // the sets of the caller decide which documents are near
-        self.admit_by(key, &document, |writer, kept, _, known| {
-            let Some(kept) = kept else { return Ok(None) };
-            writer.records.check_shape(kept)?;
-            let query =
-                Query::near(writer.now(), Some(kept), &[], writer.options.near_or(&writer.params)).unmarked();
-            Ok(first_but(known, query.limit(2).run_counting(mine, set_of)?.hits))
-        })
+        let counted: Option<(&[u64], &mut SetOf<'_>)> = Some((mine, &mut set_of));
+        self.admit_by(key, &document, Comparison { counted, ..Comparison::default() })
     }
 
     fn admit_by(
         &mut self,
         key: Key<'_>,
         document: &Document<'_>,
-        nearest: impl FnOnce(&mut Self, Option<Kept<'_>>, &[u64], Option<Key<'_>>) -> Result<Option<Hit>>,
+        mut comparison: Comparison<'_>,
     ) -> Result<Admitted> {
         self.with_kept(document, |writer, kept, (fields, set)| {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
@@ -378,7 +406,13 @@ impl Writer {
                 return Ok(Admitted::Expired);
             }
             let known = writer.contains(key)?.then_some(key);
-            let near = nearest(writer, kept, set, known)?;
+            let (mut near, may_have_orphan) = writer.nearest((kept, set), known, &mut comparison)?;
+            if near.is_none() && may_have_orphan && !writer.has_unmarked(key)? {
+                near = writer.nearest_orphan((kept, set), known, comparison)?;
+                if let Some(orphan) = &near {
+                    writer.unmark(&orphan.key)?;
+                }
+            }
             if near.is_some() && writer.params.marks {
                 document.encode_fields(&writer.params, true, set, fields);
             }
@@ -424,18 +458,31 @@ impl Writer {
         done
     }
 
-    /// Returns the live document nearest to this one. Includes documents of the batch; excludes the one with the key
-    /// `known`. If sets are stored, a document without tokens is near documents with the same bytes.
+    /// Returns the live unmarked document nearest to this one, and whether an orphan can be near if there is none. Includes
+    /// documents of the batch; excludes the one with the key `known`. If sets are stored, a document without tokens is near
+    /// documents with the same bytes.
     fn nearest(
         &mut self,
-        kept: Option<Kept<'_>>,
-        set: &[u64],
+        (kept, set): (Option<Kept<'_>>, &[u64]),
         known: Option<Key<'_>>,
-    ) -> Result<Option<Hit>> {
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(Option<Hit>, bool)> {
+        let first = |answers: Answers| {
+            let other = answers.hits.into_iter().find(|hit| known != Some(hit.key.as_key()));
+            (other, answers.may_omit_marked)
+        };
         if let Some(kept) = kept {
             self.records.check_shape(kept)?;
-        } else if set.is_empty() {
-            return Ok(None);
+        } else if set.is_empty() || comparison.counted.is_some() {
+            return Ok((None, false));
+        }
+        let limit = if known.is_some() { 2 } else { 1 };
+        if comparison.counted.is_some() || comparison.value.is_some() {
+            self.smallest.clear(); // its keys are of documents that are near by the options alone
+        }
+        if let Some((mine, set_of)) = &mut comparison.counted {
+            let query = self.relation(self.now(), kept, &[]).unmarked().limit(limit);
+            return Ok(first(query.run_counting(mine, set_of)?));
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
         let WriterOptions { unverified, estimated, drop_duplicates, .. } = self.options;
@@ -449,26 +496,29 @@ impl Writer {
                     .into(),
             ));
         }
+        if comparison.value.is_some() {
+            let query = self.admit_query(kept, set).value(comparison.value).limit(limit);
+            return Ok(first(query.run()?));
+        }
         let content = Content::of(&self.options, &self.params, kept, set);
         let remembered = content.as_ref().and_then(|content| self.smallest.get(content));
         if let Some(key) = remembered.filter(|key| known != Some(key.as_key()))
             && let Some(hit) = self.admit_query(kept, set).hit_if_equal(key.as_key())?
         {
-            return Ok(Some(hit));
+            return Ok((Some(hit), false));
         }
-        let (found, is_equal) = match (near.within, near.threshold, kept) {
+        let ((found, may_have_orphan), is_equal) = match (near.within, near.threshold, kept) {
             (Some(within), None, Some(kept)) if !samples && !self.params.marks && known.is_none() => {
                 let parts = self.view.parts(&self.params);
                 let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
                 let is_equal = found.as_ref().is_some_and(|&(distance, _)| distance == 0);
-                (found.map(|(distance, key)| Hit::at_distance(key, distance)), is_equal)
+                ((found.map(|(distance, key)| Hit::at_distance(key, distance)), false), is_equal)
             }
             _ => {
-                let limit = if known.is_some() { 2 } else { 1 };
                 let mut query = self.admit_query(kept, set).limit(limit);
-                let found = first_but(known, query.answers()?.hits);
+                let found = first(query.answers()?);
                 let is_equal =
-                    found.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
+                    found.0.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
                 (found, is_equal)
             }
         };
@@ -476,14 +526,18 @@ impl Writer {
             let key = found.as_ref().filter(|_| is_equal).map(|hit| hit.key.clone());
             self.smallest.searched(&content, key);
         }
-        Ok(found)
+        Ok((found, may_have_orphan))
     }
 
     /// Returns the query that [`admit`](Self::admit) runs for a document.
     fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+        self.relation(self.now(), kept, set).unmarked()
+    }
+
+    /// Returns the query for the documents near a document by the options of this writer, in `state`.
+    fn relation(&self, state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
         let WriterOptions { unverified, estimated, .. } = self.options;
-        let near = self.options.near_or(&self.params);
-        let query = Query::near(self.now(), kept, set, near).unmarked();
+        let query = Query::near(state, kept, set, self.options.near_or(&self.params));
         let query = if unverified { query.unverified() } else { query };
         if estimated { query.estimated() } else { query }
     }
@@ -500,17 +554,33 @@ impl Writer {
     /// [`Error::Invalid`] for a key of the wrong kind (number or bytes), [`Error::Corrupt`]; [`Error::Io`] if collected
     /// documents cannot be written to a segment, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
-        let key = key.into();
+        Ok(self.read(key.into(), |_, _| Ok(()))?.is_some())
+    }
+
+    /// Returns whether there is a live document with this key, and it is not marked.
+    fn has_unmarked(&mut self, key: Key<'_>) -> Result<bool> {
+        Ok(self.read(key, |part, ordinal| Ok(!part.is_marked(ordinal)?))?.unwrap_or(false))
+    }
+
+    /// Calls `read` with the part and the ordinal of the live document with this key, and returns its result; `None` if
+    /// there is no such document.
+    fn read<T>(
+        &mut self,
+        key: Key<'_>,
+        read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>,
+    ) -> Result<Option<T>> {
         key.check(self.params.key)?;
         self.make_searchable()?;
         for part in self.view.parts(&self.params) {
             let found = part.find(key)?;
-            part.check_map()?;
-            if found.is_some() {
-                return Ok(true);
+            if let Some(ordinal) = found {
+                let found = read(&part, ordinal)?;
+                part.check_map()?;
+                return Ok(Some(found));
             }
+            part.check_map()?;
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Makes the whole batch visible to lookups. The stamps of the batch advance the time, as in a commit.

@@ -54,7 +54,7 @@ const BATCH_MAX: usize = 10_000;
     key was there, and is replaced) or `expired` (too old by its stamp, and not added), and the nearest other document, \
     if one is near, their distance, and their resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
     does, and then no duplicate is missed; otherwise it is an estimate from signatures, which has to be asked for. \
-    Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --near says otherwise for \
+    Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. A mark counts as long as a document without a mark is near. An index that is there says what is near; --near says otherwise for \
     this run. With --near containment:J a document is a duplicate if enough of it is contained in one that is at least as large, and \
     the last column has how much; a larger document that comes later is new, and each earlier one that it contains gets a line \
     with `contained`, the larger one, and how much of it does. A line is printed only when what it says is durable. What comes by a pipe is \
@@ -495,7 +495,7 @@ impl StreamArgs {
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
                 // Marks record which documents are duplicates: later documents are compared only with documents that
-                // are not marked.
+                // are not marked, as long as one of these is near.
                 params.marks = true;
                 params.values |= self.scope.inside.is_some();
                 let list = self.boilerplate.apply(&mut params)?;

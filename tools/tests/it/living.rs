@@ -46,6 +46,47 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
     assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
 }
 
+/// Returns the decision about a document, and the near document.
+fn decided(out: &str) -> (String, String) {
+    let row = rows(out).remove(0);
+    (row[1].to_owned(), row[2].to_owned())
+}
+
+#[test]
+fn stream_finds_the_marked_copy_of_a_page_that_was_replaced_deleted_or_expired() {
+    let bench = Bench::new();
+    let text = "a boat left the harbour at dawn and came back at night with no fish and a torn net";
+    let line = |key: &str, text: &str, day: u32| {
+        format!(
+            "{{\"id\": \"{key}\", \"text\": \"{text}\", \"site\": \"x\", \"seen\": \"2026-03-{day:02}\"}}\n"
+        )
+    };
+    bench.write("page.jsonl", line("page", text, 1));
+    bench.write("copy.jsonl", line("copy", text, 15));
+    bench.write("later.jsonl", line("later", text, 20));
+    bench
+        .write("other.jsonl", line("page", "the page has a new owner who sells lamps and chairs to all", 18));
+    for options in ["", "--method simhash", "--near containment:0.8", "--inside site"] {
+        for gone in ["replaced", "deleted", "expired"] {
+            if gone == "expired" && (options.contains("containment") || options.contains("--inside")) {
+                continue; // documents do not expire in such an index
+            }
+            let expiry = if gone == "expired" { " --stamp-field seen --expire-after 18d" } else { "" };
+            let index = format!("{gone}{}.twx", options.len());
+            let stream =
+                |input: &str| bench.ok(&format!("stream {index} {input}.jsonl -q {options}{expiry}"));
+            assert_eq!(decided(&stream("page")).0, "new");
+            assert_eq!(decided(&stream("copy")), ("duplicate".into(), "page".into()));
+            match gone {
+                "replaced" => assert_eq!(decided(&stream("other")).0, "known"),
+                "deleted" => _ = bench.ok(&format!("delete -q {index} page")),
+                _ => {}
+            }
+            assert_eq!(decided(&stream("later")), ("duplicate".into(), "copy".into()), "{gone}, {options}");
+        }
+    }
+}
+
 #[test]
 fn get_and_delete_find_documents_by_key() {
     let bench = Bench::new();

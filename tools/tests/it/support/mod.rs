@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 // Shared with the tests of the engine.
+#[path = "../../../../tests/support/marks.rs"]
+pub mod marks;
 #[path = "../../../../tests/support/random.rs"]
 mod random;
 #[path = "../../../../tests/support/skip.rs"]
