@@ -6,9 +6,9 @@
 use std::ops::{ControlFlow, Range};
 
 use proptest::prelude::*;
+use twindex::Result;
 use twindex::format::table::search::Search;
 use twindex::format::table::{Compact, Manku, Plain, Probe};
-use twindex::Result;
 use twindex_kernel::splitmix::SplitMix;
 use twindex_kernel::{Kernel, Level, Simd};
 
