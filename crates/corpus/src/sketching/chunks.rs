@@ -173,7 +173,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
 }
 
 /// With this number of threads or more, the thread that takes results processes no chunks.
-const THREADS_MANY: usize = 8;
+pub(crate) const THREADS_MANY: usize = 8;
 /// The minimum and maximum time that the thread that takes results waits before it looks for a chunk to process.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(5);

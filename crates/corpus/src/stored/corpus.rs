@@ -392,9 +392,9 @@ impl Corpus {
     }
 
     /// Frees the lookup structures after all documents were added.
-    pub(crate) fn end(&mut self) {
-        self.grouped.end();
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.by_key = None;
+        self.grouped.end()
     }
 
     /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.

@@ -6,16 +6,18 @@
 //! sketches with different values are discarded before the decision.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
 use twindex::Sketch;
 use twindex::sys::{Column, MemoryBudget};
-use twindex_join::{EncodedSet, EqualGroups, ShingleSets, StoredSet};
+use twindex_join::{EncodedSet, EqualGroups, ReferenceSets, ShingleSets, StoredSet};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::rule::score::{Score, ScoreKind};
 use crate::stored::keys::{DocumentKeys, KnownKeys};
+use crate::stored::set_thread::SetThread;
 
 /// The distinct values of the `--inside` field, each with an id.
 pub(crate) struct InsideValues {
@@ -133,8 +135,10 @@ pub(crate) struct Grouped {
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
-    /// The shingle set of each group, indexed by group.
+    /// The shingle set of each group, indexed by group. Empty while a thread adds them.
     pub sets: ShingleSets,
+    /// The thread that adds the sets, if they are not added by the caller.
+    set_thread: Option<SetThread>,
     /// The memory budget of the columns.
     pub budget: MemoryBudget,
 }
@@ -152,17 +156,23 @@ pub(crate) struct Anchors {
 impl Anchors {
     /// Returns the anchors of a document with this value of the `--inside` field.
     pub(crate) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
-        let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
         let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
-        let all = minima.chain(sketch.features().iter().copied());
-        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
-        put_inside(&mut hashes, inside);
-        Self { hashes, count }
+        let mut anchors: Self = minima.chain(sketch.features().iter().copied()).collect();
+        put_inside(&mut anchors.hashes, inside);
+        anchors
     }
 
     pub(crate) fn as_slice(&self) -> &[u64] {
         &self.hashes[..self.count]
+    }
+}
+
+impl FromIterator<u64> for Anchors {
+    fn from_iter<I: IntoIterator<Item = u64>>(all: I) -> Self {
+        let mut hashes = [0; ANCHORS];
+        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        Self { hashes, count }
     }
 }
 
@@ -219,6 +229,7 @@ impl Grouped {
             values: InsideValues::new(budget)?,
             equal: Some(EqualGroups::new(budget)?),
             sets: ShingleSets::within(budget, memory),
+            set_thread: None,
             budget: budget.clone(),
         })
     }
@@ -229,9 +240,31 @@ impl Grouped {
         self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
     }
 
-    /// Frees the lookup table for equal texts. Called after all documents were added.
-    pub(crate) fn end(&mut self) {
+    /// Lets a thread add the sets until [`end`](Self::end). From now on, every document must have an encoded set.
+    pub(crate) fn start_set_thread(&mut self) -> anyhow::Result<()> {
+        let sets = std::mem::replace(&mut self.sets, ShingleSets::within(&self.budget, 0));
+        self.set_thread = Some(SetThread::start(sets)?);
+        Ok(())
+    }
+
+    /// Returns the references against which sets are encoded.
+    pub(crate) fn references(&self) -> Arc<ReferenceSets> {
+        self.set_thread.as_ref().map_or_else(|| self.sets.references(), SetThread::references)
+    }
+
+    /// Waits for the sets, and frees the lookup table for equal texts. Called after all documents were added.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.equal = None;
+        if let Some(thread) = self.set_thread.take() {
+            self.sets = thread.finish()?;
+            ensure!(
+                self.sets.len() == self.groups.len(),
+                "{} sets of {} texts",
+                self.sets.len(),
+                self.groups.len()
+            );
+        }
+        Ok(())
     }
 
     /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns
@@ -268,12 +301,25 @@ impl Grouped {
         let shingles = match one.set {
             NewSet::Encoded(header, words) => {
                 let anchors = Anchors::of(one.sketch, one.inside);
-                let set = match header {
-                    SetHeader::New(encoded) => self.sets.push_encoded(encoded, words, anchors.as_slice())?,
-                    SetHeader::Stored(set) => self.sets.push_stored(set, words, anchors.as_slice())?,
-                };
-                debug_assert_eq!(set as usize, self.groups.len());
-                self.sets.size(set)
+                match (header, &mut self.set_thread) {
+                    (SetHeader::New(encoded), Some(thread)) => {
+                        let size = encoded.size();
+                        thread.push(encoded, words, anchors)?;
+                        size as u64
+                    }
+                    (header, _) => {
+                        let set = match header {
+                            SetHeader::New(encoded) => {
+                                self.sets.push_encoded(encoded, words, anchors.as_slice())?
+                            }
+                            SetHeader::Stored(set) => {
+                                self.sets.push_stored(set, words, anchors.as_slice())?
+                            }
+                        };
+                        debug_assert_eq!(set as usize, self.groups.len());
+                        self.sets.size(set)
+                    }
+                }
             }
             NewSet::Counted(shingles) => {
                 self.sets.push(&[])?;

@@ -7,4 +7,5 @@ pub(crate) mod keys;
 pub(crate) mod line_blocks;
 pub(crate) mod lines;
 pub(crate) mod read;
+pub(crate) mod set_thread;
 pub(crate) mod sketches;

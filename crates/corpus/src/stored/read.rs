@@ -23,6 +23,7 @@ use crate::rule::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::Also;
+use crate::sketching::chunks::THREADS_MANY;
 use crate::sketching::documents::{
     DocumentScratch, SketchOptions, Sketched as SketchedDocument, elements_max, for_each_remembered,
 };
@@ -119,6 +120,10 @@ pub(crate) fn read(
     let is_indexed = job.writes_index() || job.searches_index();
     let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
     let mut corpus = empty_corpus(job, (folder, *journal), documents)?;
+    // A journal needs each set at once.
+    if job.holds_sets() && journal.is_none() && rayon::current_num_threads() >= THREADS_MANY {
+        corpus.grouped.start_set_thread()?;
+    }
     let mut earlier = past.keys(&corpus.grouped.budget)?;
     if let Some(history) = &past.history {
         let with = (sketcher, *journal, &mut earlier);
@@ -132,7 +137,7 @@ pub(crate) fn read(
     let read = read_documents(job, documents, with, noted, &mut corpus, *observer);
     let (empty, exact) = read.map_err(|error| job.with_memory_advice(error))?;
     let sketches = sketches.map(Sketches::finish).transpose()?;
-    corpus.end();
+    corpus.end()?;
     let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
     stages.insert("sketch", (read - exact).max(0.0));
     stages.insert("exact", exact.min(read));
@@ -155,7 +160,7 @@ fn read_history(
         if job.scope.texts.is_empty() { RepeatedKeys::Any } else { job.scope.repeated_keys.or_any() };
     let budget = Some(corpus.grouped.budget.clone());
     let wanted = SketchOptions { repeated_keys, budget, ..wanted(job) };
-    let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
+    let leaders = job.holds_sets().then(|| corpus.grouped.references());
     let look = |sketch: &Sketch, rest: DocumentScratch<'_>| {
         Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
     };
@@ -222,7 +227,7 @@ fn read_documents(
         earlier: earlier.clone(),
         ..wanted(job)
     };
-    let leaders = job.holds_sets().then(|| corpus.grouped.sets.references());
+    let leaders = job.holds_sets().then(|| corpus.grouped.references());
     let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
         let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
         // A duplicate of a document in an index is not compared again, so its set is not encoded.

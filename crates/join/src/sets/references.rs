@@ -95,6 +95,14 @@ pub struct EncodedSet {
     pub(crate) plain: Option<Box<PlainSet>>,
 }
 
+impl EncodedSet {
+    /// Returns the number of elements of the set.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.header.size
+    }
+}
+
 impl From<DeltaHeader> for EncodedSet {
     fn from(header: DeltaHeader) -> Self {
         Self { header, plain: None }
