@@ -156,23 +156,17 @@ pub(crate) struct Anchors {
 impl Anchors {
     /// Returns the anchors of a document with this value of the `--inside` field.
     pub(crate) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
+        let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
         let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
-        let mut anchors: Self = minima.chain(sketch.features().iter().copied()).collect();
-        put_inside(&mut anchors.hashes, inside);
-        anchors
+        let all = minima.chain(sketch.features().iter().copied());
+        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        put_inside(&mut hashes, inside);
+        Self { hashes, count }
     }
 
     pub(crate) fn as_slice(&self) -> &[u64] {
         &self.hashes[..self.count]
-    }
-}
-
-impl FromIterator<u64> for Anchors {
-    fn from_iter<I: IntoIterator<Item = u64>>(all: I) -> Self {
-        let mut hashes = [0; ANCHORS];
-        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
-        Self { hashes, count }
     }
 }
 
@@ -304,7 +298,7 @@ impl Grouped {
                 match (header, &mut self.set_thread) {
                     (SetHeader::New(encoded), Some(thread)) => {
                         let size = encoded.size();
-                        thread.push(encoded, words, anchors)?;
+                        thread.push(encoded, words, anchors.as_slice())?;
                         size as u64
                     }
                     (header, _) => {

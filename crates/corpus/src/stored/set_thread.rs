@@ -9,8 +9,6 @@ use anyhow::Context;
 use twindex::Result;
 use twindex_join::{EncodedSet, ReferenceSets, ShingleSets};
 
-use crate::stored::groups::Anchors;
-
 /// Size in bytes of the sets that are passed to the thread together.
 const BATCH_BYTES: usize = 256 << 10;
 /// Maximum number of batches that wait for the thread.
@@ -32,20 +30,23 @@ type SpareBatches = Arc<Mutex<Vec<SetBatch>>>;
 /// Sets to add.
 #[derive(Default)]
 struct SetBatch {
-    /// The header, the anchors and the end of the words of each set.
-    sets: Vec<(EncodedSet, Anchors, usize)>,
+    /// The header of each set, and the ends of its words and anchors.
+    sets: Vec<(EncodedSet, [usize; 2])>,
     words: Vec<u64>,
+    anchors: Vec<u64>,
     bytes: usize,
 }
 
 impl SetBatch {
     fn store(&mut self, sets: &mut ShingleSets) -> Result<()> {
-        let mut start = 0;
-        for (encoded, anchors, end) in self.sets.drain(..) {
-            sets.push_encoded(encoded, &self.words[start..end], anchors.as_slice())?;
-            start = end;
+        let mut starts = [0; 2];
+        for (encoded, ends) in self.sets.drain(..) {
+            let (words, anchors) = (&self.words[starts[0]..ends[0]], &self.anchors[starts[1]..ends[1]]);
+            sets.push_encoded(encoded, words, anchors)?;
+            starts = ends;
         }
         self.words.clear();
+        self.anchors.clear();
         self.bytes = 0;
         Ok(())
     }
@@ -80,11 +81,12 @@ impl SetThread {
     }
 
     /// Passes a set on. An error of an earlier set may be returned.
-    pub(crate) fn push(&mut self, set: EncodedSet, words: &[u64], anchors: Anchors) -> Result<()> {
+    pub(crate) fn push(&mut self, set: EncodedSet, words: &[u64], anchors: &[u64]) -> Result<()> {
         let batch = &mut self.batch;
         batch.bytes += size_of::<u64>() * words.len().max(set.size());
         batch.words.extend_from_slice(words);
-        batch.sets.push((set, anchors, batch.words.len()));
+        batch.anchors.extend_from_slice(anchors);
+        batch.sets.push((set, [batch.words.len(), batch.anchors.len()]));
         if batch.bytes >= BATCH_BYTES { self.pass() } else { Ok(()) }
     }
 
@@ -142,9 +144,9 @@ mod tests {
             for number in 0..300 {
                 let hashes: Vec<u64> = set(number).collect();
                 alone.push_like(&hashes, &[number / 10]).unwrap();
-                let (mut words, anchors) = (Vec::new(), Anchors::from_iter([number / 10]));
-                let encoded = references.encode(&hashes, anchors.as_slice(), scratch, &mut words);
-                thread.push(encoded, &words, anchors).unwrap();
+                let mut words = Vec::new();
+                let encoded = references.encode(&hashes, &[number / 10], scratch, &mut words);
+                thread.push(encoded, &words, &[number / 10]).unwrap();
             }
             let sets = thread.finish().unwrap();
             assert_eq!(sets.len(), 300);
@@ -158,7 +160,7 @@ mod tests {
         let mut push = |number| {
             let (hashes, mut words): (Vec<u64>, _) = (set(number).collect(), Vec::new());
             let encoded = references.encode(&hashes, &[], scratch, &mut words);
-            thread.push(encoded, &words, Anchors::from_iter([]))
+            thread.push(encoded, &words, &[])
         };
         let error = (0..10_000).map(&mut push).find_map(Result::err).unwrap();
         assert!(error.to_string().contains("gone"), "{error}");
