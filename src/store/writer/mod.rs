@@ -360,6 +360,19 @@ impl Writer {
     /// Like [`admit`](Self::admit), but compares the document only with documents of the same value, in an index that
     /// stores [values](crate::params::ParamsBuilder::values).
     ///
+    /// ```
+    /// use twindex::{Admitted, Document, Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).values().build()?)?;
+    /// let mut writer = index.writer()?;
+    /// let document = |language| Document::from(Fingerprint(7)).with_value(language);
+    /// assert_eq!(writer.admit_inside("a", document(b"en"))?, Admitted::New);
+    /// assert_eq!(writer.admit_inside("b", document(b"de"))?, Admitted::New);
+    /// assert!(matches!(writer.admit_inside("c", document(b"de"))?, Admitted::Duplicate(_)));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`admit`](Self::admit).
     pub fn admit_inside<'k, 'd>(

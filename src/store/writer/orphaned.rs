@@ -70,6 +70,20 @@ impl Writer {
     /// [`admit`](Self::admit) does this itself. It is for callers that decide by another relation which documents are
     /// near.
     ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).marks().build()?)?;
+    /// let mut writer = index.writer()?;
+    /// writer.admit("a", Fingerprint(7))?;
+    /// writer.admit("b", Fingerprint(6))?;
+    /// assert!(writer.get("b")?.unwrap().is_duplicate);
+    /// assert!(writer.unmark("b")? && !writer.unmark("b")?);
+    /// assert!(!writer.get("b")?.unwrap().is_duplicate);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`put`](Self::put) and [`contains`](Self::contains).
     pub fn unmark<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<bool> {
