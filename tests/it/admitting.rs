@@ -12,7 +12,7 @@ use twindex::{
 };
 
 use crate::support::Random;
-use crate::support::marks::{Live, duplicated};
+use crate::support::marks::{Live, duplicated, outcome};
 use crate::support::model::ModelVfs;
 
 /// The age at which documents expire.
@@ -83,16 +83,9 @@ impl Model {
     }
 }
 
-fn outcome(admitted: &Admitted) -> (&'static str, Option<(u64, u32)>) {
-    let of = |hit: &twindex::Hit| Some((hit.key.as_u64().unwrap(), hit.distance.unwrap()));
-    match admitted {
-        Admitted::New => ("new", None),
-        Admitted::Updated => ("updated", None),
-        Admitted::Expired => ("expired", None),
-        Admitted::Duplicate(hit) => ("duplicate", of(hit)),
-        Admitted::Known { near } => ("known", of(near)),
-        other => panic!("{other:?}"),
-    }
+fn compared(admitted: &Admitted) -> (&'static str, Option<(u64, u32)>) {
+    let (name, hit) = outcome(admitted);
+    (name, hit.map(|hit| (hit.key.as_u64().unwrap(), hit.distance.unwrap())))
 }
 
 fn check(index: &Index, model: &Model) {
@@ -149,7 +142,7 @@ fn admit_agrees_with_the_model_in_batches_and_single_commits() {
             let document = Document::from(Fingerprint(fingerprint)).with_stamp(stamp);
             let admitted = writer.admit(key, document).unwrap();
             let expected = model.admit(key, fingerprint, stamp, drops);
-            assert_eq!(outcome(&admitted), expected, "{seed} {step}: {key} at {stamp}, {time}");
+            assert_eq!(compared(&admitted), expected, "{seed} {step}: {key} at {stamp}, {time}");
             *counts.entry(expected.0).or_default() += 1;
             // Changes of the batch are not visible before the commit.
             if step % 10 == 5 {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-use twindex::Key;
+use twindex::{Admitted, Hit, Key};
 
 /// A live document of a model.
 pub struct Live<'a> {
@@ -43,4 +43,16 @@ pub fn duplicated<N: Ord>(
         }
     }
     nearest(&leaders)
+}
+
+/// Returns the name of a decision, and the document that decided it.
+pub fn outcome(admitted: &Admitted) -> (&'static str, Option<&Hit>) {
+    match admitted {
+        Admitted::New => ("new", None),
+        Admitted::Updated => ("updated", None),
+        Admitted::Expired => ("expired", None),
+        Admitted::Duplicate(hit) => ("duplicate", Some(hit)),
+        Admitted::Known { near } => ("known", Some(near)),
+        other => panic!("{other:?}"),
+    }
 }
