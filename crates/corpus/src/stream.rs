@@ -12,6 +12,7 @@ use twindex::store::orphans::{MarkedDocument, MarkedNeighbours, nearest_leader};
 use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Record, Result, Writer};
 use twindex_join::Containing;
 use xxhash_rust::xxh3::xxh3_128;
+use zerocopy::IntoBytes;
 
 /// The rules by which new documents are compared with the documents of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -473,8 +474,7 @@ fn marked(key: &KeyBuf, record: &Record) -> MarkedDocument {
 
 /// Returns a hash of the data that decides which documents contain a document.
 fn content(set: &[u64]) -> u128 {
-    let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-    xxh3_128(&bytes)
+    xxh3_128(set.as_bytes())
 }
 
 fn near_document(key: KeyBuf, shared: usize, one: &Admitted<'_>) -> NearDocument {
