@@ -26,7 +26,7 @@ use crate::input::documents::Documents;
 use crate::journal::folder::{Journal, check_none, folder_of};
 use crate::journal::manifest::JobDescription;
 use crate::passages::boilerplate::count::digest;
-use crate::results::folder::{OutputFolder, temporary_folder};
+use crate::results::folder::OutputFolder;
 use crate::results::index::Indexed;
 use crate::results::report::Report;
 use crate::results::run_file::RunFile;
@@ -42,6 +42,7 @@ use crate::sketching::idf;
 use crate::stored::read::{self, JobFolder};
 use crate::work::lost;
 use crate::work::observer::Observer;
+use crate::work::own_folder::{self, OwnFolder};
 use crate::work::watch::{Stages, Stopwatch};
 
 impl Dedup {
@@ -71,6 +72,7 @@ impl Dedup {
         if !self.results.resume {
             out.check(self.results.force)?;
         }
+        own_folder::sweep(out.parent(), observer);
         let features = self.reading.features_field.is_some();
         let table =
             self.scope.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
@@ -97,7 +99,7 @@ impl Dedup {
         }
         check_none(out.path(), self.results.force)?;
         let made = out.make_parents()?;
-        let folder = temporary_folder(out.parent())?;
+        let folder = OwnFolder::make(out.parent())?;
         let half_done = observer.half_done(folder.path());
 
         let place = JobFolder { folder: folder.path(), journal: None, observer };

@@ -44,8 +44,8 @@ use crate::settings_args::Options;
     OUT/revisits.warc with --also revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the settings, by which `twindex why OUT KEY` reads the documents again, and --job runs them again\n    \
     OUT/index         with --index kept: the index of the kept ones, for `query`, `stream`, `stats`, and --against OUT\n\n\
-    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
-    `.OUT.twindex-resume`, by which the same command continues."
+    A run that is killed leaves its folder, `.twindex-run-XXXX` beside OUT, which the next run there removes; with\n\
+    --resume it leaves `.OUT.twindex-resume`, by which the same command continues."
 )]
 pub(crate) struct DedupArgs {
     #[command(flatten)]

@@ -170,7 +170,7 @@ fn failed_run_removes_only_the_parent_folders_it_created() {
 fn help_describes_the_files_a_killed_run_leaves() {
     let bench = Bench::new();
     let help = bench.ok("dedup --help").split_whitespace().collect::<Vec<_>>().join(" ");
-    says(&help, &[".twindex-dedup-XXXX", "beside OUT", "may be deleted"]);
+    says(&help, &[".twindex-run-XXXX", "beside OUT", "the next run there removes"]);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn new_results_are_durable_before_old_ones_are_removed() {
         let written = before.iter().position(|line| line.contains("fsync(") && line.contains("kept.jsonl>"));
         let written = written.unwrap_or_else(|| panic!("{out}: the documents to keep: {trace}"));
         let whole = before[written..].iter().any(|line| {
-            let folder = line.split_once("/.twindex-dedup-").and_then(|(_, rest)| rest.split_once(">)"));
+            let folder = line.split_once("/.twindex-run-").and_then(|(_, rest)| rest.split_once(">)"));
             line.contains("fsync(") && folder.is_some_and(|(folder, _)| !folder.contains('/'))
         });
         assert!(whole, "{out}: the folder of the results: {trace}");

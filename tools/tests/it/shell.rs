@@ -64,7 +64,7 @@ fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, Chil
         assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(names(bench)[0].starts_with(".twindex-dedup-"), "{:?}", names(bench));
+    assert!(names(bench)[0].starts_with(".twindex-run-"), "{:?}", names(bench));
     let id = child.id().to_string();
     assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
     (child, stdin)

@@ -47,7 +47,7 @@ impl Passages {
         let how = self.how()?;
         let history = self.history(&how)?;
         let documents = self.open()?;
-        let folder = place.folder()?;
+        let folder = place.folder(observer)?;
         let half_done = observer.half_done(folder.path());
         let mut examples = Examples::new(self.html.is_some());
         let (mut report, added) =

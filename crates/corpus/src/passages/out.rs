@@ -10,7 +10,9 @@ use twindex::sys::{RealVfs, Vfs};
 use crate::error::InvalidOptions;
 use crate::input::counts::Counts;
 use crate::input::kept::files::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
+use crate::work::observer::Observer;
 use crate::work::output_path::check_folder;
+use crate::work::own_folder::{self, EARLIER, OwnFolder};
 use crate::work::watch::Stages;
 
 /// File name of the table of repeated passages.
@@ -68,29 +70,24 @@ impl<'a> PassageOutput<'a> {
         Ok(())
     }
 
-    /// Creates the parent folders, and a temporary folder next to the final one. Drop removes the temporary folder.
-    pub(crate) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+    /// Creates the parent folders, and a temporary folder next to the final one.
+    pub(crate) fn folder(&self, observer: &dyn Observer) -> anyhow::Result<OwnFolder> {
         let parent = &self.parent;
         fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".twindex-passages-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        builder
-            .tempdir_in(parent)
-            .with_context(|| format!("{}: cannot create a folder in it", parent.display()))
+        own_folder::sweep(parent, observer);
+        OwnFolder::make(parent)
     }
 
     /// Renames the results to their final name. Earlier results are moved aside first, and moved back if the rename
     /// fails.
-    pub(crate) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+    pub(crate) fn put(&self, folder: OwnFolder, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         self.check(&[], force)?; // the folder may have changed since the first check
         RealVfs
             .sync_dir(folder.path())
             .with_context(|| format!("{shown}: cannot make the results durable"))?;
-        let aside = self.folder()?;
-        let earlier = aside.path().join("earlier");
+        let aside = OwnFolder::make(&self.parent)?;
+        let earlier = aside.path().join(EARLIER);
         let is_replaced = self.path.symlink_metadata().is_ok();
         if is_replaced {
             fs::rename(&self.path, &earlier)
@@ -100,7 +97,7 @@ impl<'a> PassageOutput<'a> {
         let done = done.and_then(|()| Ok(fs::rename(folder.path(), &self.path)?));
         if let Err(error) = done {
             if is_replaced && fs::rename(&earlier, &self.path).is_err() {
-                let kept = aside.keep().join("earlier");
+                let kept = aside.keep().join(EARLIER);
                 return Err(error.context(format!("{shown}: the earlier results are at {}", kept.display())));
             }
             return Err(error.context(format!("{shown}: cannot give the results their name")));

@@ -12,6 +12,7 @@ use crate::results::layout::RUN;
 use crate::results::written::Written;
 use crate::settings::job::Dedup;
 use crate::work::output_path::{check_folder, is_inside};
+use crate::work::own_folder::{EARLIER, OwnFolder};
 
 /// The results folder, which is written under a temporary name and then renamed.
 pub(crate) struct OutputFolder<'a> {
@@ -129,7 +130,7 @@ impl<'a> OutputFolder<'a> {
         if self.path.symlink_metadata().is_err() {
             return Ok(None);
         }
-        let earlier = aside.join("earlier");
+        let earlier = aside.join(EARLIER);
         fs::rename(&self.path, &earlier)
             .with_context(|| format!("{}: cannot move the earlier results aside", self.given.display()))?;
         if let Err(foreign) = self.check_made_by_us(&earlier) {
@@ -147,11 +148,11 @@ impl<'a> OutputFolder<'a> {
         let shown = self.given.display();
         self.check(force)?; // files may have been created since the first check
         RealVfs.sync_dir(folder).with_context(|| format!("{shown}: cannot make the results durable"))?;
-        let aside = temporary_folder(&self.parent)?;
+        let aside = OwnFolder::make(&self.parent)?;
         let earlier = match self.set_aside(aside.path()) {
             Ok(earlier) => earlier,
             Err(error) => {
-                if aside.path().join("earlier").symlink_metadata().is_ok() {
+                if aside.path().join(EARLIER).symlink_metadata().is_ok() {
                     let _ = aside.keep(); // keeps earlier results that could not be moved back
                 }
                 return Err(error);
@@ -159,7 +160,7 @@ impl<'a> OutputFolder<'a> {
         };
         if let Err(error) = fs::rename(folder, &self.path) {
             if earlier.is_some_and(|earlier| fs::rename(earlier, &self.path).is_err()) {
-                let kept = aside.keep().join("earlier");
+                let kept = aside.keep().join(EARLIER);
                 bail!("{shown}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
             }
             return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
@@ -192,16 +193,6 @@ impl Drop for MadeFolders {
             let _ = fs::remove_dir(folder); // fails if the folder is not empty
         }
     }
-}
-
-/// Creates a temporary folder in `parent`; drop removes it. `parent` is also the parent of the results folder, so both
-/// are on one file system and a rename between them works.
-pub(crate) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".twindex-dedup-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
 use crate::passages::boilerplate::count::{self, BOILERPLATE, SpanCriteria, digest};
 use crate::passages::boilerplate::list::Boilerplate;
-use crate::results::folder::{MadeFolders, OutputFolder, temporary_folder};
+use crate::results::folder::{MadeFolders, OutputFolder};
 use crate::rule::against::results_of;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
@@ -21,6 +21,7 @@ use crate::settings::rule::BoilerplateSpans;
 use crate::sketching::documents::Sketched;
 use crate::work::numbers::count;
 use crate::work::observer::Observer;
+use crate::work::own_folder::OwnFolder;
 use crate::work::watch::{Stages, Stopwatch};
 
 /// Statistics of the spans that comparisons ignored as boilerplate.
@@ -57,7 +58,7 @@ pub(crate) struct Spans {
     watch: Option<Stopwatch>,
     /// The scratch folder of the list, and the guards that remove it. Fields of a tuple drop in order, so the folder is
     /// removed before the parent folders that this run created.
-    _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
+    _scratch: Option<(Box<dyn Any>, OwnFolder, MadeFolders)>,
 }
 
 impl Spans {
@@ -95,7 +96,7 @@ impl Spans {
         let watch = Stopwatch::start();
         let made = out.make_parents()?;
         made.sync()?;
-        let folder = temporary_folder(out.parent())?;
+        let folder = OwnFolder::make(out.parent())?;
         let half_done = observer.half_done(folder.path());
         let asked = SpanCriteria {
             words,

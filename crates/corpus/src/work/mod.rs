@@ -5,6 +5,7 @@ pub mod lost;
 pub mod numbers;
 pub(crate) mod observer;
 pub mod output_path;
+pub(crate) mod own_folder;
 pub mod shard;
 pub mod tsv;
 pub mod watch;
