@@ -22,6 +22,7 @@ mod settings_args;
 mod shard;
 mod sketch_file;
 mod stage;
+mod terminal;
 mod verifying;
 
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ pub fn main() -> ExitCode {
 
 /// Prints an error, and returns its exit code.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("twindex: {}{}", message_of(error), remedy(error).unwrap_or_default());
+    terminal::warn(&format!("{}{}", message_of(error), remedy(error).unwrap_or_default()));
     if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 

@@ -11,6 +11,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::interrupt::RemovedOnSignal;
 use crate::report;
+use crate::terminal;
 
 /// Minimum time between two progress lines.
 const LINES_APART: Duration = Duration::from_secs(5);
@@ -83,7 +84,7 @@ impl Progress {
             ProgressDisplay::Bar(bar) => bar.set_position(position),
             ProgressDisplay::Lines(lines) => {
                 if let Some(line) = lines.line(position, Instant::now()) {
-                    eprintln!("twindex: {line}");
+                    terminal::warn(&line);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Prints the output of verbs: JSON, lines of text, and notes.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -9,6 +9,7 @@ pub(crate) use twindex_corpus::numbers::{bytes, count, counted};
 pub(crate) use twindex_corpus::watch::{Stages, Stopwatch, peak_rss_bytes};
 
 use crate::options::Output;
+use crate::terminal;
 
 /// Prints a JSON document to standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
@@ -17,7 +18,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// Prints lines to standard output. If the reader has closed the pipe, returns an error, where `println!` would panic.
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
@@ -57,8 +58,7 @@ impl Costs {
 
 /// Prints a note to standard error: information for the user that is not part of the result.
 pub(crate) fn note(note: &str) {
-    // Ignores errors, because standard error may be closed and the results are still valid.
-    let _ = writeln!(io::stderr(), "twindex: note: {note}");
+    terminal::warn(&format!("note: {note}"));
 }
 
 /// Returns what a hit adds to the checksum. The sum over all hits does not depend on their order. The benchmark drivers

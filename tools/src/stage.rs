@@ -21,6 +21,7 @@ use crate::interrupt::RemovedOnSignal;
 use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
+use crate::terminal::{self, Shown};
 
 /// Prefix of the names of temporary files, which no pattern such as `*.pairs` matches.
 const PREFIX: &str = ".twindex-stage-";
@@ -181,9 +182,9 @@ pub(crate) struct StageFile {
 }
 
 enum StageWriter {
-    Stdout(BufWriter<Stdout>),
+    Stdout(BufWriter<Shown<Stdout>>),
     /// Standard output, as JSON lines.
-    Json(Box<JsonLines<BufWriter<Stdout>>>),
+    Json(Box<JsonLines<BufWriter<Shown<Stdout>>>>),
     File(Box<UnnamedFile>),
 }
 
@@ -234,13 +235,13 @@ impl StageFile {
 
     /// Returns a writer to standard output.
     pub(crate) fn stdout() -> Self {
-        let out = BufWriter::with_capacity(BUFFER, io::stdout());
+        let out = BufWriter::with_capacity(BUFFER, terminal::stdout());
         Self { writer: StageWriter::Stdout(out), bytes: 0 }
     }
 
     /// Returns a writer that converts a table to JSON on standard output.
     pub(crate) fn json(columns: JsonColumns, head: Option<&str>) -> Self {
-        let out = BufWriter::with_capacity(BUFFER, io::stdout());
+        let out = BufWriter::with_capacity(BUFFER, terminal::stdout());
         Self { writer: StageWriter::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
     }
 

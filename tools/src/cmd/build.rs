@@ -465,7 +465,7 @@ impl BuildArgs {
             }
         }
         if added.resumed == 0 && !are_sketches {
-            added.counts.check_fields(&self.options()?)?;
+            added.counts.check(&self.options()?)?;
         }
         if waiting.is_some() {
             writer.commit_with(&done.payload())?;

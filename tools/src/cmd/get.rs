@@ -1,7 +1,7 @@
 //! `twindex get`: prints documents of an index, or lists its keys.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ use twindex_corpus::tsv;
 use crate::json_lines::JsonColumns;
 use crate::key_args::KeyArgs;
 use crate::report;
+use crate::terminal;
 
 /// Options of `get`.
 #[derive(Args)]
@@ -96,7 +97,7 @@ impl GetArgs {
             if !found {
                 absent += 1;
                 if !self.json {
-                    eprintln!("twindex: {}: no document `{shown}`", self.index.display());
+                    terminal::warn(&format!("{}: no document `{shown}`", self.index.display()));
                 }
             }
             let record = record.as_ref();
@@ -150,7 +151,7 @@ impl GetArgs {
 
     /// Lists the keys of the index.
     fn list(&self, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(terminal::stdout());
         let (mut failed, mut count) = (None, 0_u64);
         let columns = JsonColumns::of("key", snapshot.params().key == KeyKind::U64);
         let (mut line, mut made) = (Vec::new(), Vec::new());

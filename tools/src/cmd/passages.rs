@@ -1,7 +1,7 @@
 //! `twindex passages`: finds passages that documents share with earlier ones. [`twindex_corpus::Passages`] does the
 //! work; this file has the options and prints the summary.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,6 +21,7 @@ use crate::options::{InputArgs, Output, ResourceArgs};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::settings_args::{Options, pick};
+use crate::terminal;
 
 /// Options of `passages`.
 #[derive(Args)]
@@ -282,7 +283,7 @@ impl Query {
             let reads = [&query.inputs[..], &self.documents, std::slice::from_ref(&query.index)].concat();
             SharedPage::check(html, &reads)?;
         }
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(terminal::stdout());
         let is_json = self.output.json;
         if !is_json {
             out.write_all(b"key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords\n")?;

@@ -36,6 +36,7 @@ use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Costs, Stopwatch, count};
 use crate::settings_args::Options;
+use crate::terminal;
 use crate::verifying::{VerifiedBy, counted};
 
 /// The columns of a line, which are also the fields of the objects printed with `--json`.
@@ -281,7 +282,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 
 /// Returns the writer of lines to standard output, as text or as JSON.
 fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) -> Box<dyn Write> {
-    let out = BufWriter::new(io::stdout().lock());
+    let out = BufWriter::new(terminal::stdout());
     if is_json {
         Box::new(JsonLines::new(out, JsonColumns::of(columns, has_numbers_as_keys), None))
     } else {

@@ -185,7 +185,7 @@ impl BuildArgs {
             files.push(file);
         }
         if resumed == 0 {
-            counts.check_fields(&self.input.options()?)?;
+            counts.check(&self.input.options()?)?;
         }
         let remarks = if resumed == 0 { counts.remarks() } else { counts.remarks_of_part() };
         let report =

@@ -17,6 +17,7 @@ use crate::options::Usage;
 use crate::progress::Watching;
 use crate::report::{self, Costs, Stopwatch, count, counted};
 use crate::stage::ResultKind;
+use crate::terminal;
 
 const RULES: ResultKind =
     ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
@@ -123,7 +124,7 @@ impl StudyArgs {
         let table = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
         let rules = Rules::read(&table).with_context(|| shown.to_string())?;
         let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
-        let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+        let mut out = BufWriter::with_capacity(1 << 20, terminal::stdout());
         let (mut line, mut number) = (Vec::new(), 0_u64);
         let mut applied = AppliedFigures { urls: 0, changed: 0 };
         loop {
