@@ -66,8 +66,8 @@ fn reading_option_is_refused_for_exactly_the_kinds_on_which_it_has_no_effect() {
         ("--dialect delimiter=;", "--dialect", tables),
         ("--dialect quote='", "--dialect", tables),
         ("--dialect quote=none", "--dialect", tables),
-        ("--dialect escape=\\", "--dialect escape", &["in.csv"]),
-        ("--dialect escape=\\,quote=none", "--dialect escape", &[]),
+        ("--dialect escape=\\", "--dialect", tables),
+        ("--dialect escape=\\,quote=none", "--dialect", tables),
         ("--dialect escape=\\,quote='", "--dialect", tables),
         ("--dialect no-header", "--dialect", tables),
         ("--glob *", "--glob", folders),
@@ -189,7 +189,4 @@ fn option_with_an_effect_on_one_input_is_accepted_for_all() {
         "build parts semi.csv body.jsonl --dialect delimiter=; --id-field key --text-field body --as folder",
     );
     bench.ok("dedup in.warc in.jsonl -o revisits --also revisits --compress gzip -q");
-    // An empty folder has no kind.
-    std::fs::create_dir(bench.path("empty")).unwrap();
-    bench.ok("dedup empty -o none -q --dialect delimiter=; --glob *.csv");
 }

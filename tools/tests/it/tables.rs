@@ -88,6 +88,61 @@ fn delimiter_is_taken_from_option_or_sep_line_or_suggested() {
 }
 
 #[test]
+fn dumps_of_databases_are_read_cut_and_annotated_by_their_escapes() {
+    let bench = Bench::new();
+    let long = "it is a truth universally acknowledged that a single man in possession of a good fortune";
+    let table = format!(
+        "id\ttext\tnote\n1\tof\\nthe ballad {ONE}\ta\\tb\n2\tof the ballad {ONE}\t\\N\n3\t\\N\tn\n4\t\\N\t\n5\tN\t\n\
+         6\tC:\\\\new\\ttable {long} end\t\\N\n7\tthe \\\nsecond {long}, {TWO}\tx\\\\\n"
+    );
+    bench.write("in.tsv", &table);
+    let (keys, file) = kept(&bench, "in.tsv --dialect escape=\\", "kept.tsv");
+    assert_eq!(keys, ["1", "3", "5", "6", "7"], "2 is a copy of 1; null is no word and a copy of null");
+    let lines: Vec<&str> = table.split_inclusive('\n').collect();
+    assert_eq!(file, [&lines[..2], &lines[3..4], &lines[5..]].concat().concat());
+    // Cut rows keep the bytes of their other fields.
+    bench.ok("passages in.tsv -o cut --cut --min-words 10 --dialect escape=\\ -q");
+    let cut = bench.read("cut/kept.tsv");
+    assert!(cut.contains("7\tthe \\nsecond , ") && cut.contains("\tx\\\\\n"), "{cut}");
+    assert!(cut.contains("3\t\\N\tn\n4\t\\N\t\n"), "{cut}");
+    bench.write("first.jsonl", "{\"id\":\"a\\tb\\n\\\\\",\"text\":\"N\"}\n");
+    bench.ok("dedup first.jsonl in.tsv -o out --also annotated --dialect escape=\\ -q --force");
+    let annotated = bench.read("out/annotated.tsv");
+    assert!(annotated.contains("5\tN\t\t3\t2\tfalse\t1.000000\ta\\tb\\n\\\\\n"), "{annotated}");
+}
+
+#[test]
+fn cut_rows_are_written_in_the_dialect_and_encoding_that_was_read() {
+    let bench = Bench::new();
+    let long = "it is a truth universally acknowledged that a single man in possession of a good fortune";
+    bench.write(
+        "in.csv",
+        format!(
+            "id,text\n1,\"{long} for ever\"\n2,\"dir C:\\\\temp\\\\ {long} ends in \\\\\"\n\
+             3,\"a \\\"quoted\\\" word, {long} then\"\n4,\"an \\\"unchanged\\\" row\"\n"
+        ),
+    );
+    bench.ok("passages in.csv -o out --cut --min-words 10 --dialect escape=\\ -q");
+    assert_eq!(
+        bench.read("out/kept.csv"),
+        format!(
+            "id,text\n1,\"{long} for ever\"\n2,\"dir C:\\\\temp\\\\  ends in \\\\\"\n3,\"a \\\"quoted\\\" word,  then\"\n\
+             4,\"an \\\"unchanged\\\" row\"\n"
+        )
+    );
+    let latin = |text: &str| text.chars().map(|character| character as u8).collect::<Vec<u8>>();
+    bench.write("latin.csv", latin(&format!("id,text\n1,{long} f\u{fc}r\n2,\"gr\u{fc}n, {long}\"\n")));
+    bench.ok("passages latin.csv -o latin --cut --min-words 10 --encoding latin1 -q");
+    let written = std::fs::read(bench.path("latin/kept.csv")).unwrap();
+    assert_eq!(written, latin(&format!("id,text\n1,{long} f\u{fc}r\n2,\"gr\u{fc}n, \"\n")));
+    // What a table cannot hold is refused.
+    bench.write("first.jsonl", format!("{{\"id\":\"a,b\",\"text\":\"{ONE}\"}}\n"));
+    bench.write("bare.csv", format!("id,text\n1,{ONE}\n"));
+    let refused = bench.refused("dedup first.jsonl bare.csv -o no --also annotated --dialect quote=none");
+    says(&refused, &["without quotes cannot hold the field \"a,b\"", "--dialect quote"]);
+}
+
+#[test]
 fn columns_of_a_table_without_header_are_numbered() {
     let bench = Bench::new();
     let table = format!("1,{ONE},x\n2,{TWO},y\n3,{ONE},z\n");

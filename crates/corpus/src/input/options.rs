@@ -9,7 +9,7 @@ use crate::input::fields::fingerprint::FingerprintForm;
 use crate::input::fields::names;
 use crate::input::fields::record::Ids;
 use crate::input::open::kind::Kind;
-use crate::input::tables::dialect::{Dialect, RowDialect};
+use crate::input::tables::dialect::Dialect;
 use crate::input::text::charset::Charset;
 use crate::input::text::lossy::InvalidUtf8;
 
@@ -58,6 +58,8 @@ pub struct InputOptions {
     pub globs: Vec<String>,
     /// The dialect of CSV and TSV tables.
     pub dialect: Dialect,
+    /// The form of the texts in fields.
+    pub text_form: TextForm,
     /// Maximum number of bad records that are skipped and counted. The next bad record is an error.
     pub skip_bad: u64,
     /// The treatment of texts with bytes that are invalid in their encoding.
@@ -116,6 +118,7 @@ impl Default for InputOptions {
             format: InputFormat::Auto,
             globs: Vec::new(),
             dialect: Dialect::default(),
+            text_form: TextForm::Plain,
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Usual,
             encoding: None,
@@ -124,6 +127,15 @@ impl Default for InputOptions {
             is_part: false,
         }
     }
+}
+
+/// The form of the texts in the fields of JSONL, CSV, TSV and Parquet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextForm {
+    /// The text is compared as it is.
+    Plain,
+    /// The text is HTML, whose visible text is compared.
+    Html,
 }
 
 /// The kinds of the inputs of a command.
@@ -151,21 +163,16 @@ struct Rule {
 /// inputs; `--invalid-utf8` also applies to binary columns of Parquet files.
 const RULES: [Rule; 6] = [
     Rule {
-        option: "--dialect escape",
-        is_given: |options| options.dialect.escape.is_some(),
-        has_effect: |kinds, options| {
-            let has_quotes = |kind| RowDialect::of(options.dialect, kind == Kind::Tsv).quote.is_some();
-            [Kind::Csv, Kind::Tsv].into_iter().any(|kind| kinds.has(kind) && has_quotes(kind))
-        },
-        applies_to: Some(
-            "quoted fields of CSV and TSV files (a TSV file has none unless --dialect quote sets the quote)",
-        ),
-    },
-    Rule {
         option: "--dialect",
         is_given: |options| options.dialect != Dialect::default(),
         has_effect: |kinds, _| kinds.have_tables(),
         applies_to: Some("CSV and TSV files"),
+    },
+    Rule {
+        option: "--text-form",
+        is_given: |options| options.text_form != TextForm::Plain && !options.is_brought(),
+        has_effect: |kinds, _| kinds.have_tables() || kinds.has(Kind::Jsonl) || kinds.has(Kind::Parquet),
+        applies_to: Some("fields of JSONL, CSV, TSV and Parquet files"),
     },
     Rule {
         option: "--glob",

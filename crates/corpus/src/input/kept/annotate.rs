@@ -8,7 +8,7 @@ use crate::input::archives::warc;
 use crate::input::content::Form;
 use crate::input::headers::Headers;
 use crate::input::tables::dialect::RowDialect;
-use crate::input::text::charset::Charset;
+use crate::input::text::charset::{self, Charset};
 use crate::work::tsv;
 
 /// The data to add to a document: the decision about it, or its repeated spans.
@@ -145,11 +145,15 @@ impl AnnotationOptions {
     }
 
     /// Appends the names of the fields to the header row of a table.
-    pub(crate) fn add_names(&self, line: &mut Vec<u8>, written: RowDialect) {
-        for name in self.names() {
+    ///
+    /// # Errors
+    ///
+    /// The dialect cannot express a name.
+    pub(crate) fn add_names(&self, line: &mut Vec<u8>, written: RowDialect) -> Result<(), String> {
+        self.names().iter().try_for_each(|name| {
             line.push(written.delimiter);
-            push_field(line, name.as_bytes(), written);
-        }
+            written.push_field(line, name.as_bytes())
+        })
     }
 
     /// Returns the line of a document with the fields added. Rows of Parquet are returned unchanged, because their
@@ -157,7 +161,7 @@ impl AnnotationOptions {
     ///
     /// # Errors
     ///
-    /// The line is not in the expected format.
+    /// The line is not in the expected format, or the dialect of a table cannot express a field.
     pub fn line(
         &self,
         form: Form,
@@ -170,7 +174,7 @@ impl AnnotationOptions {
             Form::Json | Form::Html => self.object(line, note).ok_or_else(|| "no object of JSON".to_owned()),
             Form::Row(number) => {
                 let header = headers.row(number).ok_or("its header is gone")?;
-                Ok(self.row(line, note, header.written(), encoding_of(line, charset)))
+                self.row(line, note, header.written(), charset::of_line(line, charset))
             }
             Form::Archive { .. } => {
                 self.record(line, note).ok_or_else(|| "no record of an archive".to_owned())
@@ -206,21 +210,21 @@ impl AnnotationOptions {
         note: &DocumentNote,
         written: RowDialect,
         encoding: Option<&'static Encoding>,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, String> {
         let mut all = line.to_vec();
         for field in self.fields() {
             all.push(written.delimiter);
             match field.of(note) {
                 None => {}
                 Some(NoteValue::Text(text)) => match (encoding, std::str::from_utf8(text)) {
-                    (Some(encoding), Ok(text)) => push_field(&mut all, &encoding.encode(text).0, written),
-                    _ => push_field(&mut all, text, written),
+                    (Some(encoding), Ok(text)) => written.push_field(&mut all, &encoding.encode(text).0)?,
+                    _ => written.push_field(&mut all, text)?,
                 },
-                Some(NoteValue::Arrays(digits)) => push_field(&mut all, digits, written),
+                Some(NoteValue::Arrays(digits)) => written.push_field(&mut all, digits)?,
                 Some(value) => push_plain(&mut all, &value),
             }
         }
-        all
+        Ok(all)
     }
 
     fn record(&self, record: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
@@ -241,14 +245,6 @@ impl AnnotationOptions {
         all.extend_from_slice(end);
         all.extend_from_slice(content);
         Some(all)
-    }
-}
-
-/// Returns the encoding of a row; `None` if the row is UTF-8.
-fn encoding_of(line: &[u8], charset: Option<Charset>) -> Option<&'static Encoding> {
-    match charset {
-        Some(Charset::Of(encoding)) if std::str::from_utf8(line).is_err() => Some(encoding),
-        _ => None,
     }
 }
 
@@ -273,26 +269,6 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
         }
     }
     all.push(b'"');
-}
-
-/// Appends a field of a table, quoted if necessary. If the table has no quotes, tabs and line ends are escaped as in
-/// the tables of results.
-fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
-    let Some(quote) = written.quote else { return push_escaped(all, field) };
-    let is_special =
-        |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
-    if !field.iter().any(is_special) {
-        all.extend_from_slice(field);
-        return;
-    }
-    all.push(quote);
-    for &byte in field {
-        if byte == quote || Some(byte) == written.escape {
-            all.push(written.escape.unwrap_or(quote));
-        }
-        all.push(byte);
-    }
-    all.push(quote);
 }
 
 /// Appends a field with tabs and line ends escaped.
@@ -343,7 +319,7 @@ mod tests {
     fn annotated_rows_use_the_dialect_of_their_table() {
         let of = |dialect, is_tsv| {
             let written = RowDialect::of(dialect, is_tsv);
-            String::from_utf8(all().row(b"1", &gone(), written, None)).unwrap()
+            String::from_utf8(all().row(b"1", &gone(), written, None).unwrap()).unwrap()
         };
         assert_eq!(of(Dialect::default(), false), "1,3,2,false,0.875000,\"a,\"\"é\"\"\"");
         assert_eq!(of(Dialect::default(), true), "1\t3\t2\tfalse\t0.875000\ta,\"é\"");
@@ -351,7 +327,7 @@ mod tests {
         assert_eq!(of(escaped, false), "1,3,2,false,0.875000,\"a,\\\"é\\\"\"");
         let mut header = b"id".to_vec();
         let noted = AnnotationOptions { prefix: "d_".to_owned(), notes: AnnotatedFields::Size };
-        noted.add_names(&mut header, RowDialect::of(Dialect::default(), false));
+        noted.add_names(&mut header, RowDialect::of(Dialect::default(), false)).unwrap();
         assert_eq!(header, b"id,d_cluster_size");
     }
 
@@ -361,7 +337,7 @@ mod tests {
         let note = DocumentNote { spans: b"[[0,5],[9,12]]".to_vec(), ..DocumentNote::default() };
         let object = noted.object(b"{\"text\":\"x\"}", &note).unwrap();
         assert_eq!(object, b"{\"text\":\"x\",\"repeated_spans\":[[0,5],[9,12]]}");
-        let row = noted.row(b"1", &note, RowDialect::of(Dialect::default(), false), None);
+        let row = noted.row(b"1", &note, RowDialect::of(Dialect::default(), false), None).unwrap();
         assert_eq!(row, b"1,\"[[0,5],[9,12]]\"");
         let record = noted.record(b"WARC/1.0\nA: b\n\nx", &note).unwrap();
         assert_eq!(record, b"WARC/1.0\nA: b\nrepeated_spans: [[0,5],[9,12]]\n\nx");

@@ -60,7 +60,8 @@ pub fn line_without(
     cut: &[Range<usize>],
     parser: &Parser,
 ) -> anyhow::Result<Vec<u8>> {
-    let (line, expected) = match form {
+    let encoding = charset::of_line(line, parser.charset);
+    let (made, expected) = match form {
         Form::Json => json_without(line, text, cut, parser)?,
         Form::Row(number) => {
             let header = parser.headers().row(number).context("its header is gone")?;
@@ -70,6 +71,11 @@ pub fn line_without(
         }
         Form::Archive { .. } => (archive_without(line, text, cut)?, without(text, cut)),
         Form::Html | Form::Arc | Form::Columns(_) => bail!("its text is not in its line"),
+    };
+    // A line is written in the encoding in which it was read.
+    let line = match (encoding, std::str::from_utf8(&made)) {
+        (Some(encoding), Ok(text)) => encoding.encode(text).0.into_owned(),
+        _ => made,
     };
     let mut buffers = ParseBuffers::default();
     let parser = Parser { invalid_utf8: InvalidUtf8::Error, ..parser.clone() };

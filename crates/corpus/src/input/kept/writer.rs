@@ -287,7 +287,7 @@ impl<'n> KeptWriter<'n> {
                 first.as_ref().and_then(|header| Some((header, header.line.clone()?)))
             {
                 if let Some(annotation) = annotation {
-                    annotation.noted.add_names(&mut line, header.written());
+                    annotation.noted.add_names(&mut line, header.written()).map_err(anyhow::Error::msg)?;
                 }
                 // guard: rows are kept below their header
                 file.write_all(&line)?;

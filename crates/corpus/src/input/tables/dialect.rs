@@ -1,9 +1,12 @@
 //! The dialect of a table in text format: delimiter, quote, escape character and header.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
-use csv_core::{Reader, ReaderBuilder};
+use csv_core::{Reader, ReaderBuilder, Terminator};
+
+use crate::work::tsv;
 
 /// Options for the tables of an input. By default, CSV has commas and quotes, and TSV has tabs and no quotes, as in its
 /// registration with IANA.
@@ -14,7 +17,8 @@ pub struct Dialect {
     pub delimiter: Option<u8>,
     /// The quote character around fields that contain delimiters or line ends.
     pub quote: Quote,
-    /// The escape character before a quote inside a quoted field. Doubled quotes are accepted, too.
+    /// The escape character before a quote inside a quoted field; doubled quotes are accepted, too. In a table without
+    /// quotes, the character that escapes delimiters and line ends, and begins `\N`, which is null.
     pub escape: Option<u8>,
     /// Whether the first row contains the column names. If not, columns are named by their numbers, from 1.
     pub has_header: bool,
@@ -79,6 +83,10 @@ impl fmt::Display for Dialect {
     }
 }
 
+/// Bytes that are written as an escape character and a letter in tables without quotes.
+const ESCAPED: [(u8, u8); 6] =
+    [(b'\t', b't'), (b'\n', b'n'), (b'\r', b'r'), (0, b'0'), (0x08, b'b'), (0x0c, b'f')];
+
 /// Characters that have names in the text form of a dialect.
 const NAMES_OF_BYTES: [(&str, u8); 3] = [("tab", b'\t'), ("comma", b','), ("space", b' ')];
 
@@ -119,35 +127,100 @@ impl RowDialect {
         Self { delimiter, quote, escape: dialect.escape, has_header: dialect.has_header, is_tsv }
     }
 
-    /// Formats fields as a row, so that a reader of this dialect returns the same fields. Quotes a field only if
-    /// necessary.
-    pub(crate) fn row(self, fields: &[Vec<u8>]) -> Vec<u8> {
-        let mut row = Vec::new();
-        for (number, field) in fields.iter().enumerate() {
-            if number > 0 {
-                row.push(self.delimiter);
+    /// Returns the escape character if the table has no quotes, as dumps of databases: it makes a letter a control character
+    /// (`\t`), any other byte an ordinary one, and `\N` is null.
+    pub(crate) fn bare_escape(self) -> Option<u8> {
+        self.escape.filter(|_| self.quote.is_none())
+    }
+
+    /// Appends a field to a row, so that a reader of this dialect returns the same field. Quotes it only if necessary. If
+    /// the table has neither quotes nor escapes, tabs and line ends are escaped as in the tables of results.
+    ///
+    /// # Errors
+    ///
+    /// The field has the delimiter, and the dialect cannot express it.
+    pub(crate) fn push_field(self, row: &mut Vec<u8>, field: &[u8]) -> Result<(), String> {
+        let Some(quote) = self.quote else {
+            if let Some(escape) = self.escape {
+                self.push_escaped(row, field, escape);
+                return Ok(());
             }
-            let is_special =
-                |byte: &u8| [b'\n', b'\r', self.delimiter].contains(byte) || Some(*byte) == self.quote;
-            // A row with one empty field would be a blank line, so the field is quoted.
-            let is_alone = fields.len() == 1 && field.is_empty();
-            match self.quote {
-                Some(quote) if is_alone || field.iter().any(is_special) => {
-                    row.push(quote);
-                    for &byte in field {
-                        if byte == quote {
-                            row.push(quote);
-                        } else if Some(byte) == self.escape {
-                            row.push(byte);
-                        }
-                        row.push(byte);
-                    }
-                    row.push(quote);
-                }
-                Some(_) | None => row.extend_from_slice(field),
+            if self.delimiter != b'\t' && field.contains(&self.delimiter) {
+                return Err(format!(
+                    "a table without quotes cannot hold the field \"{}\", which has the delimiter; set --dialect quote",
+                    field.escape_ascii()
+                ));
+            }
+            // Writing to memory does not fail.
+            let _ = tsv::write_field(row, field);
+            return Ok(());
+        };
+        let is_special =
+            |byte: &u8| [self.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == self.escape;
+        if !field.iter().any(is_special) {
+            row.extend_from_slice(field);
+            return Ok(());
+        }
+        row.push(quote);
+        for &byte in field {
+            if byte == quote || Some(byte) == self.escape {
+                row.push(self.escape.unwrap_or(quote));
+            }
+            row.push(byte);
+        }
+        row.push(quote);
+        Ok(())
+    }
+
+    fn push_escaped(self, row: &mut Vec<u8>, field: &[u8], escape: u8) {
+        for &byte in field {
+            match ESCAPED.iter().find(|(plain, _)| *plain == byte) {
+                Some(&(_, letter)) => row.extend_from_slice(&[escape, letter]),
+                None if [escape, self.delimiter].contains(&byte) => row.extend_from_slice(&[escape, byte]),
+                None => row.push(byte),
             }
         }
-        row
+    }
+
+    /// Appends the value of a field that is written with escapes and without quotes. Null is empty.
+    pub(crate) fn unescape(field: &[u8], escape: u8, value: &mut Vec<u8>) {
+        if *field == [escape, b'N'] {
+            return;
+        }
+        let mut bytes = field.iter();
+        while let Some(&byte) = bytes.next() {
+            let escaped = if byte == escape { bytes.next() } else { None };
+            value.push(match escaped {
+                Some(letter) => {
+                    ESCAPED.iter().find(|(_, known)| known == letter).map_or(*letter, |&(plain, _)| plain)
+                }
+                None => byte,
+            });
+        }
+    }
+
+    /// Returns the ranges of the fields of a row, with their quotes and escapes, and whether the row ends inside quotes, by
+    /// the rules of `csv-core`: a quote opens a quoted field only at the start of the field, and two quotes inside the
+    /// field stand for one.
+    pub(crate) fn raw_fields(self, row: &[u8]) -> (Vec<Range<usize>>, bool) {
+        let (mut fields, mut start, mut quoted) = (Vec::new(), 0, false);
+        let mut bytes = row.iter().copied().enumerate().peekable();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                byte if Some(byte) == self.escape && (quoted || self.quote.is_none()) => drop(bytes.next()),
+                byte if Some(byte) == self.quote && quoted => {
+                    quoted = bytes.next_if(|&(_, next)| next == byte).is_some();
+                }
+                byte if Some(byte) == self.quote => quoted = at == start,
+                byte if byte == self.delimiter && !quoted => {
+                    fields.push(start..at);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        fields.push(start..row.len());
+        (fields, quoted)
     }
 
     pub(crate) fn reader(self) -> Reader {
@@ -157,6 +230,9 @@ impl RowDialect {
             Some(quote) => builder.quote(quote),
             None => builder.quoting(false),
         };
+        if self.bare_escape().is_some() {
+            builder.terminator(Terminator::Any(b'\n')); // a carriage return may be part of a field
+        }
         builder.build()
     }
 }

@@ -18,7 +18,7 @@ use crate::input::fields::names::{FieldPath, Selection, push_key, push_text};
 use crate::input::fields::number::FieldValue;
 use crate::input::fields::record::{self, Ids};
 use crate::input::open::reader::Window;
-use crate::input::place::{Place, Problem, UTF16_ADVICE};
+use crate::input::place::{Place, Problem, not_utf8};
 use crate::input::tables::dialect::{Dialect, RowDialect};
 use crate::input::text::charset::{self, Charset};
 use crate::input::text::cuts::part_without;
@@ -207,7 +207,21 @@ impl TableHeader {
             start = place.end;
             *value = kept.into_bytes();
         }
-        let out = self.written.row(&values);
+        let raw = self.written.raw_fields(line).0;
+        anyhow::ensure!(raw.len() == values.len(), "its fields cannot be told apart");
+        let mut out = Vec::with_capacity(line.len());
+        for (at, (value, raw)) in values.iter().zip(raw).enumerate() {
+            if at > 0 {
+                out.push(self.written.delimiter);
+            }
+            if *value == fields.field(at) {
+                out.extend_from_slice(&line[raw]); // what is not cut keeps its bytes
+            } else if let (Some(quote), true, 1) = (self.written.quote, value.is_empty(), values.len()) {
+                out.extend_from_slice(&[quote, quote]); // a row with one empty field would be a blank line
+            } else {
+                self.written.push_field(&mut out, value).map_err(anyhow::Error::msg)?;
+            }
+        }
         let mut again = RowFields::default();
         again.parse(&out, self.written);
         let same =
@@ -271,6 +285,15 @@ pub(crate) struct RowFields {
 impl RowFields {
     fn parse(&mut self, line: &[u8], written: RowDialect) {
         let delimiter = written.delimiter;
+        if let Some(escape) = written.bare_escape() {
+            self.bytes.clear();
+            self.ends.clear();
+            for raw in written.raw_fields(line).0 {
+                RowDialect::unescape(&line[raw], escape, &mut self.bytes);
+                self.ends.push(self.bytes.len());
+            }
+            return;
+        }
         let reader = match &mut self.reader {
             Some((of, reader)) if *of == written => reader,
             other => &mut other.insert((written, Box::new(written.reader()))).1,
@@ -356,9 +379,9 @@ impl TableRows {
         if is_marked {
             rows.window.take(3);
         }
-        if charset::is_marked_utf16(rows.window.bytes()) {
+        if let Some(wide) = charset::marked_wide(rows.window.bytes()) {
             let place = Place::file(Arc::clone(rows.name()));
-            return Err(Problem { place, reason: UTF16_ADVICE.to_owned() });
+            return Err(Problem { place, reason: not_utf8(wide) });
         }
         let mut before = Vec::new();
         if !is_given && let Some((delimiter, bytes)) = sep(rows.window.bytes()) {
@@ -480,15 +503,22 @@ impl TableRows {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::Record => {
                     let row = &self.window.bytes()[..taken];
+                    if !at_end && self.written.bare_escape().is_some_and(|escape| is_continued(row, escape)) {
+                        continue;
+                    }
                     // guard: a long row is refused
                     let problem = if discarded || taken > self.row_bytes_max {
                         Some(self.too_long())
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
                         // guard: a quote that is not closed is reported
-                    } else if at_end && ends_in_quotes(row, self.written) {
+                    } else if at_end && self.written.raw_fields(trimmed(row).0).1 {
                         Some("a field that begins with a quote is not ended by one".to_owned())
-                    } else if self.columns > 0 && columns != self.columns && lines(row) > 1 {
+                    } else if self.written.quote.is_some()
+                        && self.columns > 0
+                        && columns != self.columns
+                        && lines(row) > 1
+                    {
                         Some(format!("{columns} fields, where there should be {}", self.columns))
                     } else {
                         None
@@ -560,6 +590,12 @@ impl TableRows {
     }
 }
 
+/// Returns whether the line end of a row is escaped, and so part of its last field.
+fn is_continued(row: &[u8], escape: u8) -> bool {
+    let line = row.strip_suffix(b"\n").unwrap_or(row);
+    line.iter().rev().take_while(|&&byte| byte == escape).count() % 2 == 1
+}
+
 fn lines(row: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
 }
@@ -578,25 +614,6 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
         [delimiter] if name.eq_ignore_ascii_case(b"sep=") => Some((*delimiter, line.len() + 1)),
         _ => None,
     }
-}
-
-/// Returns whether a row ends inside a quoted field, by the rules of `csv-core`. A quote opens a quoted field only at
-/// the start of the field, and two quotes inside the field stand for one.
-fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
-    let Some(quote) = written.quote else { return false };
-    let (mut quoted, mut begins) = (false, true);
-    let mut bytes = trimmed(row).0.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        match (byte, quoted) {
-            (byte, true) if Some(byte) == written.escape => drop(bytes.next()),
-            (byte, true) if byte == quote && bytes.peek() == Some(&quote) => drop(bytes.next()),
-            (byte, true) if byte == quote => quoted = false,
-            (byte, false) if byte == quote && begins => quoted = true,
-            _ => {}
-        }
-        begins = byte == written.delimiter && !quoted;
-    }
-    quoted
 }
 
 /// Returns a row without the line ends before and after it, and the number of bytes of line ends before it.
