@@ -39,6 +39,33 @@ fn html(uri: &str, of_type: &str, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn texts_in_utf32_with_a_mark_are_decoded_and_records_in_it_are_refused() {
+    let bench = Bench::new();
+    let text = "the first line of a text with \u{1f600} and \u{e9}";
+    let wide = |text: &str, of: fn(u32) -> [u8; 4]| -> Vec<u8> {
+        std::iter::once('\u{feff}').chain(text.chars()).flat_map(|character| of(character as u32)).collect()
+    };
+    bench.write("in/a.txt", text);
+    bench.write("in/b.txt", wide(text, u32::to_le_bytes));
+    bench.write("in/c.txt", wide(text, u32::to_be_bytes));
+    assert_eq!(kept(&bench, "dedup in"), 1);
+    for (file, bytes) in [("cut", &wide(text, u32::to_le_bytes)[..30]), ("wrong", b"\0\0\xfe\xff\0\0\xd8\0")]
+    {
+        bench.write(file, bytes);
+        says(
+            &bench.refused(&format!("dedup {file} -o no --format text")),
+            &["not in the encoding that is said"],
+        );
+    }
+    for (name, line) in [("r.jsonl", "{\"id\":1,\"text\":\"a\"}\n"), ("r.csv", "id,text\n1,a\n")] {
+        for of in [u32::to_le_bytes, u32::to_be_bytes] {
+            bench.write(name, wide(line, of));
+            says(&bench.refused(&format!("dedup {name} -o no")), &["UTF-32, in which records are not read"]);
+        }
+    }
+}
+
+#[test]
 fn texts_differing_only_in_invalid_bytes_are_not_copies() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;

@@ -51,6 +51,57 @@ fn struct_column(names_and_columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
 }
 
 #[test]
+fn html_in_fields_is_compared_by_what_is_visible_on_request() {
+    let bench = Bench::new();
+    let mail = |words: &str| {
+        format!(
+            "<html><head><style>p {{margin:0cm}}</style></head><body lang='en'><p class='x'>{words}</p></body></html>"
+        )
+    };
+    let other = "nobody in the village knew when the well was dug or who had paid for it in those days";
+    let texts =
+        [TEXT.to_owned(), mail(TEXT), format!("<div dir='ltr'>{TEXT}</div>"), mail(other), mail("<img>")];
+    let ids = ["1", "2", "3", "4", "5"];
+    let lines = |quote: &dyn Fn(&str) -> String| -> String {
+        ids.iter().zip(&texts).map(|(id, text)| format!("{}\n", quote(&format!("{id}\u{1}{text}")))).collect()
+    };
+    let json = |row: &str| {
+        let (id, text) = row.split_once('\u{1}').unwrap();
+        format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}")
+    };
+    bench.write("in.jsonl", lines(&json));
+    bench.write("in.tsv", format!("id\ttext\n{}", lines(&|row| row.replace('\u{1}', "\t"))));
+    let column = |of: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(of)) };
+    let batch = RecordBatch::try_from_iter([
+        ("id", column(ids.to_vec())),
+        ("text", column(texts.iter().map(String::as_str).collect())),
+    ]);
+    let batch = batch.unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(bench.path("in.parquet")).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for input in ["in.jsonl", "in.tsv", "in.parquet"] {
+        assert_eq!(kept(&bench, input).len(), 5, "{input}");
+        says(
+            &bench.ok(&format!("dedup {input} -o out --force")),
+            &["4 texts compared with tags of HTML; --text-form html"],
+        );
+        assert_eq!(kept(&bench, &format!("{input} --text-form html")), ["1", "4", "5"], "{input}");
+        assert_eq!(
+            bench.json(&format!("dedup {input} -o next --against out --force --text-form html"))["kept"],
+            0
+        );
+        let report = bench.json(&format!("dedup {input} -o next --force --text-form html"));
+        assert_eq!((&report["unseen_pages"], report.get("marked_up")), (&1.into(), None), "{input}");
+    }
+    assert_eq!(bench.read("in.jsonl").lines().count(), 5);
+    says(&bench.misused("passages in.jsonl -o p --cut --text-form html"), &["leave out --text-form html"]);
+    bench.write("in.txt", TEXT);
+    says(&bench.refused("dedup in.txt -o no --text-form html"), &["--text-form has no effect in this run"]);
+}
+
+#[test]
 fn every_option_takes_paths_in_json_and_parquet() {
     let bench = Bench::new();
     write_lines(

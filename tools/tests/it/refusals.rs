@@ -412,7 +412,7 @@ fn common_first_mistakes_are_answered_with_advice() {
     assert!(!said.contains("folder"), "{said}");
     // Names an empty folder as input.
     std::fs::create_dir(bench.path("nothing")).unwrap();
-    says(&bench.ok("dedup nothing -o none"), &["0 documents", "no document was found"]);
+    says(&bench.refused("dedup nothing -o none"), &["nothing: no file below it"]);
 }
 
 #[test]

@@ -14,10 +14,11 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::input::archives::http;
 use crate::input::content::{Content, Ending, Form, FoundLine, Loss};
-use crate::input::counts::{AttachedSeen, FieldsSeen};
+use crate::input::counts::{AttachedSeen, FieldsSeen, NoTexts};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::number::MissingField;
 use crate::input::open::folder;
+use crate::input::options::TextForm;
 use crate::input::parser::{self, ParsedLine, Parser};
 use crate::input::partition::{self, Partitioned};
 use crate::input::place::{Place, Problem, os_bytes};
@@ -65,7 +66,7 @@ enum RawRecord {
     /// A file that [`Batch::load`] reads.
     Unread(Box<UnreadFile>),
     Bad(Box<Problem>),
-    PassedOver(PassedOver),
+    PassedOver(Box<PassedOver>),
     /// A truncated web archive ends here. The message names the position.
     Cut(Box<str>),
 }
@@ -75,7 +76,7 @@ impl From<FileContent> for RawRecord {
         match content {
             FileContent::Document(whole) => Self::Whole(Box::new(whole)),
             FileContent::Bad(problem) => Self::Bad(Box::new(problem)),
-            FileContent::PassedOver(why) => Self::PassedOver(why),
+            FileContent::PassedOver(why) => Self::PassedOver(Box::new(why)),
         }
     }
 }
@@ -177,13 +178,9 @@ impl Batch {
     /// read, the batch ends before that file, and the error becomes the failure of the batch.
     pub(crate) fn load(&mut self, parser: &Parser) {
         for at in 0..self.records.len() {
-            if !matches!(self.records[at], RawRecord::Unread(_)) {
-                continue;
-            }
             // `size` is not updated: it counts the file with the size that was listed.
-            let record = std::mem::replace(&mut self.records[at], RawRecord::PassedOver(PassedOver::Binary));
-            let RawRecord::Unread(file) = record else { continue };
-            match file.read(parser) {
+            let RawRecord::Unread(file) = &mut self.records[at] else { continue };
+            match std::mem::take(&mut **file).read(parser) {
                 Ok(content) => self.records[at] = content.into(),
                 Err(problem) => {
                     self.records.truncate(at);
@@ -260,11 +257,12 @@ pub struct ChunkTotals {
     pub(crate) replaced: u64,
     pub(crate) first_replaced: Option<String>,
     pub(crate) skipped_lossy: u64,
-    pub(crate) skipped_binary: u64,
-    pub(crate) skipped_not_utf8: u64,
+    pub(crate) no_texts: NoTexts,
     pub(crate) cut_archives: u64,
     pub(crate) first_cut: Option<String>,
     pub(crate) unseen_pages: u64,
+    /// Number of texts of fields that are compared with their markup.
+    pub(crate) marked_up: u64,
     pub(crate) detected: u64,
     /// Number of archive records that are not documents.
     pub(crate) no_documents: u64,
@@ -514,11 +512,10 @@ impl Chunk<'_> {
                     continue;
                 }
                 RawRecord::PassedOver(why) => {
-                    *match why {
-                        PassedOver::Binary => &mut seen.skipped_binary,
-                        PassedOver::NotUtf8 => &mut seen.skipped_not_utf8,
-                        PassedOver::Lossy => &mut seen.skipped_lossy,
-                    } += 1;
+                    match &**why {
+                        PassedOver::Lossy => seen.skipped_lossy += 1,
+                        PassedOver::NoText(place, why) => seen.no_texts.add_file(place, *why),
+                    }
                     continue;
                 }
                 RawRecord::Cut(cut) => {
@@ -621,6 +618,12 @@ impl Chunk<'_> {
                 }
             };
             let text_bytes = record.content.bytes() as u64;
+            let is_field =
+                matches!(raw, RawRecord::Line { form: Form::Json | Form::Row(_) | Form::Columns(_), .. });
+            let marked_up = match record.content {
+                Content::Text(text) if is_field && parser.text_form == TextForm::Plain => http::is_page(text),
+                _ => false,
+            };
             let is_first = loss == Loss::Bytes && seen.first_replaced.is_none();
             let first = is_first.then(|| record.place().to_string());
             match each(record) {
@@ -631,6 +634,7 @@ impl Chunk<'_> {
                     seen.first_replaced = seen.first_replaced.take().or(first);
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
                     seen.detected += u64::from(is_detected);
+                    seen.marked_up += u64::from(marked_up);
                     if let Some(absent) = absent {
                         self.add_fields(&mut seen, raw, parser, absent, own.get());
                     }

@@ -1,6 +1,8 @@
 //! Counts of documents that were read or skipped, and notes for the summary. Also checks that each named field occurs
 //! in at least one record.
 
+use std::collections::BTreeMap;
+
 use anyhow::bail;
 use serde::Serialize;
 use twindex::params::{NormalForm, Shingling};
@@ -11,6 +13,7 @@ use crate::input::fields::record::Fields;
 use crate::input::options::{ID_FIELD, InputOptions};
 use crate::input::parser::Parser;
 use crate::input::place::{Place, Problem};
+use crate::input::whole_files::NoText;
 use crate::work::numbers::{count, counted};
 
 /// Number of bad records that the summary lists.
@@ -34,21 +37,29 @@ pub struct Counts {
     /// Number of HTML pages without visible text.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_pages: u64,
+    /// Number of texts in fields that look like HTML and are compared with their markup.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub marked_up: u64,
     /// Number of texts whose encoding was detected from their bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub detected_encodings: u64,
     /// The name of the encoding detector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding_detector: Option<&'static str>,
-    /// Number of files in folders that were skipped because they contain a zero byte.
-    pub skipped_binary: u64,
-    /// Number of files in folders that are not UTF-8, and were skipped. Files with a zero byte are not included.
-    pub skipped_not_utf8: u64,
+    /// Counts of the files in folders that are no texts.
+    #[serde(flatten)]
+    pub no_texts: NoTexts,
     /// Number of bad records skipped, at most [`InputOptions::skip_bad`].
     pub skipped_bad: u64,
     /// Number of folder entries that were skipped: links, devices and, if only one format is read, files with suffixes
     /// of other formats.
     pub ignored: u64,
+    /// Number of hidden files and folders that were skipped: their names begin with `.` or, in folders of records, `_`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hidden: u64,
+    /// The first hidden file or folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_hidden: Option<String>,
     /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
     /// Number of revisit records in web archives. Each reports a capture that equals an earlier one.
@@ -72,6 +83,12 @@ pub struct Counts {
     /// The first file that was read as a single text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
+    /// Number of files that several inputs name, and that were read once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub named_twice: u64,
+    /// The first file that was named again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_named_twice: Option<String>,
     /// Number of documents that share the key of another document, so that a number was added to their key.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
@@ -101,6 +118,54 @@ pub struct Counts {
     /// The fields that options name.
     #[serde(skip)]
     pub named: NamedFields,
+}
+
+/// Counts of files in folders that were skipped because they are no texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NoTexts {
+    /// Number of files of unknown formats that contain a zero byte.
+    pub skipped_binary: u64,
+    /// Number of files that are not UTF-8. Files with a zero byte are not included.
+    pub skipped_not_utf8: u64,
+    /// Number of files of each known format that is not read, and of files that cannot be decompressed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped_formats: BTreeMap<&'static str, u64>,
+    /// The first skipped file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_no_text: Option<String>,
+}
+
+impl NoTexts {
+    /// Counts a file.
+    pub(crate) fn add_file(&mut self, place: &Place, why: NoText) {
+        match why {
+            NoText::Binary => self.skipped_binary += 1,
+            NoText::NotUtf8 => self.skipped_not_utf8 += 1,
+            NoText::Foreign(format) => *self.skipped_formats.entry(format.name()).or_default() += 1,
+            NoText::Packed => *self.skipped_formats.entry("wrongly compressed").or_default() += 1,
+        }
+        self.first_no_text.get_or_insert_with(|| place.to_string());
+    }
+
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.skipped_binary += more.skipped_binary;
+        self.skipped_not_utf8 += more.skipped_not_utf8;
+        for (format, files) in &more.skipped_formats {
+            *self.skipped_formats.entry(format).or_default() += files;
+        }
+        self.first_no_text = self.first_no_text.take().or_else(|| more.first_no_text.clone());
+    }
+
+    /// Returns the note for the summary; `None` if no file was skipped.
+    fn remark(&self) -> Option<String> {
+        let first = self.first_no_text.as_deref()?;
+        let formats = self.skipped_formats.iter().map(|(format, files)| (*format, *files));
+        let all = formats.chain([("binary", self.skipped_binary), ("not UTF-8", self.skipped_not_utf8)]);
+        let all: Vec<_> = all.filter(|(_, files)| *files > 0).collect();
+        let total = counted(all.iter().map(|(_, files)| files).sum(), "file");
+        let each: Vec<_> = all.iter().map(|(what, files)| format!("{} {what}", count(*files))).collect();
+        Some(format!("{total} passed over: {}, the first: {first}", each.join(", ")))
+    }
 }
 
 /// Counts of texts by the encoding of their accented letters: composed (NFC) or decomposed (NFD). Not counted if texts
@@ -191,12 +256,14 @@ impl Counts {
         self.first_replaced = self.first_replaced.take().or_else(|| more.first_replaced.clone());
         self.skipped_lossy += more.skipped_lossy;
         self.unseen_pages += more.unseen_pages;
+        self.marked_up += more.marked_up;
         self.detected_encodings += more.detected_encodings;
         self.encoding_detector = self.encoding_detector.or(more.encoding_detector);
-        self.skipped_binary += more.skipped_binary;
-        self.skipped_not_utf8 += more.skipped_not_utf8;
+        self.no_texts.add(&more.no_texts);
         self.skipped_bad += more.skipped_bad;
         self.ignored += more.ignored;
+        self.hidden += more.hidden;
+        self.first_hidden = self.first_hidden.take().or_else(|| more.first_hidden.clone());
         self.no_documents += more.no_documents;
         self.revisits += more.revisits;
         self.cut_archives += more.cut_archives;
@@ -206,6 +273,8 @@ impl Counts {
         self.first_by_content = self.first_by_content.take().or_else(|| more.first_by_content.clone());
         self.files_as_one_text += more.files_as_one_text;
         self.first_as_one_text = self.first_as_one_text.take().or_else(|| more.first_as_one_text.clone());
+        self.named_twice += more.named_twice;
+        self.first_named_twice = self.first_named_twice.take().or_else(|| more.first_named_twice.clone());
         self.numbered_keys += more.numbered_keys;
         self.repeated_keys += more.repeated_keys;
         self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
@@ -218,14 +287,26 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Checks that each field that `options` name occurs in a record of the counted inputs. Used after all
-    /// [parts](InputOptions::is_part) of the inputs were read.
+    /// Checks that files of folders were not all skipped, and that each field that `options` name occurs in a record of
+    /// the counted inputs. Used after all [parts](InputOptions::is_part) of the inputs were read.
     ///
     /// # Errors
     ///
-    /// A named field occurs in no record. The message lists the fields that a record has.
-    pub fn check_fields(&self, options: &InputOptions) -> anyhow::Result<()> {
-        self.named.seen.check_names(&Parser::new(options).fields)
+    /// There is no document, and files of folders were skipped. A named field occurs in no record. The message lists the
+    /// skipped files, or the fields that a record has.
+    pub fn check(&self, options: &InputOptions) -> anyhow::Result<()> {
+        self.check_for(&Parser::new(options).fields)
+    }
+
+    /// Like [`check`](Self::check), for fields.
+    pub(crate) fn check_for(&self, fields: &Fields) -> anyhow::Result<()> {
+        if self.documents == 0
+            && self.skipped_bad == 0
+            && let Some(skipped) = self.no_texts.remark()
+        {
+            bail!("no document was found in the input: {skipped}");
+        }
+        self.named.seen.check_names(fields)
     }
 
     /// Returns notes for the summary. All inputs must have been read.
@@ -266,15 +347,7 @@ impl Counts {
     #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let passed_over = self.skipped_binary + self.skipped_not_utf8;
-        if passed_over > 0 {
-            remarks.push(format!(
-                "{} passed over: {} binary, {} not UTF-8",
-                counted(passed_over, "file"),
-                count(self.skipped_binary),
-                count(self.skipped_not_utf8)
-            ));
-        }
+        remarks.extend(self.no_texts.remark());
         if self.replaced_utf8 > 0 {
             let documents = counted(self.replaced_utf8, "document");
             let first = self.first_replaced.as_deref().unwrap_or_default();
@@ -290,6 +363,12 @@ impl Counts {
         if self.unseen_pages > 0 {
             let pages = counted(self.unseen_pages, "page");
             remarks.push(format!("{pages} without a text to be seen, compared by all of the markup alone"));
+        }
+        if self.marked_up > 0 {
+            let texts = counted(self.marked_up, "text");
+            remarks.push(format!(
+                "{texts} compared with tags of HTML; --text-form html compares what is visible"
+            ));
         }
         if self.detected_encodings > 0 {
             remarks.push(format!(
@@ -308,6 +387,12 @@ impl Counts {
             remarks.push(format!(
                 "{} read as one text each, the first: {first} (--format reads records whatever the name)",
                 counted(self.files_as_one_text, "file")
+            ));
+        }
+        if let Some(first) = &self.first_named_twice {
+            remarks.push(format!(
+                "{} named more than once and read once, the first: {first}",
+                counted(self.named_twice, "file")
             ));
         }
         let first = self.first_repeated.as_deref().unwrap_or_default();
@@ -337,6 +422,13 @@ impl Counts {
             ));
         }
         self.remarks_on_archives(&mut remarks);
+        if let Some(first) = &self.first_hidden {
+            let entries = match self.hidden {
+                1 => "1 hidden file or folder".to_owned(),
+                more => format!("{} hidden files and folders", count(more)),
+            };
+            remarks.push(format!("{entries} left out, the first: {first} (--glob)"));
+        }
         if self.ignored > 0 {
             remarks.push(format!(
                 "{} of folders left out: links, devices, or files named otherwise than those asked for",

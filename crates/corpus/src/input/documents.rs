@@ -1,5 +1,6 @@
 //! Reads the documents of all inputs, in order.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,10 @@ use crate::input::open::kind::{self, Kind, is_named_as_text, is_part, kind_of_fo
 use crate::input::open::reader::{self, Origin};
 use crate::input::options::{InputFormat, InputKinds, InputOptions};
 use crate::input::parser::Parser;
-use crate::input::place::{Place, Problem, UTF16_ADVICE, for_people, os_bytes};
+use crate::input::place::{Place, Problem, for_people, not_utf8, os_bytes};
 use crate::input::records::Records;
 use crate::input::text::charset::{self, Charset};
+use crate::work::numbers::counted;
 
 /// The documents of all inputs, in order.
 pub struct Documents {
@@ -38,6 +40,8 @@ pub struct Documents {
     /// The patterns that select files in folders.
     patterns: Patterns,
     kinds: InputKinds,
+    /// The files that will be read, without links, if there is more than one input.
+    seen: HashSet<PathBuf>,
     /// The inputs and options as given by the caller, for opening the inputs again.
     asked: (Vec<PathBuf>, InputOptions),
 }
@@ -180,7 +184,7 @@ impl Documents {
                 .iter()
                 .find(|source| matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv)))
         {
-            bail!("{}: {UTF16_ADVICE}", source.name().display());
+            bail!("{}: {}", source.name().display(), not_utf8("UTF-16"));
         }
         // A field name that occurs in no record is reported after reading, because other inputs of the command may have
         // the field.
@@ -217,6 +221,7 @@ impl Documents {
             total_bytes: Some(0),
             patterns: Patterns::new(&options.globs).map_err(InvalidOptions::new)?,
             kinds: InputKinds::default(),
+            seen: HashSet::new(),
             asked: (Vec::new(), options.clone()),
         })
     }
@@ -294,6 +299,10 @@ impl Documents {
         if metadata.is_dir() {
             return self.add_folder(path, format);
         }
+        let resolved = || fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if metadata.is_file() && self.is_seen(resolved) {
+            return Ok(());
+        }
         if !metadata.is_file() {
             let file = fs::File::open(path).map_err(|error| reader::cannot(path, "open", &error))?;
             self.add_stream(path, path, Box::new(file), format);
@@ -325,6 +334,22 @@ impl Documents {
             Source::Whole(origin, key, metadata.len())
         });
         Ok(())
+    }
+
+    /// Returns whether an earlier input has the file with this resolved path. Such a file is counted, and read only once.
+    fn is_seen(&mut self, resolved: impl FnOnce() -> PathBuf) -> bool {
+        if self.asked.0.len() < 2 {
+            return false;
+        }
+        let resolved = resolved();
+        let is_seen = self.seen.contains(&resolved);
+        if is_seen {
+            self.counts.named_twice += 1;
+            self.counts.first_named_twice.get_or_insert_with(|| resolved.display().to_string());
+        } else {
+            self.seen.insert(resolved);
+        }
+        is_seen
     }
 
     /// Detects the format of a file whose name indicates none from its content; the summary reports the format.
@@ -376,25 +401,25 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Auto | InputFormat::Text => None,
         };
-        let patterns = &self.patterns;
         let is_wanted = |path: &Path| {
-            if !patterns.want(path.strip_prefix(root).unwrap_or(path)) {
-                return false;
-            }
             kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
         };
-        let listing = folder::list(root, is_wanted);
+        let mut listing = folder::list(root, &self.patterns, is_wanted);
         if format == InputFormat::Auto {
             return self.add_folder_by_names(root, listing);
+        }
+        if kind.is_some() {
+            listing.hide_underscored(root, &self.patterns);
         }
         self.add_listing(root, listing, kind)
     }
 
     /// Adds the listed files of a folder. If all have one format, they are read as records. Files with names of parts
     /// (`part-0000`) indicate no format, so it is detected from their content, and the summary reports them.
-    fn add_folder_by_names(&mut self, root: &Path, listing: folder::Listing) -> anyhow::Result<()> {
+    fn add_folder_by_names(&mut self, root: &Path, mut listing: folder::Listing) -> anyhow::Result<()> {
         let kind = kind_of_folder(root, &listing)?;
         if let Some(kind) = kind {
+            listing.hide_underscored(root, &self.patterns);
             for part in listing.files.iter().filter(|file| Kind::of_name(&file.below).is_none()) {
                 self.count_by_content(&root.join(&part.below), kind);
             }
@@ -414,11 +439,22 @@ impl Documents {
     pub(crate) fn add_listing(
         &mut self,
         root: &Path,
-        listing: folder::Listing,
+        mut listing: folder::Listing,
         kind: Option<Kind>,
     ) -> anyhow::Result<()> {
-        for bad in listing.unreadable {
-            self.skip(&bad)?;
+        for bad in &listing.unreadable {
+            self.skip(bad)?;
+        }
+        let hidden = match listing.hidden {
+            0 => String::new(),
+            hidden => format!(
+                "; {} left out, whose names begin with . or _ (--glob)",
+                counted(hidden, "entry of it")
+            ),
+        };
+        let fits = if self.patterns.are_given() { " as --glob wants it" } else { "" };
+        if kind.is_none() && listing.files.is_empty() && listing.unreadable.is_empty() {
+            bail!("{}: no file{fits} below it{hidden}", root.display());
         }
         if let Some(kind) = kind
             && listing.files.is_empty()
@@ -428,11 +464,21 @@ impl Documents {
                 Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
                 _ => names.concat(),
             };
-            let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
-            let fits = if self.patterns.are_given() { ", and as --glob wants it," } else { "" };
-            bail!("{}: no file named {names}{compressed}{fits} below it", root.display());
+            let compressed = if kind == Kind::Parquet { "" } else { ", also compressed," };
+            bail!("{}: no file named {names}{compressed}{fits} below it{hidden}", root.display());
         }
+        // A link below the folder is a file of its own.
+        let resolved = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        listing.files.retain(|file| {
+            let is_seen = self.is_seen(|| resolved.join(&file.below));
+            listing.bytes -= if is_seen { file.bytes } else { 0 };
+            !is_seen
+        });
         self.counts.ignored += listing.ignored;
+        self.counts.hidden += listing.hidden;
+        if let Some(first) = listing.first_hidden {
+            self.counts.first_hidden.get_or_insert_with(|| first.display().to_string());
+        }
         self.add_total(Some(listing.bytes));
         self.kinds.add_folder();
         if !listing.files.is_empty() {
@@ -498,11 +544,11 @@ impl Documents {
         let counts = &mut self.counts;
         counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
         counts.skipped_lossy += seen.skipped_lossy;
-        counts.skipped_binary += seen.skipped_binary;
-        counts.skipped_not_utf8 += seen.skipped_not_utf8;
+        counts.no_texts.add(&seen.no_texts);
         counts.cut_archives += seen.cut_archives;
         counts.first_cut = counts.first_cut.take().or(seen.first_cut);
         counts.unseen_pages += seen.unseen_pages;
+        counts.marked_up += seen.marked_up;
         counts.detected_encodings += seen.detected;
         if seen.detected > 0 {
             counts.encoding_detector = Some(charset::DETECTOR);
@@ -520,16 +566,13 @@ impl Documents {
         bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
-    /// Checks that each named field occurs in a record. Must be called after the counts of all chunks were added.
+    /// Checks the counts. Must be called after the counts of all chunks were added.
     ///
     /// # Errors
     ///
-    /// A named field occurs in no record. The message lists the fields that a record has.
-    pub(crate) fn check_fields(&self) -> anyhow::Result<()> {
-        if self.asked.1.is_part {
-            return Ok(());
-        }
-        self.counts.named.seen.check_names(&self.parser.fields)
+    /// The errors of [`Counts::check`].
+    pub(crate) fn check_counts(&self) -> anyhow::Result<()> {
+        if self.asked.1.is_part { Ok(()) } else { self.counts.check_for(&self.parser.fields) }
     }
 
     /// Adds the counts of texts by normal form.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use crate::input::batch::Batch;
 use crate::input::open::folder::{self, ListedFile};
 use crate::input::open::kind::Kind;
-use crate::input::open::reader::{Compression, Origin};
+use crate::input::open::reader::{Origin, Packing};
 use crate::input::parser::Parser;
 use crate::input::records::Records;
 use crate::input::whole_files::{UnreadFile, read_named};
@@ -110,7 +110,7 @@ impl Inputs {
                     Some(Records::open(origin, kind, parser, parser.record_bytes_max, &self.consumed)?);
             }
             // The size of a compressed text is known only after it was read.
-            Source::Whole(Origin::File(path), key, bytes) if Compression::promised(&path).is_none() => {
+            Source::Whole(Origin::File(path), key, bytes) if Packing::promised(&path).is_none() => {
                 batch.push_unread(unread(path, key, true, bytes));
             }
             Source::Whole(origin, key, _) => {

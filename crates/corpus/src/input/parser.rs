@@ -17,7 +17,7 @@ use crate::input::fields::record::{Fields, Ids};
 use crate::input::headers::Headers;
 use crate::input::jsonl::parse;
 use crate::input::kept::annotate::{AnnotationOptions, DocumentNote};
-use crate::input::options::{ID_FIELD, InputOptions};
+use crate::input::options::{ID_FIELD, InputOptions, TextForm};
 use crate::input::parquet::columns;
 use crate::input::place::LOSSY_ADVICE;
 use crate::input::tables::dialect::Dialect;
@@ -32,6 +32,7 @@ pub struct Parser {
     pub(crate) invalid_utf8: InvalidUtf8,
     pub(crate) charset: Option<Charset>,
     pub(crate) dialect: Dialect,
+    pub(crate) text_form: TextForm,
     pub(crate) headers: Headers,
     pub(crate) record_bytes_max: usize,
     /// Normalizes texts for comparison; `None` if they are compared unchanged.
@@ -51,7 +52,8 @@ impl Parser {
         fields.reserved.clone_from(&options.reserved);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
         let (headers, charset, dialect) = (Headers::default(), options.encoding, options.dialect);
-        Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
+        let (text_form, normaliser) = (options.text_form, None);
+        Self { fields, invalid_utf8, charset, dialect, text_form, headers, record_bytes_max, normaliser }
     }
 
     /// Returns bytes that are equal for two contents if and only if the contents are identical: the
@@ -177,6 +179,7 @@ pub(crate) fn understand<'l>(
     let is_page_or_archive = matches!(form, Form::Html | Form::Archive { .. } | Form::Arc);
     let invalid = parser.invalid_utf8.of(is_page_or_archive);
     let mut is_detected = false;
+    let is_html = form == Form::Html || parser.text_form == TextForm::Html;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
             parse::check_reserved(line, &parser.fields.reserved)?;
@@ -192,13 +195,13 @@ pub(crate) fn understand<'l>(
             let document =
                 |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected, absent });
             return match content {
-                Content::Text(markup) if form == Form::Html => {
+                Content::Text(markup) if is_html => {
                     let (shown, opaque) = http::shown_of_page(markup, None)?;
                     *text = shown;
                     let (content, loss) = opaque_in(identity, text, opaque);
                     document(content, loss)
                 }
-                Content::Opaque { text: markup, identity } if form == Form::Html => {
+                Content::Opaque { text: markup, identity } if is_html => {
                     *text = page_text(markup)?;
                     document(Content::Opaque { text, identity }, loss)
                 }
@@ -223,12 +226,14 @@ pub(crate) fn understand<'l>(
         Form::Archive { .. } | Form::Arc => {
             let understand = if form == Form::Arc { arc::understand } else { warc::understand };
             match understand(line, &parser.fields, parser.record_bytes_max, parser.charset)? {
-                warc::RecordContent::Text { key, text } => (key_in(&mut buffers.key, key), text),
+                warc::RecordContent::Text { key, text } => {
+                    (key_in(&mut buffers.key, key.map(url_in_utf8)), text)
+                }
                 warc::RecordContent::Made { key, shown } => {
                     let http::PageText { text, opaque, is_detected } = shown;
                     let ParseBuffers { key: buffer, text: text_buffer, identity, .. } = buffers;
                     *text_buffer = text;
-                    let key = key_in(buffer, key);
+                    let key = key_in(buffer, key.map(url_in_utf8));
                     // guard: keys of pages in archives are checked
                     key.map_or(Ok(()), check_key)?;
                     let (content, loss) = opaque_in(identity, text_buffer, opaque);
@@ -257,7 +262,13 @@ pub(crate) fn understand<'l>(
         let content = fingerprint_in(text, written_so, parser)?;
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
     }
+    let is_html = is_html && matches!(form, Form::Row(_) | Form::Columns(_));
     let (content, loss) = match (std::str::from_utf8(text), invalid) {
+        (Ok(markup), _) if is_html => {
+            let (shown, opaque) = http::shown_of_page(markup, None)?;
+            buffers.text = shown;
+            opaque_in(&mut buffers.identity, &buffers.text, opaque)
+        }
         (Ok(text), _) => (Content::Text(text), Loss::None),
         (Err(error), InvalidUtf8::Error | InvalidUtf8::Usual) => {
             let offset = error.valid_up_to();
@@ -271,6 +282,9 @@ pub(crate) fn understand<'l>(
             let marked = lossy::mark(text);
             buffers.identity = http::identity(lossy::LOSSY, &marked);
             buffers.text = lossy::shown(&marked).unwrap_or(marked);
+            if is_html {
+                buffers.text = page_text(&buffers.text)?;
+            }
             let (text, identity) = (buffers.text.as_str(), buffers.identity.as_slice());
             (Content::Opaque { text, identity }, Loss::Bytes)
         }
@@ -319,10 +333,23 @@ fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k
     }
 }
 
+/// Returns a URL in which each byte that is not UTF-8 is percent-encoded, as browsers do.
+fn url_in_utf8(url: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(&url).is_ok() {
+        return url;
+    }
+    let mut made = Vec::with_capacity(url.len() + 16);
+    for chunk in url.utf8_chunks() {
+        made.extend_from_slice(chunk.valid().as_bytes());
+        chunk.invalid().iter().for_each(|byte| made.extend_from_slice(format!("%{byte:02X}").as_bytes()));
+    }
+    Cow::Owned(made)
+}
+
 /// Returns an error if a key is invalid or not UTF-8. Keys are written to JSON, and their bytes are never replaced.
 fn check_key(key: &[u8]) -> Result<(), String> {
     crate::input::place::check_key(key)?;
-    // guard: a key of a row or of an archive is UTF-8
+    // guard: a key of a row is UTF-8
     // without it: return Ok(());
     std::str::from_utf8(key).map(drop).map_err(|error| {
         let offset = error.valid_up_to();

@@ -128,9 +128,10 @@ const REASON_END: usize = 300;
 pub(crate) const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
-/// The advice in messages about inputs in UTF-16.
-pub(crate) const UTF16_ADVICE: &str =
-    "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
+/// Returns the message about records in UTF-16 or UTF-32.
+pub(crate) fn not_utf8(encoding: &str) -> String {
+    format!("{encoding}, in which records are not read: convert it, as `iconv -f {encoding} -t UTF-8` does")
+}
 
 /// An error that concerns a record or a whole input.
 #[derive(Clone, Debug)]

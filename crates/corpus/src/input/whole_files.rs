@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use crate::input::archives::http;
 use crate::input::open::folder::{self, Contents};
-use crate::input::open::reader::{self, Origin, Reader};
+use crate::input::open::kind::is_named_as_text;
+use crate::input::open::reader::{self, Foreign, Origin, Packing, Reader};
 use crate::input::parser::Parser;
 use crate::input::place::{LOSSY_ADVICE, Place, Problem, check_key};
 use crate::input::text::lossy::InvalidUtf8;
@@ -22,7 +23,7 @@ pub(crate) struct WholeFile {
 }
 
 /// A regular file that is a single document and was not yet read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct UnreadFile {
     pub(crate) path: PathBuf,
     pub(crate) key: Vec<u8>,
@@ -41,15 +42,24 @@ pub(crate) enum FileContent {
     PassedOver(PassedOver),
 }
 
-/// The reason why a file or document is skipped without counting as a bad record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A file that is skipped without counting as a bad record.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PassedOver {
-    /// A file of a folder has a zero byte.
-    Binary,
-    /// A file of a folder is not UTF-8.
-    NotUtf8,
-    /// A named file is not UTF-8, and the options skip such files.
+    /// A file of a folder is no text.
+    NoText(Place, NoText),
+    /// A file is not UTF-8, and the options skip such files.
     Lossy,
+}
+
+/// The reason why a file of a folder is no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoText {
+    /// It has a zero byte.
+    Binary,
+    NotUtf8,
+    Foreign(Foreign),
+    /// It is not compressed as its name says, or cannot be decompressed.
+    Packed,
 }
 
 impl UnreadFile {
@@ -64,14 +74,29 @@ impl UnreadFile {
             return read_named(origin, self.key, parser, &self.consumed);
         }
         let name = origin.name();
-        let (html, place) = (http::is_named_html(&name), Place::file(Arc::clone(&name)));
-        let contents = Reader::open_verbatim(origin, &self.consumed)
-            .and_then(|reader| folder::read_contents(reader, &options(parser, html)));
+        let is_packed = Packing::promised(&name).is_some();
+        let html = http::is_named_html(&reader::without_compression(&name));
+        let is_text = is_named_as_text(&name);
+        let place = Place::file(name);
+        // Without a suffix, the bytes of a file of a folder do not say that it is compressed: it may be a file of tests.
+        let reader = if is_packed {
+            Reader::open(origin, &self.consumed)
+        } else {
+            Reader::open_verbatim(origin, &self.consumed)
+        };
+        let contents = reader.and_then(|reader| folder::read_contents(reader, &options(parser, html)));
+        let no_text = |why| Ok(FileContent::PassedOver(PassedOver::NoText(place.clone(), why)));
         let reason = match contents {
             Ok(Contents::Text(text)) => return Ok(document(self.key, text, html, place)),
-            Ok(Contents::Binary { .. }) => return Ok(FileContent::PassedOver(PassedOver::Binary)),
-            Ok(Contents::Lossy { .. }) => return Ok(FileContent::PassedOver(PassedOver::NotUtf8)),
+            Ok(Contents::Foreign(foreign)) => return no_text(NoText::Foreign(foreign)),
+            Ok(Contents::Binary { .. }) => return no_text(NoText::Binary),
+            Ok(Contents::Lossy { .. }) if parser.invalid_utf8 == InvalidUtf8::Skip => {
+                return Ok(FileContent::PassedOver(PassedOver::Lossy));
+            }
+            Ok(Contents::Lossy { .. }) => return no_text(NoText::NotUtf8),
             Ok(Contents::TooLong) => too_long(parser),
+            // Folders of code have damaged archives among their tests. A file that is named as a text is one.
+            Err(_) if is_packed && !is_text => return no_text(NoText::Packed),
             Err(problem) => return Ok(FileContent::Bad(problem)),
         };
         Ok(FileContent::Bad(Problem { place, reason }))
@@ -98,10 +123,8 @@ pub(crate) fn read_named(
         Contents::Lossy { .. } if parser.invalid_utf8 == InvalidUtf8::Skip => {
             return Ok(FileContent::PassedOver(PassedOver::Lossy));
         }
-        Contents::Binary { is_tar: true, .. } => {
-            "is a tar archive, which twindex does not decode: unpack it, as `tar -xf` does".to_owned()
-        }
-        Contents::Binary { offset, .. } => format!("not text: a zero byte at offset {offset}"),
+        Contents::Foreign(foreign) => foreign.refusal(),
+        Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
         Contents::Lossy { offset: Some(offset) } => {
             format!("not UTF-8: a bad byte at offset {offset} ({LOSSY_ADVICE})")
         }

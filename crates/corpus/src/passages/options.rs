@@ -13,7 +13,7 @@ use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
 use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
 use crate::input::open::reader::Compression;
-use crate::input::options::InputOptions;
+use crate::input::options::{InputOptions, TextForm};
 use crate::passages::find::finder::{Shape, WIDTH_MAX};
 use crate::passages::find::hashed::{Exact, Hasher};
 use crate::passages::index::folder::PassageIndex;
@@ -206,6 +206,12 @@ impl Passages {
             }
         }
         AnnotationOptions::check_prefix(&self.annotation_prefix)?;
+        if self.cut && self.input.text_form == TextForm::Html {
+            return refuse(
+                "--cut removes words from fields as they are; leave out --text-form html, or use --mark"
+                    .into(),
+            );
+        }
         if self.compression.is_some() && !self.cut && !self.mark {
             return refuse("--compress goes with --cut or --mark, which write documents".into());
         }

@@ -294,14 +294,15 @@ impl HistoryTexts {
         self.index.is_none() && history.indexes.is_empty()
     }
 
-    /// Sets the fields, the encoding and the table dialect with which the run of the history read the documents.
+    /// Sets the fields, the form of texts, the encoding and the table dialect with which the run of the history read the documents.
     pub(crate) fn set_fields(&self, options: &mut InputOptions) {
         let Some(run) = &self.run else { return };
         if run.features == options.features && run.fingerprint == options.fingerprint {
             options.text_field.clone_from(&run.text_field);
         }
         options.id_field.clone_from(&run.id_field);
-        (options.ids, options.encoding, options.dialect) = (run.ids, run.encoding, run.dialect);
+        (options.ids, options.encoding) = (run.ids, run.encoding);
+        (options.dialect, options.text_form) = (run.dialect, run.text_form);
     }
 
     /// Opens the kept documents of a results folder, or a file of documents.

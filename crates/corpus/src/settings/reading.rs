@@ -7,7 +7,7 @@ use crate::error::InvalidOptions;
 use crate::input::fields::fingerprint::FingerprintField;
 use crate::input::fields::record::Ids;
 use crate::input::open::kind::Kind;
-use crate::input::options::{InputFormat, InputOptions};
+use crate::input::options::{InputFormat, InputOptions, TextForm};
 use crate::input::tables::dialect::Dialect;
 use crate::input::text::charset::Charset;
 use crate::input::text::lossy::InvalidUtf8;
@@ -19,13 +19,17 @@ settings! {
     Reading, "What is read" {
         /// Files or folders of JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text or HTML
         ///
-        /// All formats except Parquet may be compressed (.gz or .zst). `-` reads JSONL from standard input.
+        /// All formats except Parquet may be compressed (.gz, .zst, .xz, .bz2, .lz4). `-` reads JSONL from standard input.
         inputs: Vec<PathBuf> = Vec::new(), "INPUT";
         /// Field or fields that contain the text, such as `body` or `title,body`
         ///
         /// `a.b` and `/a/b` are paths of nested fields. The texts of several fields are joined by newlines. A field is
         /// a member of a JSON object or a column of a table. Null counts as an empty text. [default: text]
         text_field: Option<String> = None, "FIELD";
+        /// Form of the texts in fields: plain or html
+        ///
+        /// `html` compares the visible text, as of HTML files. Records are kept unchanged.
+        text_form: TextForm = TextForm::Plain, "FORM";
         /// Field that contains the key, or `FILE:ROW`
         ///
         /// Fields are named as in --text-field. A key is a string, a number, a UUID or a time, as written in the input.
@@ -41,7 +45,8 @@ settings! {
         /// In folders, read only files that match GLOB; `!GLOB` skips matching files
         ///
         /// `*.jsonl` matches file names; `en/**` matches paths below the folder. The option may be repeated. A file
-        /// that matches a `!GLOB` is skipped even if it matches another pattern.
+        /// that matches a `!GLOB` is skipped even if it matches another pattern. Names that begin with `.`, or with `_`
+        /// in folders of records, match only a GLOB with such a name, such as `_*` or `**/.*/**`.
         glob: Vec<String> = Vec::new(), "GLOB";
         /// Skip and count up to N bad records
         skip_bad: u64 = 0, "N";
@@ -67,7 +72,7 @@ settings! {
         /// Its parts are separated by commas. `delimiter=CHAR` is by default a comma in CSV and a tab in TSV, unless
         /// the first line is `sep=CHAR`. `quote=CHAR` is by default the double quote in CSV; with `quote=none`, the
         /// default in TSV, each line is a row. `escape=CHAR` is for files in which CHAR, not a second quote, escapes a
-        /// quote. With `no-header`, the columns are named 1, 2 and so on. CHAR is a character, or `tab`, `comma` or
+        /// quote. Without quotes, `escape=\` reads dumps of databases: `\t` and `\n` are a tab and a newline, `\N` is null. With `no-header`, the columns are named 1, 2 and so on. CHAR is a character, or `tab`, `comma` or
         /// `space`.
         dialect: Dialect = Dialect::default(), "DIALECT";
     }
@@ -79,7 +84,7 @@ settings! {
         /// Field that contains a 64-bit fingerprint instead of a text
         ///
         /// The value is a string or an integer. Only fingerprints are stored; they are compared by Hamming distance.
-        /// FORM:FIELD specifies the form of the values: `hex` (16 digits, or 0x and up to 16 digits), `decimal`
+        /// FORM:FIELD specifies the form of the values: `hex` (up to 16 digits, with or without 0x), `decimal`
         /// (unsigned), `signed` (a signed 64-bit integer, as in databases), `bits` (64 zeros and ones, the highest bit
         /// first), or `auto` (any of these forms). `auto` refuses a string of 16 decimal digits, because it could be
         /// hex or decimal. A number is read as decimal, or as signed if it is negative. [default form: auto]
@@ -120,6 +125,7 @@ impl Reading {
             encoding: self.encoding,
             globs: self.glob.clone(),
             dialect: self.dialect,
+            text_form: self.text_form,
             ids: match &self.id_field {
                 _ if is_by_row => Ids::Line,
                 Some(_) => Ids::Field,
@@ -170,6 +176,13 @@ choices! {
         InvalidUtf8::Error => "error",
         InvalidUtf8::Replace => "replace",
         InvalidUtf8::Skip => "skip",
+    }
+}
+
+choices! {
+    TextForm {
+        TextForm::Plain => "plain",
+        TextForm::Html => "html",
     }
 }
 

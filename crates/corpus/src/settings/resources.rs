@@ -36,8 +36,19 @@ impl Value for usize {
             "T" => 1 << 40,
             _ => return Err("expected a number and K, M, G or T, for example 512M".into()),
         };
-        let number: u64 = digits.parse().map_err(|_| "expected a number, for example 512M".to_owned())?;
-        match number.checked_mul(unit) {
+        let (whole, tenths) = digits.split_once('.').unwrap_or((digits, "0"));
+        let number = |digits: &str| {
+            let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| are_digits)
+        };
+        // A fraction of bytes is dropped.
+        let fraction = number(tenths)
+            .zip(10_u64.checked_pow(tenths.len() as u32))
+            .map(|(of, ten)| (u128::from(of) * u128::from(unit) / u128::from(ten)) as u64);
+        let (Some(whole), Some(fraction)) = (number(whole), fraction) else {
+            return Err("expected a number, for example 512M or 1.5G".to_owned());
+        };
+        match whole.checked_mul(unit).and_then(|size| size.checked_add(fraction)) {
             Some(size) if size < MEMORY_MIN as u64 => Err("expected at least 64K".into()),
             Some(size) => usize::try_from(size).map_err(|_| "more than this machine can address".to_owned()),
             None => Err("too large".into()),
@@ -66,10 +77,14 @@ mod tests {
             ("512M", 512 << 20),
             ("4GiB", 4 << 30),
             ("1GB", 1 << 30),
+            ("1.5G", 3 << 29),
+            ("0.25m", 1 << 18),
         ] {
             assert_eq!(parse(text), Ok(size), "{text}");
         }
-        for bad in ["", "M", "1", "63k", "1X", "-1", "1.5G", "99999999999T", "ü"] {
+        for bad in
+            ["", "M", "1", "63k", "1X", "-1", "1.5", "1.G", ".5G", "1.+5G", "1.5.0G", "99999999999T", "ü"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -138,7 +138,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                         (batch, bytes)
                     }
                     ChunkResult::Failed(failure) => return Err(failure),
-                    ChunkResult::End => return documents.check_fields(),
+                    ChunkResult::End => return documents.check_counts(),
                     ChunkResult::Panicked => return Ok(()), // the scope will panic, too
                 };
                 if let Some(failure) = batch.take_failure() {

@@ -666,7 +666,7 @@ pub fn for_each_sketched_streaming(
         taking.wait()?;
         documents.next_batch(&mut batch, BATCH_BYTES);
         if batch.is_over() {
-            return documents.check_fields();
+            return documents.check_counts();
         }
         progress.set(documents.bytes_read());
         for some in batch.chunks(bytes).chunks(together) {

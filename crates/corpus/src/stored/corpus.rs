@@ -448,9 +448,7 @@ fn found<L>(place: impl Fn() -> Place, line: io::Result<Option<L>>) -> anyhow::R
 /// Returns the error for a document whose key the document at `first` already has.
 fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
     let (key, again) = (one.key.as_slice(), &one.place);
-    let advice = if first == again {
-        "the input is named twice, name it once"
-    } else if first.is_below_a_folder(key) && again.is_below_a_folder(key) {
+    let advice = if first.is_below_a_folder(key) && again.is_below_a_folder(key) {
         "keys are paths below the folder that is named; name the folder above them instead"
     } else {
         "give each document a key of its own"

@@ -1,13 +1,11 @@
 //! Opens the inputs of a run, and reads all documents into the corpus.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use twindex::sys::Column;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
@@ -36,7 +34,6 @@ use crate::work::watch::{Stages, Stopwatch};
 /// Opens the input documents without reading them. With `--near equal`, sets the normalization and folding after which
 /// texts are compared.
 pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
-    check_named_once(job)?;
     let mut documents = open_inputs(job)?;
     if job.near() == Near::Equal {
         documents.compare_normalised(&params.shingling)?;
@@ -45,21 +42,6 @@ pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
         documents.set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
     }
     Ok(documents)
-}
-
-/// Returns an error if an input is named twice, since each of its documents would be a duplicate of itself.
-fn check_named_once(job: &Dedup) -> anyhow::Result<()> {
-    let mut seen = HashMap::new();
-    for path in &job.reading.inputs {
-        // Skips a path that cannot be resolved; the error is reported when the path is opened.
-        let Ok(resolved) = fs::canonicalize(path) else { continue };
-        if let Some(first) = seen.insert(resolved, path) {
-            let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
-            let shown = path.display();
-            return Err(anyhow!("{shown}: the input is named twice{again}, name it once"));
-        }
-    }
-    Ok(())
 }
 
 /// Opens the input documents, and checks the options against the formats of the inputs and of the history.

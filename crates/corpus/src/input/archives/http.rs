@@ -13,8 +13,8 @@ use crate::input::text::lossy;
 
 /// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Number of bytes at the start of a response that are searched for the space after the HTTP version.
-const VERSION_BYTES_MAX: usize = 12;
+/// Maximum length of a status line.
+const STATUS_BYTES_MAX: usize = 8 << 10;
 /// Buffer size of the brotli decoder in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
 /// Base-2 logarithm of the maximum window size of zstd content in bytes (8 MiB). RFC 9659 allows no larger windows in
@@ -37,9 +37,39 @@ pub(crate) fn is_plain_text(of_type: &[u8]) -> bool {
     without_parameters(of_type).eq_ignore_ascii_case(b"text/plain")
 }
 
-/// Returns the content type without its parameters.
+/// Returns the content type without its parameters. Servers also send a bare `html`, a type in quotes, or two types.
 fn without_parameters(of_type: &[u8]) -> &[u8] {
-    of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+    let is_end = |byte: &u8| b";, \t".contains(byte);
+    match of_type.trim_ascii().split(is_end).next().unwrap_or_default() {
+        short if short.eq_ignore_ascii_case(b"html") => b"text/html",
+        whole => unquoted(whole),
+    }
+}
+
+/// Returns whether a content type does not say what the content is (MIME Sniffing standard, section 7).
+fn is_unknown(of_type: &[u8]) -> bool {
+    let medium = without_parameters(of_type);
+    let unknown = [&b"unknown/unknown"[..], b"application/unknown", b"*/*"];
+    !medium.contains(&b'/') || unknown.iter().any(|unknown| medium.eq_ignore_ascii_case(unknown))
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+/// Returns the response with a status line that the parser accepts; `None` if it has one. Archivers write lines for HTTP/2
+/// and HTTP/3, which have none, and servers send `http/1.1 200`, `HTTP/1.1 200OK` or `HTTP 200`.
+fn with_usual_status(response: &[u8]) -> Option<Vec<u8>> {
+    let end = memchr::memchr(b'\n', &response[..response.len().min(STATUS_BYTES_MAX)])?;
+    let (line, rest) = response.split_at(end);
+    let after = line.get(..4).filter(|name| name.eq_ignore_ascii_case(b"HTTP")).map(|_| &line[4..])?;
+    let is_of_version = |byte: &u8| b"/.".contains(byte) || byte.is_ascii_digit();
+    let (version, code) = after.split_at(after.iter().take_while(|byte| is_of_version(byte)).count());
+    let code = code.trim_ascii_start();
+    let (code, reason) = code.split_at_checked(3).filter(|(code, _)| code.iter().all(u8::is_ascii_digit))?;
+    let is_usual = line.starts_with(b"HTTP") && [&b"/1.1"[..], b"/1.0"].contains(&version);
+    let is_ended = reason.first().is_none_or(u8::is_ascii_whitespace);
+    (!is_usual || !is_ended).then(|| [b"HTTP/1.1 ", code, b" \r", rest].concat())
 }
 
 /// Returns the page in a response; `None` if the status is an error or a redirection, or the type is not text.
@@ -48,16 +78,14 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 ///
 /// The record is no HTTP response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
 pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
-    // HTTP/2 and HTTP/3 have no status line, but archivers write one. The parser accepts only HTTP/1.
-    let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
-    if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)])
-    {
-        let again = [b"HTTP/1.1", &response[space..]].concat();
-        return Ok(page(&again, bytes_max)?.map(|page| HttpPage {
-            of_type: Cow::Owned(page.of_type.into_owned()),
-            content: Cow::Owned(page.content.into_owned()),
-        }));
-    }
+    let Some(usual) = with_usual_status(response) else { return page_of(response, bytes_max) };
+    Ok(page_of(&usual, bytes_max)?.map(|page| HttpPage {
+        of_type: Cow::Owned(page.of_type.into_owned()),
+        content: Cow::Owned(page.content.into_owned()),
+    }))
+}
+
+fn page_of(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
     let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS_MAX];
     let mut head = httparse::Response::new(&mut fields);
     let mut lenient = httparse::ParserConfig::default();
@@ -79,60 +107,61 @@ pub(crate) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
         found.map_or(&[][..], |field| field.value)
     };
     let of_type = value("Content-Type");
-    if !of_type.is_empty() && !is_shown(of_type) {
+    if !is_unknown(of_type) && !is_shown(of_type) {
         return Ok(None);
     }
     let mut content = Cow::Borrowed(&response[bytes..]);
-    let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
-    // Many archivers store decoded content and leave the name of the encoding in the header. So an encoding is skipped
-    // if the content does not have its format. Encodings are decoded in the reverse order of the list.
-    for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
-        let coding = coding.trim_ascii().to_ascii_lowercase();
-        content = match coding.as_slice() {
-            b"chunked" => match unchunked(&content) {
-                Some(whole) => Cow::Owned(whole),
-                None => content,
-            },
-            b"gzip" | b"x-gzip" if content.starts_with(b"\x1f\x8b") => {
-                // guard: all members of gzip in an answer are decompressed
-                // without it: bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")
-                // -> bounded(flate2::read::GzDecoder::new(&content[..]), bytes_max, "gzip")
-                bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
+    // A field may stand in several lines. Encodings are decoded in the reverse order of the list.
+    for name in ["Transfer-Encoding", "Content-Encoding"] {
+        let lines = head.headers.iter().rev().filter(|field| field.name.eq_ignore_ascii_case(name));
+        for coding in lines.flat_map(|field| field.value.rsplit(|&byte| byte == b',')) {
+            let coding = coding.split(|&byte| byte == b';').next().unwrap_or_default();
+            let coding = unquoted(coding.trim_ascii()).to_ascii_lowercase();
+            if let Some(decoded) = decoded(&content, &coding, bytes_max)? {
+                content = Cow::Owned(decoded);
             }
-            b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
-                // guard: zstd of an answer has a window of 8 MiB at most
-                // without it: WINDOW_LOG_MAX -> 27
-                bounded(zstd_within(&content[..], WINDOW_LOG_MAX)?, bytes_max, "zstd")?.into()
-            }
-            b"deflate" if is_zlib(&content) => {
-                bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
-            }
-            // These formats have no magic number. If decompression fails and the content is UTF-8, the archiver is
-            // assumed to have decompressed it.
-            b"deflate" => decompressed_or_text(
-                flate2::read::DeflateDecoder::new(&content[..]),
-                &content,
-                bytes_max,
-                "deflate",
-            )?,
-            b"br" => {
-                let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
-                decompressed_or_text(decoder, &content, bytes_max, "brotli")?
-            }
-            b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" => content,
-            other => {
-                return Err(format!(
-                    "its content is encoded as \"{}\", which twindex does not decode",
-                    other.escape_ascii()
-                ));
-            }
-        };
+        }
     }
-    let of_type = match of_type {
-        b"" => sniffed(&content).unwrap_or_default(),
-        said => said,
-    };
+    let of_type = if is_unknown(of_type) { sniffed(&content).unwrap_or_default() } else { of_type };
     Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
+}
+
+/// Undoes an encoding of the content; `None` if the content is not encoded. Many archivers store decoded content and
+/// leave the name of the encoding in the header, and servers name encodings that are none, such as `UTF-8`.
+fn decoded(content: &[u8], coding: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
+    Ok(match coding {
+        b"chunked" => unchunked(content)?,
+        b"gzip" | b"x-gzip" | b"deflate" if content.starts_with(b"\x1f\x8b") => {
+            // guard: all members of gzip in an answer are decompressed
+            // without it: bounded(flate2::read::MultiGzDecoder::new(content), bytes_max, "gzip")
+            // -> bounded(flate2::read::GzDecoder::new(content), bytes_max, "gzip")
+            Some(bounded(flate2::read::MultiGzDecoder::new(content), bytes_max, "gzip")?)
+        }
+        b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
+            // guard: zstd of an answer has a window of 8 MiB at most
+            // without it: WINDOW_LOG_MAX -> 27
+            Some(bounded(zstd_within(content, WINDOW_LOG_MAX)?, bytes_max, "zstd")?)
+        }
+        b"deflate" if is_zlib(content) => {
+            Some(bounded(flate2::read::ZlibDecoder::new(content), bytes_max, "deflate")?)
+        }
+        // These formats have no magic number. If decompression fails and the content is UTF-8, the archiver is assumed to
+        // have decompressed it.
+        b"deflate" => {
+            let decoder = flate2::read::DeflateDecoder::new(content);
+            decompressed_or_text(decoder, content, bytes_max, "deflate")?
+        }
+        b"br" => {
+            let decoder = brotli_decompressor::Decompressor::new(content, BROTLI_BUFFER);
+            decompressed_or_text(decoder, content, bytes_max, "brotli")?
+        }
+        b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" => None,
+        _ if sniffed(content).is_some() => None,
+        other => {
+            let other = other.escape_ascii();
+            return Err(format!("its content is encoded as \"{other}\", which twindex does not decode"));
+        }
+    })
 }
 
 /// Returns whether bytes start with a zlib header (RFC 1950, section 2.2).
@@ -154,35 +183,43 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     }
 }
 
-/// Returns the decoded content. If decoding fails and the content is UTF-8, returns the content unchanged.
-fn decompressed_or_text<'c>(
+/// Returns the decoded content; `None` if decoding fails and the content is UTF-8.
+fn decompressed_or_text(
     decoder: impl Read,
     content: &[u8],
     bytes_max: usize,
     name: &str,
-) -> Result<Cow<'c, [u8]>, String> {
+) -> Result<Option<Vec<u8>>, String> {
     match bounded(decoder, bytes_max, name) {
-        Ok(plain) => Ok(Cow::Owned(plain)),
-        Err(_) if std::str::from_utf8(content).is_ok() => Ok(Cow::Owned(content.to_vec())),
-        Err(reason) => Err(reason),
+        Err(_) if std::str::from_utf8(content).is_ok() => Ok(None),
+        done => done.map(Some),
     }
 }
 
-/// Joins the chunks of content with chunked transfer encoding; `None` if the content is not in this encoding.
-fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
-    let mut whole = Vec::with_capacity(content.len());
-    loop {
-        let httparse::Status::Complete((head, bytes)) = httparse::parse_chunk_size(content).ok()? else {
-            return None;
-        };
-        let bytes = usize::try_from(bytes).ok()?;
+/// Joins the chunks of content with chunked transfer encoding; `None` if the content does not begin with a chunk.
+///
+/// # Errors
+///
+/// The content ends before its last chunk, or a chunk has another length than it says.
+fn unchunked(content: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let (mut whole, mut rest) = (Vec::with_capacity(content.len()), content);
+    while let Ok(httparse::Status::Complete((head, bytes))) = httparse::parse_chunk_size(rest) {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         if bytes == 0 {
-            return Some(whole);
+            return Ok(Some(whole));
         }
-        let chunk = content.get(head..)?.get(..bytes)?;
+        let after = rest.get(head..).and_then(|rest| rest.split_at_checked(bytes));
+        let Some((chunk, after)) = after else { break };
         whole.extend_from_slice(chunk);
-        content = content.get(head + bytes..)?.strip_prefix(b"\r\n")?;
+        let Some(next) = after.strip_prefix(b"\r\n") else { break };
+        rest = next;
     }
+    // Text may begin like the size of a chunk.
+    if whole.is_empty() {
+        return Ok(None);
+    }
+    let at = content.len() - rest.len();
+    Err(format!("its content is cut: no whole chunk at byte {at} of {}", content.len()))
 }
 
 fn is_html(medium: &[u8]) -> bool {
@@ -323,6 +360,11 @@ pub(crate) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
+/// Returns whether a text begins like a page of HTML.
+pub(crate) fn is_page(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('<') && sniffed(text.as_bytes()) == Some(b"text/html")
+}
+
 fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     let (start, rest) = text.split_at(text.len().min(tag.len()));
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
@@ -384,7 +426,15 @@ mod tests {
                 .starts_with("its content cannot be decompressed by zstd")
         );
         let head = "Content-Type: text/plain\r\nContent-Encoding: compress\r\n";
-        assert!(text(&answer(head, b"x")).unwrap_err().contains("\"compress\""));
+        assert!(text(&answer(head, b"\x1f\x9d\x90x\0")).unwrap_err().contains("\"compress\""));
+        let head = "Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n";
+        for (cut, at) in
+            [("5\r\nwords\r\n9\r\nand", 10), ("5\r\nwords\r\n", 10), ("2\r\nwo\r\n3\r\nrds!0\r\n", 7)]
+        {
+            let said = format!("its content is cut: no whole chunk at byte {at} of {}", cut.len());
+            assert_eq!(text(&answer(head, cut.as_bytes())), Err(said));
+        }
+        assert_eq!(text(&answer(head, b"added words")), Ok(Some("added words".to_owned())));
     }
 
     #[test]
@@ -422,12 +472,63 @@ mod tests {
     }
 
     #[test]
-    fn http_2_response_is_accepted() {
-        for line in ["HTTP/2 200", "HTTP/2.0 200 OK", "HTTP/3 200 "] {
+    #[cfg(feature = "html")]
+    fn encodings_that_are_none_are_ignored_and_several_are_undone_in_order() {
+        let page = "<p>words</p>";
+        for coding in ["UTF-8", "none", "binary", "\"gzip\"", "gzip;q=1.0", "null", "iso-8859-1", "text/html"]
+        {
+            for name in ["Content-Encoding", "Transfer-Encoding"] {
+                let head = format!("Content-Type: text/html\r\n{name}: {coding}\r\n");
+                assert_eq!(text(&answer(&head, page.as_bytes())), Ok(Some("words".to_owned())), "{head}");
+            }
+        }
+        let gzip = |bytes: &[u8]| {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            gzip.write_all(bytes).unwrap();
+            gzip.finish().unwrap()
+        };
+        let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
+        for (head, content) in [
+            ("Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", gzip(&gzip(page.as_bytes()))),
+            ("Content-Encoding: gzip, zstd\r\n", zstd(&gzip(page.as_bytes()))),
+            ("Content-Encoding: zstd\r\nX: y\r\nContent-Encoding: gzip\r\n", gzip(&zstd(page.as_bytes()))),
+            ("Content-Encoding: deflate\r\n", gzip(page.as_bytes())),
+            ("Content-Encoding: \"gzip\";q=1\r\n", gzip(page.as_bytes())),
+        ] {
+            let head = format!("Content-Type: text/html\r\n{head}");
+            assert_eq!(text(&answer(&head, &content)), Ok(Some("words".to_owned())), "{head}");
+        }
+        let cut = gzip(page.as_bytes());
+        let head = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+        assert!(text(&answer(head, &cut[..cut.len() - 9])).is_err());
+    }
+
+    #[test]
+    #[cfg(feature = "html")]
+    fn content_types_that_servers_misspell_are_understood() {
+        for of_type in
+            ["html", "\"text/html\"", "text/html, text/html", "TEXT/HTML text/plain", "*/*", "charset=utf-8"]
+        {
+            let head = format!("Content-Type: {of_type}\r\n");
+            assert_eq!(text(&answer(&head, b"<html><p>words")), Ok(Some("words".to_owned())), "{of_type}");
+        }
+    }
+
+    #[test]
+    fn unusual_status_lines_are_accepted() {
+        for line in [
+            "HTTP/2 200",
+            "HTTP/2.0 200 OK",
+            "HTTP/3 200 ",
+            "http/1.1 200 OK",
+            "HTTP/1.1 200OK",
+            "HTTP 200 OK",
+        ] {
             let answer = format!("{line}\r\ncontent-type: text/plain\r\n\r\nwords");
             assert_eq!(text(answer.as_bytes()), Ok(Some("words".to_owned())), "{line}");
         }
         assert_eq!(text(b"HTTP/2 404\r\ncontent-type: text/plain\r\n\r\nwords"), Ok(None));
+        assert!(text(b"HTTP/1.1 OK\r\n\r\nwords").is_err() && text(b"HTTP/9\n").is_err());
     }
 
     #[test]

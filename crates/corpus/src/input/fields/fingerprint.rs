@@ -97,7 +97,7 @@ impl FingerprintForm {
             Self::Auto => {
                 "16 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, or 64 zeros and ones"
             }
-            Self::Hex => "16 hexadecimal digits, or 0x and up to 16 of them",
+            Self::Hex => "up to 16 hexadecimal digits, with or without 0x before them",
             Self::Decimal => "a number from 0 to 18446744073709551615",
             Self::Signed => "a number from -9223372036854775808 to 9223372036854775807",
             Self::Bits => "64 zeros and ones",
@@ -113,7 +113,7 @@ impl FingerprintForm {
     /// the expected format and the string.
     pub fn parse(self, written: &str) -> Result<u64, String> {
         let found = match self {
-            Self::Hex => hex(written),
+            Self::Hex => hex(written, 1),
             Self::Decimal => decimal(written),
             Self::Signed => signed(written),
             Self::Bits => bits(written),
@@ -123,13 +123,22 @@ impl FingerprintForm {
                         "{written:?} can be hexadecimal and decimal: say which with --fingerprint-field hex:FIELD or decimal:FIELD"
                     ));
                 }
-                hex(written)
+                hex(written, HEX_DIGITS)
                     .or_else(|| decimal(written))
                     .or_else(|| signed(written))
                     .or_else(|| bits(written))
             }
         };
-        found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
+        found.ok_or_else(|| {
+            let advice = match self {
+                Self::Auto if hex(written, 1).is_some() => "; hex:FIELD takes digits without leading zeros",
+                _ if written.len() > HEX_DIGITS && written.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                    "; fingerprints have 64 bits, so a longer hash has to be shortened before"
+                }
+                _ => "",
+            };
+            format!("{}{advice}", self.refused(&format!("{:?}", ValueExcerpt(written))))
+        })
     }
 
     /// Parses a fingerprint from the decimal digits of a number.
@@ -171,11 +180,13 @@ impl fmt::Debug for ValueExcerpt<'_> {
 
 const HEX_DIGITS: usize = 16;
 
-fn hex(written: &str) -> Option<u64> {
-    let digits = match written.strip_prefix("0x").or_else(|| written.strip_prefix("0X")) {
-        Some(digits) => Some(digits).filter(|digits| digits.len() <= HEX_DIGITS),
-        None => Some(written).filter(|digits| digits.len() == HEX_DIGITS),
-    }?;
+/// Parses up to 16 hexadecimal digits; without `0x` before them, at least `digits_min`.
+fn hex(written: &str, digits_min: usize) -> Option<u64> {
+    let marked = written.strip_prefix("0x").or_else(|| written.strip_prefix("0X"));
+    let (digits, digits_min) = marked.map_or((written, digits_min), |digits| (digits, 1));
+    if !(digits_min..=HEX_DIGITS).contains(&digits.len()) {
+        return None;
+    }
     // `from_str_radix` accepts a sign, so digits are checked here.
     let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u64::from_str_radix(digits, 16).ok().filter(|_| are_digits)
@@ -209,7 +220,9 @@ mod tests {
             ("hex", "FfFfFfFfFfFfFfFf", Some(u64::MAX)),
             ("hex", "0xff", Some(255)),
             ("hex", "0x", None),
-            ("hex", "ff", None),
+            ("hex", "ff", Some(255)),
+            ("hex", "", None),
+            ("hex", "00000000000000000", None),
             ("hex", "0x00000000000000000", None),
             ("hex", "+000000000000001", None),
             ("hex", "-1", None),
@@ -246,8 +259,12 @@ mod tests {
         }
         let both = FingerprintForm::Auto.parse("1000000000000000").unwrap_err();
         assert!(both.contains("--fingerprint-field hex:FIELD or decimal:FIELD"), "{both}");
+        let short = FingerprintForm::Auto.parse("fff").unwrap_err();
+        assert!(short.ends_with("; hex:FIELD takes digits without leading zeros"), "{short}");
+        let pdq = FingerprintForm::Auto.parse(&"0f".repeat(32)).unwrap_err();
+        assert!(pdq.ends_with("so a longer hash has to be shortened before"), "{pdq}");
         let long = FingerprintForm::Hex.parse(&"g".repeat(1000)).unwrap_err();
-        assert!(long.len() < 250 && long.contains("expected 16 hexadecimal digits"), "{long}");
+        assert!(long.len() < 250 && long.contains("expected up to 16 hexadecimal digits"), "{long}");
     }
 
     #[test]

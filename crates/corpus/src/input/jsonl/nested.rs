@@ -187,7 +187,13 @@ pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     });
     let message = half.as_deref().or(number.as_deref()).unwrap_or(message);
     let spread = error.is_eof() || line.trim_start().starts_with('[');
-    let advice = if spread { "; each line must hold one whole object" } else { "" };
+    let advice = match () {
+        () if line.starts_with('\u{feff}') => {
+            "; a byte order mark begins the line, as where files were joined: remove it"
+        }
+        () if spread => "; each line must hold one whole object",
+        () => "",
+    };
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 

@@ -15,7 +15,7 @@ use crate::input::fields::names::{Selection, push_key, push_text};
 use crate::input::fields::record::{FieldSelections, Fields, Ids, name_conflict};
 use crate::input::jsonl::nested::{self, invalid_json, select_error};
 use crate::input::jsonl::scan::{self, Scanned, ScannedValue};
-use crate::input::place::{LOSSY_ADVICE, UTF16_ADVICE};
+use crate::input::place::{LOSSY_ADVICE, not_utf8};
 use crate::input::text::charset::{self, Charset};
 use crate::input::text::lossy::{self, InvalidUtf8};
 
@@ -73,8 +73,8 @@ pub(crate) fn parse<'p>(
         if takes_lossy {
             return parse_lossy(&lossy::mark_json(line), fields, invalid, buffers);
         }
-        if charset::is_marked_utf16(line) {
-            return Err(LineError::Reason(UTF16_ADVICE.to_owned()));
+        if let Some(wide) = charset::marked_wide(line) {
+            return Err(LineError::Reason(not_utf8(wide)));
         }
         let offset = std::str::from_utf8(line).err().map_or(0, |error| error.valid_up_to());
         return Err(LineError::Reason(format!(
@@ -426,9 +426,11 @@ fn key_part(value: Scalar, field: &str) -> Result<String, String> {
         Scalar::Null => "null",
         Scalar::Other(found) => found,
     };
-    Err(format!(
-        "field {field:?} is {found}, not a string or a number (--id-field FILE:ROW takes the line instead)"
-    ))
+    let advice = match found {
+        "an object" => format!("--id-field '{field}.NAME' takes a member of it"),
+        _ => "--id-field FILE:ROW takes the line instead".to_owned(),
+    };
+    Err(format!("field {field:?} is {found}, not a string or a number ({advice})"))
 }
 
 /// Parses `line` with `seed`. Returns an error if text follows the value.

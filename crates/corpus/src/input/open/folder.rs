@@ -2,14 +2,14 @@
 //! those that the user named.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::input::fields::record::Fields;
-use crate::input::open::reader::{self, Reader};
+use crate::input::open::reader::{self, Foreign, Reader};
 use crate::input::place::{Place, Problem, os_bytes};
 use crate::input::text::charset::{self, Charset, Decoded};
 use crate::input::text::lossy::{self, InvalidUtf8};
@@ -20,6 +20,7 @@ const FIRST_LOOK: u64 = 8 << 10;
 
 /// The files of a folder. All files are listed before the first is read, so files that appear later, such as output of
 /// the command itself, are not part of the input.
+#[derive(Default)]
 pub(crate) struct Listing {
     /// Paths of regular files relative to the folder, in ascending byte order with `/` between names.
     pub(crate) files: Vec<ListedFile>,
@@ -27,6 +28,10 @@ pub(crate) struct Listing {
     pub(crate) bytes: u64,
     /// Number of links, devices and files that were ignored, including files that [`list`] does not want.
     pub(crate) ignored: u64,
+    /// Number of hidden files and folders that were left out. The files of a hidden folder are not counted.
+    pub(crate) hidden: u64,
+    /// The path of the first hidden file or folder.
+    pub(crate) first_hidden: Option<PathBuf>,
     /// The errors about entries of the folder that could not be read.
     pub(crate) unreadable: Vec<Problem>,
 }
@@ -40,15 +45,50 @@ pub(crate) struct ListedFile {
     pub(crate) bytes: u64,
 }
 
-/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows symbolic links, except to
-/// a folder that contains `root`, and to folders and wanted files below `root`, which are listed anyway.
-pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
-    let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
+impl Listing {
+    fn hide(&mut self, path: &Path) {
+        self.hidden += 1;
+        self.first_hidden.get_or_insert_with(|| path.to_owned());
+    }
+
+    /// Removes the files whose path has a name that begins with `_`, unless a pattern names them: writers of tables keep
+    /// their own data in such folders, as `_temporary` and `_delta_log`.
+    pub(crate) fn hide_underscored(&mut self, root: &Path, patterns: &Patterns) {
+        for file in std::mem::take(&mut self.files) {
+            if is_hidden(&file.below, b'_') && !patterns.name_hidden(&file.below) {
+                self.bytes -= file.bytes;
+                self.hide(&root.join(&file.below));
+            } else {
+                self.files.push(file);
+            }
+        }
+    }
+}
+
+/// Returns whether a name in this path begins with `mark`.
+pub(crate) fn is_hidden(below: &Path, mark: u8) -> bool {
+    below.components().any(|name| name.as_os_str().as_encoded_bytes().starts_with(&[mark]))
+}
+
+/// Lists the files in `root` and all its subfolders that the patterns select and for which `wanted` returns true. Files
+/// and folders whose names begin with `.` are left out, unless a pattern names them. Follows symbolic links, except to a
+/// folder that contains `root`, and to folders and wanted files below `root`, which are listed anyway.
+pub(crate) fn list(root: &Path, patterns: &Patterns, wanted: impl Fn(&Path) -> bool) -> Listing {
+    let mut listing = Listing::default();
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let wanted =
+        |path: &Path, root: &Path| patterns.want(path.strip_prefix(root).unwrap_or(path)) && wanted(path);
     let is_listed_anyway = |path: &Path| {
         let Ok(target) = std::fs::canonicalize(path) else { return false };
         let is_around = target.is_dir() && resolved.starts_with(&target);
-        is_around || target.starts_with(&resolved) && (target.is_dir() || wanted(&target))
+        let below = target.strip_prefix(&resolved).ok();
+        let is_below = below.is_some_and(|below| !is_hidden(below, b'.') || patterns.name_hidden(below));
+        is_around || is_below && (target.is_dir() || wanted(&target, &resolved))
+    };
+    let is_left_out = |path: &Path, is_folder: bool| {
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let is_named = if is_folder { patterns.have_hidden() } else { patterns.name_hidden(below) };
+        is_hidden(below, b'.') && !is_named
     };
     let walk = WalkDir::new(root).min_depth(1).follow_links(true).sort_by(|a, b| {
         // guard: files of a folder come in the order of their names
@@ -70,6 +110,14 @@ pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
                 let reason = format!("cannot list: {reason}");
                 listing.unreadable.push(Problem { place: Place::file(Arc::from(path)), reason });
             }
+            Ok((metadata, entry)) if is_left_out(entry.path(), metadata.is_dir()) => {
+                if metadata.is_dir() {
+                    walk.skip_current_dir();
+                    listing.hide(entry.path());
+                } else if wanted(entry.path(), root) {
+                    listing.hide(entry.path());
+                }
+            }
             Ok((metadata, entry)) if entry.path_is_symlink() && is_listed_anyway(entry.path()) => {
                 listing.ignored += 1;
                 if metadata.is_dir() {
@@ -77,7 +125,7 @@ pub(crate) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
                 }
             }
             Ok((metadata, _)) if metadata.is_dir() => {}
-            Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path()) => {
+            Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path(), root) => {
                 let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
                 listing.files.push(ListedFile { below: Box::from(below), bytes: metadata.len() });
                 listing.bytes += metadata.len();
@@ -95,8 +143,10 @@ fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     entry.file_name().as_encoded_bytes().iter().chain(slash)
 }
 
-/// Returns the key of a file: its path relative to the folder, with `/` between names.
+/// Returns the key of a file: its path relative to the folder, with `/` between names and without a suffix for
+/// compression.
 pub(crate) fn key_below(below: &Path) -> Vec<u8> {
+    let below = reader::without_compression(below);
     let names: Vec<Vec<u8>> = below.components().map(|name| os_bytes(name.as_os_str())).collect();
     names.join(&b'/')
 }
@@ -105,10 +155,11 @@ pub(crate) fn key_below(below: &Path) -> Vec<u8> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     Text(FileText),
+    /// The file has a format that is not read.
+    Foreign(Foreign),
     /// The file is binary: it has a zero byte at this offset.
     Binary {
         offset: usize,
-        is_tar: bool,
     },
     /// The text cannot be decoded without loss, and the options do not allow loss. `offset` is the offset of the first
     /// byte that is not UTF-8. It is `None` if the options set another encoding.
@@ -147,15 +198,19 @@ pub(crate) fn read_contents(mut reader: Reader, reading: &FileReadOptions) -> Re
     let max = (bytes_max as u64).saturating_add(1);
     let size = reader.plain_bytes().unwrap_or(0).min(max);
     let mut bytes = Vec::with_capacity(size as usize);
-    let is_utf16 = reading.charset.is_some_and(Charset::is_utf16);
+    let is_wide = reading.charset.is_some_and(Charset::is_utf16);
     for up_to in [FIRST_LOOK.min(max), max] {
         let seen = bytes.len();
         let rest = up_to - seen as u64;
         (&mut reader).take(rest).read_to_end(&mut bytes).map_err(|error| reader.explain(&error))?;
-        let zero = bytes[seen..].iter().position(|&byte| byte == 0);
-        if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
+        if let Some(foreign) = Foreign::of(&bytes).filter(|_| seen == 0) {
             reader.skip_rest();
-            return Ok(Contents::Binary { offset: seen + offset, is_tar: reader::is_tar(&bytes) });
+            return Ok(Contents::Foreign(foreign));
+        }
+        let zero = bytes[seen..].iter().position(|&byte| byte == 0);
+        if let Some(offset) = zero.filter(|_| !is_wide && charset::marked_wide(&bytes).is_none()) {
+            reader.skip_rest();
+            return Ok(Contents::Binary { offset: seen + offset });
         }
         if (bytes.len() as u64) < up_to {
             break;
@@ -188,7 +243,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     };
     let shown = text.into_owned();
     if is_lossy && reading.invalid != InvalidUtf8::Replace {
-        let is_utf8 = reading.charset.is_none();
+        let is_utf8 = reading.charset.is_none() && charset::marked_wide(&bytes).is_none();
         let offset = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
         return Contents::Lossy { offset: offset.filter(|_| is_utf8) };
     }
@@ -223,6 +278,8 @@ pub(crate) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Resu
 pub(crate) struct Patterns {
     /// The patterns of files to read; `None` to read all files.
     include: Option<Set>,
+    /// Those of them with a name that begins with `.` or `_`.
+    hidden: Set,
     exclude: Set,
 }
 
@@ -246,8 +303,10 @@ impl Patterns {
         let (exclude, include): (Vec<&str>, Vec<&str>) =
             globs.iter().map(String::as_str).partition(|glob| glob.starts_with('!'));
         let exclude: Vec<&str> = exclude.into_iter().map(|glob| &glob[1..]).collect();
+        let names_hidden = |glob: &&str| glob.split('/').any(|name| name.starts_with(['.', '_']));
+        let hidden: Vec<&str> = include.iter().copied().filter(names_hidden).collect();
         let include = if include.is_empty() { None } else { Some(Set::of(&include)?) };
-        Ok(Self { include, exclude: Set::of(&exclude)? })
+        Ok(Self { include, hidden: Set::of(&hidden)?, exclude: Set::of(&exclude)? })
     }
 
     /// Returns whether to read the file with this path relative to the folder.
@@ -255,9 +314,19 @@ impl Patterns {
         self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
     }
 
+    /// Returns whether a pattern with a name that begins with `.` or `_` matches the path of a hidden file.
+    pub(crate) fn name_hidden(&self, below: &Path) -> bool {
+        self.hidden.fits(below)
+    }
+
+    /// Returns whether there is a pattern with a name that begins with `.` or `_`.
+    fn have_hidden(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
     /// Returns whether there is any pattern.
     pub(crate) fn are_given(&self) -> bool {
-        self.include.is_some() || !self.exclude.names.is_empty() || !self.exclude.paths.is_empty()
+        self.include.is_some() || !self.exclude.is_empty()
     }
 }
 
@@ -274,6 +343,10 @@ impl Set {
             };
         }
         Ok(Self { names: names.build().map_err(wrong)?, paths: paths.build().map_err(wrong)? })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.paths.is_empty()
     }
 
     fn fits(&self, below: &Path) -> bool {
@@ -316,7 +389,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
-        let listing = list(folder.path(), |_| true);
+        let listing = list(folder.path(), &Patterns::default(), |_| true);
         let keys: Vec<_> = listing.files.iter().map(|file| key_below(&file.below)).collect();
         let mut wanted: Vec<_> = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
         wanted.sort();
@@ -343,23 +416,58 @@ mod tests {
         let named = folder.path().join("named");
         symlink("inside", &named).unwrap();
         for root in [inside, named] {
-            let listing = list(&root, |_| true);
+            let listing = list(&root, &Patterns::default(), |_| true);
             let found: Vec<_> = listing.files.iter().map(|file| file.below.to_str().unwrap()).collect();
             let wanted = ["real", "to-outside/blob", "to-outside-file"];
             assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
             assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
         }
         // A link is listed if its own name is wanted.
-        let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
+        let by_name =
+            list(&folder.path().join("inside"), &Patterns::default(), |path| path.ends_with("to-file"));
         let names: Vec<_> = by_name.files.iter().map(|file| &*file.below).collect();
         assert_eq!(names, [Path::new("to-file")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn hidden_files_are_left_out_unless_a_pattern_names_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [".git/HEAD", ".git/info/x", ".a.txt", "a.txt", "b/.c/d.txt", "b/_e.txt", "_f/g.txt"];
+        for path in paths {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        std::os::unix::fs::symlink(".git/HEAD", folder.path().join("head")).unwrap();
+        let found = |globs: &[&str], of_records: bool| {
+            let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+            let patterns = Patterns::new(&globs).unwrap();
+            let mut listing = list(folder.path(), &patterns, |_| true);
+            if of_records {
+                listing.hide_underscored(folder.path(), &patterns);
+            }
+            let files = listing.files.iter().map(|file| file.below.to_str().unwrap().to_owned());
+            assert_eq!(listing.bytes, listing.files.len() as u64);
+            (files.collect::<Vec<_>>().join(" "), listing.hidden)
+        };
+        let text = |files: &str, hidden| (files.to_owned(), hidden);
+        assert_eq!(found(&[], false), text("_f/g.txt a.txt b/_e.txt head", 3));
+        assert_eq!(found(&[], true), text("a.txt head", 5));
+        assert_eq!(found(&["*.txt"], true), text("a.txt", 5));
+        assert_eq!(found(&["*.txt", "_*"], true), text("a.txt b/_e.txt", 3));
+        assert_eq!(found(&[".git/**"], false), text(".git/HEAD .git/info/x", 0));
+        assert_eq!(
+            found(&["**", "**/.*/**", "!head"], true),
+            text(".git/HEAD .git/info/x a.txt b/.c/d.txt", 3)
+        );
     }
 
     #[test]
     fn removed_folder_is_reported_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("gone");
-        let listing = list(&gone, |_| true);
+        let listing = list(&gone, &Patterns::default(), |_| true);
         assert_eq!(listing.unreadable.len(), 1);
         let message = listing.unreadable[0].to_string();
         assert!(message.starts_with(&format!("{}: cannot list: ", gone.display())), "{message}");
@@ -367,10 +475,10 @@ mod tests {
 
     #[test]
     fn file_with_a_zero_byte_anywhere_is_binary() {
-        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1, is_tar: false }, 3));
+        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1 }, 3));
         let mut late = vec![b'a'; 10_000];
         late.push(0);
-        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000, is_tar: false });
+        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000 });
     }
 
     #[test]
@@ -381,7 +489,7 @@ mod tests {
         let reader = Reader::open_verbatim(origin, &consumed).unwrap();
         assert_eq!(
             read_contents(reader, &reading(1 << 20, InvalidUtf8::Error)).unwrap(),
-            Contents::Binary { offset: 0, is_tar: false }
+            Contents::Binary { offset: 0 }
         );
         assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
     }
@@ -391,7 +499,7 @@ mod tests {
         let mut early = vec![b'a'; 100_000];
         assert_eq!(contents(&early, 50_000), (Contents::TooLong, 100_000));
         early[0] = 0;
-        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0, is_tar: false }, 100_000));
+        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0 }, 100_000));
     }
 
     #[test]
@@ -441,7 +549,7 @@ mod tests {
         let replaced = FileText { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
         assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
         assert_eq!(read("für".as_bytes()), text("für"));
-        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2, is_tar: false });
+        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2 });
     }
 
     fn wanted(globs: &[&str], paths: &[&'static str]) -> Vec<&'static str> {

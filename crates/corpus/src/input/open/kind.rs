@@ -80,10 +80,18 @@ pub(crate) fn is_part(path: &Path) -> bool {
 /// A mix of several record formats, or of record files and other files, is an error: record files would be read as
 /// texts, or files would be skipped. If the only record files are `.json` files, all files are read as texts, because
 /// folders of texts often contain such files.
+///
+/// Files with a name that begins with `_` are left out of records, so they decide only if the others are texts.
 pub(crate) fn kind_of_folder(root: &Path, listing: &folder::Listing) -> anyhow::Result<Option<Kind>> {
+    let files = || listing.files.iter().map(|file| &*file.below);
+    let shown = kind_of_files(root, files().filter(|file| !folder::is_hidden(file, b'_')))?;
+    shown.map_or_else(|| kind_of_files(root, files()), |kind| Ok(Some(kind)))
+}
+
+fn kind_of_files<'f>(root: &Path, files: impl Iterator<Item = &'f Path>) -> anyhow::Result<Option<Kind>> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
-    for folder::ListedFile { below: file, .. } in &listing.files {
+    for file in files {
         let kind = match Kind::of_name(file) {
             None if is_part(file) => kind(&root.join(file)).ok().flatten(),
             named => named,

@@ -1,5 +1,5 @@
-//! Opens a path or standard input as a stream of decompressed bytes, and buffers a window of a stream. Decompresses
-//! gzip and zstd. Recognizes other compressions and archives, which are errors.
+//! Opens a path or standard input as a stream of decompressed bytes, and buffers a window of a stream. Recognizes
+//! archives and other formats that are not read, which are errors.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -19,7 +19,10 @@ const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 /// is smaller in fuzzing, which reports larger allocations as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// A compression that inputs and output files may have.
+/// Maximum memory of the decoder of an xz stream, in KiB. `xz -9` needs 65 MiB.
+const XZ_KIB_MAX: u32 = if cfg!(fuzzing) { 16 << 10 } else { 132 << 10 };
+
+/// A compression that output files may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip, with the file name suffix `.gz`.
@@ -29,27 +32,6 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression that the suffix of `path` indicates: `.gz`, `.zst` or `.zstd`, in upper or lower case.
-    pub(crate) fn promised(path: &Path) -> Option<Self> {
-        match path.extension()? {
-            suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
-            suffix if ["zst", "zstd"].iter().any(|name| suffix.eq_ignore_ascii_case(name)) => {
-                Some(Self::Zstd)
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the compression that the first bytes of a stream indicate. A JSON line cannot start with a magic number:
-    /// these are invalid UTF-8, except that of a skippable zstd frame, which contains a control character.
-    fn found(start: &[u8]) -> Option<Self> {
-        match start {
-            [0x1f, 0x8b, ..] => Some(Self::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-
     /// Returns the suffix that is added to the name of a compressed file.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
@@ -57,18 +39,115 @@ impl Compression {
             Self::Zstd => ".zst",
         }
     }
+}
+
+/// A compression that inputs may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+    Lz4,
+}
+
+impl Packing {
+    /// Each compression with its name and its file name suffixes.
+    const ALL: [(Self, &str, &[&str]); 5] = [
+        (Self::Gzip, "gzip", &["gz"]),
+        (Self::Zstd, "zstd", &["zst", "zstd"]),
+        (Self::Xz, "xz", &["xz"]),
+        (Self::Bzip2, "bzip2", &["bz2"]),
+        (Self::Lz4, "lz4", &["lz4"]),
+    ];
+
+    /// Returns the compression that the suffix of `path` indicates, in upper or lower case.
+    pub(crate) fn promised(path: &Path) -> Option<Self> {
+        let suffix = path.extension()?;
+        let has = |suffixes: &[&str]| suffixes.iter().any(|name| suffix.eq_ignore_ascii_case(name));
+        Self::ALL.iter().find(|(_, _, suffixes)| has(suffixes)).map(|&(packing, ..)| packing)
+    }
+
+    /// Returns the compression that the first bytes of a stream indicate. A text cannot start with a magic number: these
+    /// are invalid UTF-8 or contain control characters, except that of bzip2, which has six bytes of the number pi, or of
+    /// the square root of pi, behind a letter of the text.
+    fn found(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
+            | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Some(Self::Bzip2),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Some(Self::Lz4),
+            _ => None,
+        }
+    }
 
     fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
 /// Returns `path` without its compression suffix, if it has one.
 pub(crate) fn without_compression(path: &Path) -> PathBuf {
-    if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
+    if Packing::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
+}
+
+/// Decompresses the members of a gzip file. Zero bytes between and after members are ignored: copies in blocks leave them.
+struct GzipMembers<R> {
+    /// `None` after the last member.
+    member: Option<flate2::bufread::GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(inner: R) -> Self {
+        Self { member: Some(flate2::bufread::GzDecoder::new(inner)) }
+    }
+
+    /// Returns whether another member follows in `inner`, after zero bytes are removed.
+    fn follows(inner: &mut R) -> io::Result<bool> {
+        loop {
+            let held = inner.fill_buf()?;
+            let (all, zeros) = (held.len(), held.iter().take_while(|&&byte| byte == 0).count());
+            inner.consume(zeros);
+            if zeros < all || all == 0 {
+                return Ok(all > 0);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            // guard: all members of gzip are decompressed
+            // without it: if Self::follows(member.get_mut())? { -> if false {
+            if Self::follows(member.get_mut())? {
+                self.member = self.member.take().map(|ended| Self::new(ended.into_inner()).member).flatten();
+            } else {
+                self.member = None;
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Decompresses the frames of an lz4 file. The decoder reports the end of each frame as the end of the stream.
+struct Lz4Frames<R: Read>(lz4_flex::frame::FrameDecoder<R>);
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.0.read(buffer)?;
+            if count > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(count);
+            }
+        }
+    }
 }
 
 /// The source of a stream's bytes.
@@ -184,7 +263,7 @@ pub(crate) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
 pub(crate) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
-    compression: Option<Compression>,
+    compression: Option<Packing>,
     /// Whether a truncated compressed stream is read to its end without an error.
     may_break: bool,
     broke_off: Option<String>,
@@ -204,7 +283,7 @@ impl Reader {
     /// The file cannot be opened or read, or its name indicates a compression that its content does not have.
     pub(crate) fn open(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
         let promised = match &origin {
-            Origin::File(path) => Compression::promised(path),
+            Origin::File(path) => Packing::promised(path),
             Origin::Stream { .. } => None,
         };
         let mut reader = Self::open_verbatim(origin, consumed)?;
@@ -219,16 +298,13 @@ impl Reader {
         if let Some(ours) = one_of_ours(&start) {
             return Err(reader.problem(ours.to_owned()));
         }
-        if let Some((what, command)) = packed(&start[..filled]) {
-            let shown = reader.name.display();
-            return Err(reader.problem(format!(
-                "is {what}, which twindex does not decode: unpack it, as `{command} {shown}` does"
-            )));
+        if let Some(what) = Foreign::of(&start[..filled]) {
+            return Err(reader.problem(what.refusal()));
         }
         if promised.is_some() && filled == 0 {
             return Err(reader.problem("empty, where its name says that it is compressed".to_owned()));
         }
-        let found = Compression::found(&start[..filled]);
+        let found = Packing::found(&start[..filled]);
         if let Some(promised) = promised
             && found != Some(promised)
         {
@@ -241,14 +317,22 @@ impl Reader {
         let whole = Cursor::new(start).take(filled as u64).chain(reader.inner);
         reader.inner = match found {
             None => Box::new(whole),
-            Some(Compression::Gzip) => {
-                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
-                // guard: all members of gzip are decompressed
-                // without it: Box::new(flate2::bufread::MultiGzDecoder::new(whole))
-                // -> Box::new(flate2::bufread::GzDecoder::new(whole))
-                Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+            Some(Packing::Gzip) => {
+                Box::new(GzipMembers::new(BufReader::with_capacity(COMPRESSED_BUFFER, whole)))
             }
-            Some(Compression::Zstd) => {
+            Some(Packing::Xz) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                Box::new(lzma_rust2::XzReader::new_mem_limit(whole, true, XZ_KIB_MAX))
+            }
+            Some(Packing::Bzip2) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                Box::new(bzip2::bufread::MultiBzDecoder::new(whole))
+            }
+            Some(Packing::Lz4) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                Box::new(Lz4Frames(lz4_flex::frame::FrameDecoder::new(whole)))
+            }
+            Some(Packing::Zstd) => {
                 let mut whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
                 let dictionary = if start.starts_with(&DICTIONARY_FRAME) {
                     dictionary(&mut whole)
@@ -341,13 +425,15 @@ impl Reader {
     /// Converts an I/O error of the input to an error message with advice.
     pub(crate) fn explain(&self, error: &io::Error) -> Problem {
         let read = self.read.load(Ordering::Relaxed);
-        let Some(compression) = self.compression.map(Compression::name) else {
+        let Some(compression) = self.compression.map(Packing::name) else {
             return self.problem(format!("cannot read on after {read} bytes: {error}"));
         };
         self.problem(if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("truncated: the {compression} stream goes on after its last byte, {read} bytes were read")
         } else if error.to_string().contains("too much memory") {
             format!("cannot undo {compression}: {error}; pipe it in as `-` from `zstd -dc --long=31`")
+        } else if error.kind() == io::ErrorKind::OutOfMemory {
+            format!("cannot undo {compression}: {error}; pipe it in as `-` from `xz -dc`")
         } else {
             format!("cannot undo {compression} after {read} bytes: {error}")
         })
@@ -394,21 +480,48 @@ impl Read for Counting {
     }
 }
 
-/// Returns the name of the unsupported format that these first bytes indicate, and a command that unpacks this format.
-pub(crate) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
-    Some(match start {
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => ("bzip2", "bzip2 -dc"),
-        [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", "lz4 -dc"),
-        [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", "7z x -so"),
-        _ => return None,
-    })
+/// A format that is recognized and not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Foreign {
+    name: &'static str,
+    /// How to convert a file of this format.
+    advice: &'static str,
 }
 
-/// Returns whether these are the first bytes of a tar archive.
-pub(crate) fn is_tar(start: &[u8]) -> bool {
-    start.get(257..262) == Some(b"ustar")
+/// Advice on archives of files.
+const UNPACK: &str = "unpack it, and name the files or the folder";
+/// Advice on tables.
+const CONVERT: &str = "convert it to Parquet or JSON Lines";
+
+impl Foreign {
+    /// Returns the format that the first bytes of a file indicate; `None` if they indicate none of these.
+    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+        let (name, advice) = match start {
+            [b'P', b'K', 3, 4, ..] => ("zip", UNPACK),
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", UNPACK),
+            _ if start.get(257..262) == Some(b"ustar") => ("tar", UNPACK),
+            [b'O', b'R', b'C', _, 0, 0, ..] => ("ORC", CONVERT),
+            [b'O', b'b', b'j', 1, ..] => ("Avro", CONVERT),
+            _ if start.starts_with(b"SQLite for") => ("SQLite", "export its table to CSV or JSON Lines"),
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => ("NumPy", CONVERT),
+            [0x89, b'H', b'D', b'F', b'\r', b'\n', ..] => ("HDF5", CONVERT),
+            [0x80, 2..=5, 0x95 | b'}' | b']' | b'c' | b'(', ..] => ("pickle", CONVERT),
+            [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, ..] => ("Microsoft Office", "save it as CSV or text"),
+            [b'%', b'P', b'D', b'F', b'-', ..] => ("PDF", "extract its text, as `pdftotext` does"),
+            _ => return None,
+        };
+        Some(Self { name, advice })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the reason why a named file of this format is not read.
+    pub(crate) fn refusal(self) -> String {
+        let Self { name, advice } = self;
+        format!("{name}, which twindex does not read: {advice}")
+    }
 }
 
 /// Size of reads in bytes. It is small in fuzzing, so that short inputs cross buffer boundaries.
@@ -517,18 +630,18 @@ mod tests {
     fn suffix_in_any_case_determines_compression_and_format() {
         let cases = [
             ("a.jsonl", None, true),
-            ("a.ndjson.gz", Some(Compression::Gzip), true),
-            ("a.JSON.ZST", Some(Compression::Zstd), true),
-            ("a.txt.gz", Some(Compression::Gzip), false),
-            ("a.gz", Some(Compression::Gzip), false),
+            ("a.ndjson.gz", Some(Packing::Gzip), true),
+            ("a.JSON.ZST", Some(Packing::Zstd), true),
+            ("a.txt.gz", Some(Packing::Gzip), false),
+            ("a.gz", Some(Packing::Gzip), false),
             ("jsonl", None, false),
             (".gz", None, false),
-            ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
-            ("a.jl.zstd", Some(Compression::Zstd), true),
+            ("a.jsonl.gz.gz", Some(Packing::Gzip), false),
+            ("a.jl.zstd", Some(Packing::Zstd), true),
             ("a.jsonlines", None, true),
         ];
         for (name, compression, jsonl) in cases {
-            assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
+            assert_eq!(Packing::promised(Path::new(name)), compression, "{name}");
             let kind = crate::input::open::kind::Kind::of_name(Path::new(name));
             assert_eq!(kind == Some(crate::input::open::kind::Kind::Jsonl), jsonl, "{name}");
         }
@@ -581,8 +694,8 @@ mod tests {
 
     #[test]
     fn skippable_frame_is_recognised_as_zstd() {
-        assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
-        assert_eq!(Compression::found(b"P*M"), None);
-        assert_eq!(Compression::found(b""), None);
+        assert_eq!(Packing::found(b"\x50\x2a\x4d\x18\x04"), Some(Packing::Zstd));
+        assert_eq!(Packing::found(b"P*M"), None);
+        assert_eq!(Packing::found(b""), None);
     }
 }

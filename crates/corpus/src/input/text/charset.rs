@@ -64,6 +64,20 @@ impl<'b> Decoded<'b> {
         Self { text, is_lossy, is_detected: false }
     }
 
+    fn utf32(bytes: &[u8], of_bytes: fn([u8; 4]) -> u32) -> Self {
+        let (characters, rest) = bytes.as_chunks();
+        let mut is_lossy = !rest.is_empty();
+        let decode = |&character| {
+            char::from_u32(of_bytes(character)).unwrap_or_else(|| {
+                is_lossy = true;
+                char::REPLACEMENT_CHARACTER
+            })
+        };
+        let mut text: String = characters.iter().map(decode).collect();
+        text.extend((!rest.is_empty()).then_some(char::REPLACEMENT_CHARACTER));
+        Self { text: text.into(), is_lossy, is_detected: false }
+    }
+
     fn detected(bytes: &'b [u8]) -> Self {
         let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
         detector.feed(bytes, true);
@@ -77,13 +91,28 @@ impl<'b> Decoded<'b> {
 
 /// Decodes text that starts with a byte order mark; `None` if there is no such mark.
 fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
+    if let Some(of_bytes) = marked_utf32(bytes) {
+        return Some(Decoded::utf32(&bytes[4..], of_bytes));
+    }
     let (encoding, mark) = Encoding::for_bom(bytes)?;
     Some(Decoded::by(encoding, &bytes[mark..]))
 }
 
-/// Returns whether the bytes start with the byte order mark of UTF-16. Zero bytes then do not indicate binary data.
-pub(crate) fn is_marked_utf16(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe")
+/// Returns the order of bytes that the byte order mark of UTF-32 indicates, as the conversion of four bytes; `None` if
+/// there is no such mark.
+fn marked_utf32(bytes: &[u8]) -> Option<fn([u8; 4]) -> u32> {
+    match bytes {
+        [0xff, 0xfe, 0, 0, ..] => Some(u32::from_le_bytes),
+        [0, 0, 0xfe, 0xff, ..] => Some(u32::from_be_bytes),
+        _ => None,
+    }
+}
+
+/// Returns the encoding with zero bytes, UTF-16 or UTF-32, whose byte order mark the bytes start with. Zero bytes then do
+/// not indicate binary data.
+pub(crate) fn marked_wide(bytes: &[u8]) -> Option<&'static str> {
+    let is_utf16 = || bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe");
+    marked_utf32(bytes).map(|_| "UTF-32").or_else(|| is_utf16().then_some("UTF-16"))
 }
 
 /// Decodes a line of text or a row of a table.
@@ -96,12 +125,21 @@ pub(crate) fn line(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
+/// Returns the encoding by which a line that is not UTF-8 is decoded; `None` if the line is UTF-8 or no encoding is given.
+pub(crate) fn of_line(line: &[u8], charset: Option<Charset>) -> Option<&'static Encoding> {
+    match charset {
+        Some(Charset::Of(encoding)) if std::str::from_utf8(line).is_err() => Some(encoding),
+        _ => None,
+    }
+}
+
 /// Decodes a whole file of plain text.
 pub(crate) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     match charset {
-        _ if Encoding::for_bom(bytes).is_some() => marked(bytes).unwrap_or_else(|| line(bytes, charset)),
-        Some(Charset::Of(encoding)) if Charset::Of(encoding).is_utf16() => Decoded::by(encoding, bytes),
-        charset => line(bytes, charset),
+        Some(Charset::Of(encoding)) if Charset::Of(encoding).is_utf16() => {
+            marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes))
+        }
+        charset => marked(bytes).unwrap_or_else(|| line(bytes, charset)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Builds no tree of elements, because their nesting is not needed and a tree may have many more nodes than the page
 //! has bytes.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use html5ever::TokenizerResult;
@@ -30,8 +31,9 @@ const INLINE: [&str; 35] = [
 pub(crate) fn text(page: &str) -> String {
     let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
+    let page = without_further_attributes(page);
     // A tendril is limited to 4 GiB, so the page is passed in pieces.
-    let mut rest = page;
+    let mut rest = &*page;
     while !rest.is_empty() {
         let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end));
         let (first, others) = rest.split_at(end.filter(|end| *end > 0).unwrap_or(rest.len()));
@@ -45,6 +47,98 @@ pub(crate) fn text(page: &str) -> String {
 
 /// Number of bytes that are passed to the tokenizer at a time.
 const PIECE: usize = 1 << 20;
+
+/// Number of attributes of a tag that are passed to the tokenizer.
+const ATTRIBUTES_MAX: usize = 1 << 10;
+
+/// Removes the attributes of each tag after the first thousand. They do not change the text, and the tokenizer compares
+/// each attribute of a tag with all attributes before it.
+fn without_further_attributes(page: &str) -> Cow<'_, str> {
+    let bytes = page.as_bytes();
+    let (mut state, mut made, mut copied, mut at) = (State::default(), String::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'<', &bytes[at..]) {
+        at += found + 1;
+        if bytes[at..].starts_with(b"!--") {
+            at = memchr::memmem::find(&bytes[at..], b"-->").map_or(bytes.len(), |end| at + end);
+            continue;
+        }
+        let is_end = bytes[at..].starts_with(b"/");
+        at += usize::from(is_end);
+        if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
+            continue;
+        }
+        let name = skip_until(bytes, &mut at, b"\t\n\x0c\r />").to_ascii_lowercase();
+        let mut further = None;
+        for number in 0.. {
+            skip_while(bytes, &mut at, b"\t\n\x0c\r /");
+            if matches!(bytes.get(at), None | Some(b'>')) {
+                break;
+            }
+            if number == ATTRIBUTES_MAX {
+                further = Some(at);
+            }
+            skip_attribute(bytes, &mut at);
+        }
+        let self_closing = bytes[at - 1] == b'/';
+        if let Some(further) = further {
+            made.push_str(&page[copied..further]);
+            copied = at - usize::from(self_closing);
+        }
+        let Ok(name) = std::str::from_utf8(&name) else { continue };
+        match state.tag(name, is_end, self_closing) {
+            TokenSinkResult::RawData(_) => at = end_of_raw(bytes, at, name),
+            TokenSinkResult::Plaintext => break,
+            _ => {}
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(page);
+    }
+    made.push_str(&page[copied..]);
+    Cow::Owned(made)
+}
+
+/// Moves `at` to the next of these bytes, or to the end. Returns the bytes before it.
+fn skip_until<'b>(bytes: &'b [u8], at: &mut usize, ends: &[u8]) -> &'b [u8] {
+    let rest = &bytes[*at..];
+    let length = rest.iter().position(|byte| ends.contains(byte)).unwrap_or(rest.len());
+    *at += length;
+    &rest[..length]
+}
+
+fn skip_while(bytes: &[u8], at: &mut usize, of: &[u8]) {
+    *at += bytes[*at..].iter().take_while(|byte| of.contains(byte)).count();
+}
+
+/// Moves `at` behind the attribute that starts there (HTML standard, 13.2.5.33 to 13.2.5.39).
+fn skip_attribute(bytes: &[u8], at: &mut usize) {
+    *at += 1; // the first character may be any, even `=`
+    skip_until(bytes, at, b"\t\n\x0c\r />=");
+    let mut value = *at;
+    skip_while(bytes, &mut value, b"\t\n\x0c\r ");
+    if bytes.get(value) != Some(&b'=') {
+        return;
+    }
+    *at = value + 1;
+    skip_while(bytes, at, b"\t\n\x0c\r ");
+    match bytes.get(*at) {
+        Some(&quote @ (b'"' | b'\'')) => {
+            *at += 1;
+            *at += memchr::memchr(quote, &bytes[*at..]).map_or(bytes.len() - *at, |end| end + 1);
+        }
+        _ => _ = skip_until(bytes, at, b"\t\n\x0c\r >"),
+    }
+}
+
+/// Returns the position of the tag that ends the content of an element without tags, which starts at `at`.
+fn end_of_raw(bytes: &[u8], at: usize, name: &str) -> usize {
+    let is_end = |&end: &usize| {
+        let rest = &bytes[at + end + 2..];
+        rest.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+            && rest.get(name.len()).is_none_or(|after| b"\t\n\x0c\r />".contains(after))
+    };
+    memchr::memmem::find_iter(&bytes[at..], b"</").find(is_end).map_or(bytes.len(), |end| at + end)
+}
 
 #[derive(Default)]
 struct VisibleText(RefCell<State>);
@@ -64,7 +158,9 @@ impl TokenSink for VisibleText {
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
         let mut state = self.0.borrow_mut();
         match token {
-            Token::TagToken(tag) => return state.tag(&tag),
+            Token::TagToken(Tag { kind, name, self_closing, .. }) => {
+                return state.tag(&name, kind == TagKind::EndTag, self_closing);
+            }
             Token::CharacterTokens(run) if state.hidden.is_none() && !state.raw => state.text.push(&run),
             _ => {}
         }
@@ -73,25 +169,22 @@ impl TokenSink for VisibleText {
 }
 
 impl State {
-    fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
-        let name = &*tag.name;
+    fn tag(&mut self, name: &str, is_end: bool, self_closing: bool) -> TokenSinkResult<()> {
         self.raw = false; // the next tag ends content without tags
         if let Some(hidden) = HIDDEN.into_iter().find(|hidden| *hidden == name) {
             let depth = self.hidden.filter(|(open, _)| *open == hidden).map_or(0, |(_, depth)| depth);
-            match tag.kind {
-                TagKind::StartTag if tag.self_closing => {}
-                TagKind::StartTag if self.hidden.is_none() || depth > 0 => {
-                    self.hidden = Some((hidden, depth.saturating_add(1)));
-                }
-                TagKind::EndTag if depth > 1 => self.hidden = Some((hidden, depth - 1)),
-                TagKind::EndTag if depth == 1 => self.hidden = None,
-                _ => {}
+            match depth {
+                1 if is_end => self.hidden = None,
+                2.. if is_end => self.hidden = Some((hidden, depth - 1)),
+                _ if is_end || self_closing => {}
+                0 if self.hidden.is_some() => {}
+                _ => self.hidden = Some((hidden, depth.saturating_add(1))),
             }
         }
         if !INLINE.contains(&name) && !HIDDEN.contains(&name) && !RAW.contains(&name) {
             self.text.gap = self.text.gap.max(Gap::Line);
         }
-        if tag.kind == TagKind::EndTag || self.hidden.is_some() {
+        if is_end || self.hidden.is_some() {
             return TokenSinkResult::Continue;
         }
         // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), because the state affects how the
@@ -155,6 +248,32 @@ mod tests {
                     <h1>Head</h1><p>One <b>bo</b>ld&nbsp;word,\n and &lt;more&gt;<br>next<script>x</script> line\
                     <ul><li>a<li>b</ul><!-- no --><noscript>no</noscript></body></html>";
         assert_eq!(text(page), "The title\nHead\nOne bold\u{a0}word, and <more>\nnext line\na\nb");
+    }
+
+    #[test]
+    fn attributes_after_the_first_thousand_are_removed_and_text_stays() {
+        let many = |with: &str| (0..2000).map(|at| format!(" a{at}{with}")).collect::<String>();
+        for with in ["", "=1", "=\"<p>\"", " = '>'", "=>/"] {
+            let many = many(with);
+            let page = format!("<title>t</title>x<p{many}>one</p{many}><div{many}/>two<svg{many}/>three");
+            let made = without_further_attributes(&page);
+            assert_eq!(made.len() < page.len(), with != "=>/", "{with}");
+            let short = made.split('<').all(|tag| tag.matches(" a").count() <= ATTRIBUTES_MAX);
+            assert!(short || with.contains('<') || with.contains('>'), "{with}");
+            assert_eq!(text(&page).replace(&many[5..], ""), text(&made).replace(&many[5..], ""));
+        }
+        let many = many("");
+        for page in [
+            format!("<textarea>a<b{many}></textarea>"),
+            format!("<xmp><b{many}></xmp><script>if (a<b{many}) </script>"),
+            format!("<!-- <b{many}> -->"),
+            format!("<plaintext><b{many}>"),
+            "<p a b c>".repeat(1000),
+        ] {
+            assert!(matches!(without_further_attributes(&page), Cow::Borrowed(_)), "{}", &page[..20]);
+        }
+        assert_eq!(text(&format!("kept<b{many}")), "kept");
+        assert_eq!(text(&format!("<svg><style><b{many}></style></svg>x")), "x");
     }
 
     #[test]

@@ -784,9 +784,9 @@ fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &
         );
         assert!(of_folder.documents.iter().map(|document| &document.place).eq(&names), "in their order");
     } else if said.is_some_and(|said| said.contains("not text: a zero byte")) {
-        assert_eq!(counts.skipped_binary, 2);
+        assert_eq!(counts.no_texts.skipped_binary, 2);
     } else if said.is_some_and(|said| said.contains("not UTF-8")) {
-        assert_eq!(counts.skipped_not_utf8, 2);
+        assert_eq!(counts.no_texts.skipped_not_utf8, 2);
     } else {
         assert!(counts.skipped_bad > 0 || of_folder.error.is_some());
     }
