@@ -24,7 +24,7 @@ const JOBS: [&str; 9] = [
 ];
 
 /// A value for each setting, and why it may change nothing where it is not refused.
-const VALUES: [(&str, &str, Option<&str>); 39] = [
+const VALUES: [(&str, &str, Option<&str>); 40] = [
     ("out", "", Some("given in each run")),
     ("force", "true", Some("of a run, not of a job: there are no earlier results")),
     ("resume", "true", Some("of a run: results do not depend on it")),
@@ -34,6 +34,7 @@ const VALUES: [(&str, &str, Option<&str>); 39] = [
     ("compress", "gzip", None),
     ("inputs", "", Some("given in each run")),
     ("text_field", "title", None),
+    ("text_form", "html", None),
     ("id_field", "FILE:ROW", None),
     ("format", "text", None),
     ("glob", "!one*", None),
@@ -95,6 +96,7 @@ pub(crate) fn write_inputs(bench: &Bench) {
         ("f", "nothing of all this has anything in common with the others, as far as one can see from here"),
         ("g", "nothing of all this has anything in common with the others, as far as one can see from here"),
         ("g", "one long river and ends at the old stone mill by night is a part of a text that comes above"),
+        ("h", "<p>nothing of all this has anything in common with the others, as far as one can see from here"),
     ];
     for (number, (id, text)) in lines.iter().enumerate() {
         let (lang, url) = (["en", "de"][number % 2], format!("https://example.org/{number}"));

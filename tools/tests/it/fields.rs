@@ -98,7 +98,7 @@ fn html_in_fields_is_compared_by_what_is_visible_on_request() {
     assert_eq!(bench.read("in.jsonl").lines().count(), 5);
     says(&bench.misused("passages in.jsonl -o p --cut --text-form html"), &["leave out --text-form html"]);
     bench.write("in.txt", TEXT);
-    says(&bench.refused("dedup in.txt -o no --text-form html"), &["--text-form has no effect in this run"]);
+    says(&bench.misused("dedup in.txt -o no --text-form html"), &["--text-form has no effect in this run"]);
 }
 
 #[test]

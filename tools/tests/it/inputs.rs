@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
+use crate::support::{Bench, TWINDEX, corpus, documents, gzip, jsonl, refused, says, succeeded};
 
 #[test]
 fn plain_compressed_and_piped_input_give_the_same_files() {
@@ -220,6 +220,23 @@ fn hidden_files_are_left_out_of_folders_and_named() {
     bench.write("code/.DS_Store", "x");
     let report = bench.json("dedup code -o out3");
     assert_eq!((&report["documents"], &report["hidden"]), (&1.into(), &1.into()), "{report}");
+}
+
+#[cfg(unix)]
+#[test]
+fn closed_standard_input_is_an_error_and_an_empty_one_is_not() {
+    let bench = Bench::new();
+    let run = |redirection: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let line = format!("exec \"$0\" build i.twx - -q {redirection}");
+        shell.args(["-c", &line, TWINDEX]);
+        let output = shell.current_dir(bench.root()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, message) = run("<&-");
+    assert_eq!(code, Some(1), "{message}");
+    says(&message, &["<stdin>: cannot read on after 0 bytes: standard input is closed"]);
+    assert_eq!(run("</dev/null").0, Some(0));
 }
 
 #[cfg(unix)]

@@ -39,6 +39,7 @@ fn values(name: &str) -> &'static [&'static str] {
         "repeated_keys" => &["first", "last", "error", "some"],
         "index" => &["kept", "all"],
         "text_field" => &["text", "title,text", "title,nope", "nope"],
+        "text_form" => &["html", "pages"],
         "id_field" => &["id", "FILE:ROW", "meta.rank"],
         "format" => &["jsonl", "csv"],
         "glob" => &["*.jsonl", "!*.csv"],

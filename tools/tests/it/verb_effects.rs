@@ -79,7 +79,7 @@ const JOBS: [(&str, &[&str]); 7] = [
 ];
 
 /// A value for each option, or for the option of a verb; `true` for a flag.
-const VALUES: [(&str, &str); 94] = [
+const VALUES: [(&str, &str); 95] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
@@ -160,6 +160,7 @@ const VALUES: [(&str, &str); 94] = [
     ("stemming", "english"),
     ("stop-words", "english"),
     ("text-field", "title"),
+    ("text-form", "html"),
     ("texts", "texts.jsonl"),
     ("threads", "1"),
     ("tokens", "characters"),

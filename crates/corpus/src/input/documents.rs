@@ -71,7 +71,9 @@ impl Documents {
     ///
     /// The errors of [`Documents::open`], except the error for an option without effect.
     pub fn open_part(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
-        Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
+        Self::open_with(paths, options, &mut || {
+            if is_stdin_closed() { Box::new(ClosedStdin) } else { Box::new(std::io::stdin()) }
+        })
     }
 
     /// Returns the kinds of inputs. Does not open standard input or pipes.
@@ -662,6 +664,33 @@ impl Documents {
             self.counts.first_bad.push(bad.to_string());
         }
         Ok(())
+    }
+}
+
+/// Returns whether the process was started without standard input. The standard library then opens the null device in its
+/// place, for reading and writing, as nobody opens it for input.
+#[cfg(unix)]
+fn is_stdin_closed() -> bool {
+    use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
+    let (stdin, null) = (std::io::stdin(), stat("/dev/null"));
+    let is_null = fstat(&stdin).is_ok_and(|own| {
+        FileType::from_raw_mode(own.st_mode) == FileType::CharacterDevice
+            && null.is_ok_and(|null| null.st_rdev == own.st_rdev)
+    });
+    is_null && fcntl_getfl(&stdin).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
+
+#[cfg(not(unix))]
+fn is_stdin_closed() -> bool {
+    false
+}
+
+/// Standard input of a process that was started without it.
+struct ClosedStdin;
+
+impl Read for ClosedStdin {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other("standard input is closed; name a file, or pipe the documents in"))
     }
 }
 

@@ -170,9 +170,12 @@ const RULES: [Rule; 6] = [
     },
     Rule {
         option: "--text-form",
-        is_given: |options| options.text_form != TextForm::Plain && !options.is_brought(),
-        has_effect: |kinds, _| kinds.have_tables() || kinds.has(Kind::Jsonl) || kinds.has(Kind::Parquet),
-        applies_to: Some("fields of JSONL, CSV, TSV and Parquet files"),
+        is_given: |options| options.text_form != TextForm::Plain,
+        has_effect: |kinds, options| {
+            let have_fields = kinds.have_tables() || kinds.has(Kind::Jsonl) || kinds.has(Kind::Parquet);
+            have_fields && !options.is_brought()
+        },
+        applies_to: Some("texts in fields of JSONL, CSV, TSV and Parquet files"),
     },
     Rule {
         option: "--glob",

@@ -29,7 +29,7 @@ settings! {
         /// Form of the texts in fields: plain or html
         ///
         /// `html` compares the visible text, as of HTML files. Records are kept unchanged.
-        text_form: TextForm = TextForm::Plain, "FORM";
+        text_form: TextForm = TextForm::Plain, "FORM", rare true;
         /// Field that contains the key, or `FILE:ROW`
         ///
         /// Fields are named as in --text-field. A key is a string, a number, a UUID or a time, as written in the input.
