@@ -96,7 +96,10 @@ pub(crate) fn write_inputs(bench: &Bench) {
         ("f", "nothing of all this has anything in common with the others, as far as one can see from here"),
         ("g", "nothing of all this has anything in common with the others, as far as one can see from here"),
         ("g", "one long river and ends at the old stone mill by night is a part of a text that comes above"),
-        ("h", "<p>nothing of all this has anything in common with the others, as far as one can see from here"),
+        (
+            "h",
+            "<p>nothing of all this has anything in common with the others, as far as one can see from here",
+        ),
     ];
     for (number, (id, text)) in lines.iter().enumerate() {
         let (lang, url) = (["en", "de"][number % 2], format!("https://example.org/{number}"));

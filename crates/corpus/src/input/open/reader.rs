@@ -70,7 +70,7 @@ impl Packing {
 
     /// Returns the compression that the first bytes of a stream indicate. A text cannot start with a magic number: these
     /// are invalid UTF-8 or contain control characters, except that of bzip2, which has six bytes of the number pi, or of
-    /// the square root of pi, behind a letter of the text.
+    /// the square root of pi, after its fourth letter.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),

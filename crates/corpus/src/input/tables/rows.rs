@@ -208,7 +208,7 @@ impl TableHeader {
             *value = kept.into_bytes();
         }
         let raw = self.written.raw_fields(line).0;
-        anyhow::ensure!(raw.len() == values.len(), "its fields cannot be told apart");
+        anyhow::ensure!(raw.len() == values.len(), "its fields are not found as they were read");
         let mut out = Vec::with_capacity(line.len());
         for (at, (value, raw)) in values.iter().zip(raw).enumerate() {
             if at > 0 {

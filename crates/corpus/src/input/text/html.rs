@@ -110,7 +110,7 @@ fn skip_while(bytes: &[u8], at: &mut usize, of: &[u8]) {
     *at += bytes[*at..].iter().take_while(|byte| of.contains(byte)).count();
 }
 
-/// Moves `at` behind the attribute that starts there (HTML standard, 13.2.5.33 to 13.2.5.39).
+/// Moves `at` past the attribute that starts there (HTML standard, 13.2.5.33 to 13.2.5.39).
 fn skip_attribute(bytes: &[u8], at: &mut usize) {
     *at += 1; // the first character may be any, even `=`
     skip_until(bytes, at, b"\t\n\x0c\r />=");
