@@ -63,7 +63,8 @@ fn html_in_fields_is_compared_by_what_is_visible_on_request() {
         [TEXT.to_owned(), mail(TEXT), format!("<div dir='ltr'>{TEXT}</div>"), mail(other), mail("<img>")];
     let ids = ["1", "2", "3", "4", "5"];
     let lines = |quote: &dyn Fn(&str) -> String| -> String {
-        ids.iter().zip(&texts).map(|(id, text)| format!("{}\n", quote(&format!("{id}\u{1}{text}")))).collect()
+        let rows = ids.iter().zip(&texts).map(|(id, text)| quote(&format!("{id}\u{1}{text}")) + "\n");
+        rows.collect()
     };
     let json = |row: &str| {
         let (id, text) = row.split_once('\u{1}').unwrap();

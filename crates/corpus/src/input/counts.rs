@@ -320,6 +320,28 @@ impl Counts {
         remarks
     }
 
+    /// Adds notes on how files were read.
+    fn remarks_on_files(&self, remarks: &mut Vec<String>) {
+        if let Some(first) = &self.first_by_content {
+            remarks.push(format!(
+                "{} read as records by the content, the first: {first} (--format text takes each for one text)",
+                counted(self.kinds_by_content, "file")
+            ));
+        }
+        if let Some(first) = &self.first_as_one_text {
+            remarks.push(format!(
+                "{} read as one text each, the first: {first} (--format reads records whatever the name)",
+                counted(self.files_as_one_text, "file")
+            ));
+        }
+        if let Some(first) = &self.first_named_twice {
+            remarks.push(format!(
+                "{} named more than once and read once, the first: {first}",
+                counted(self.named_twice, "file")
+            ));
+        }
+    }
+
     /// Adds notes on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
@@ -377,24 +399,7 @@ impl Counts {
                 self.encoding_detector.unwrap_or_default()
             ));
         }
-        if let Some(first) = &self.first_by_content {
-            remarks.push(format!(
-                "{} read as records by the content, the first: {first} (--format text takes each for one text)",
-                counted(self.kinds_by_content, "file")
-            ));
-        }
-        if let Some(first) = &self.first_as_one_text {
-            remarks.push(format!(
-                "{} read as one text each, the first: {first} (--format reads records whatever the name)",
-                counted(self.files_as_one_text, "file")
-            ));
-        }
-        if let Some(first) = &self.first_named_twice {
-            remarks.push(format!(
-                "{} named more than once and read once, the first: {first}",
-                counted(self.named_twice, "file")
-            ));
-        }
+        self.remarks_on_files(&mut remarks);
         let first = self.first_repeated.as_deref().unwrap_or_default();
         if self.numbered_keys > 0 {
             remarks.push(format!(

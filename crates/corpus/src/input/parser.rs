@@ -263,11 +263,24 @@ pub(crate) fn understand<'l>(
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
     }
     let is_html = is_html && matches!(form, Form::Row(_) | Form::Columns(_));
-    let (content, loss) = match (std::str::from_utf8(text), invalid) {
+    Ok(match content_in(text, (invalid, is_html), &mut buffers.text, &mut buffers.identity)? {
+        Some((content, loss)) => ParsedLine::Document { key, content, loss, is_detected, absent: 0 },
+        None => ParsedLine::Skipped,
+    })
+}
+
+/// Returns the content of a text, of HTML the visible text; `None` if it is skipped because it is not UTF-8.
+fn content_in<'t>(
+    text: &'t [u8],
+    (invalid, is_html): (InvalidUtf8, bool),
+    shown: &'t mut String,
+    identity: &'t mut Vec<u8>,
+) -> Result<Option<(Content<'t>, Loss)>, String> {
+    Ok(Some(match (std::str::from_utf8(text), invalid) {
         (Ok(markup), _) if is_html => {
-            let (shown, opaque) = http::shown_of_page(markup, None)?;
-            buffers.text = shown;
-            opaque_in(&mut buffers.identity, &buffers.text, opaque)
+            let (visible, opaque) = http::shown_of_page(markup, None)?;
+            *shown = visible;
+            opaque_in(identity, shown, opaque)
         }
         (Ok(text), _) => (Content::Text(text), Loss::None),
         (Err(error), InvalidUtf8::Error | InvalidUtf8::Usual) => {
@@ -277,19 +290,17 @@ pub(crate) fn understand<'l>(
                 text[offset]
             ));
         }
-        (Err(_), InvalidUtf8::Skip) => return Ok(ParsedLine::Skipped),
+        (Err(_), InvalidUtf8::Skip) => return Ok(None),
         (Err(_), InvalidUtf8::Replace) => {
             let marked = lossy::mark(text);
-            buffers.identity = http::identity(lossy::LOSSY, &marked);
-            buffers.text = lossy::shown(&marked).unwrap_or(marked);
+            *identity = http::identity(lossy::LOSSY, &marked);
+            *shown = lossy::shown(&marked).unwrap_or(marked);
             if is_html {
-                buffers.text = page_text(&buffers.text)?;
+                *shown = page_text(shown)?;
             }
-            let (text, identity) = (buffers.text.as_str(), buffers.identity.as_slice());
-            (Content::Opaque { text, identity }, Loss::Bytes)
+            (Content::Opaque { text: shown, identity }, Loss::Bytes)
         }
-    };
-    Ok(ParsedLine::Document { key, content, loss, is_detected, absent: 0 })
+    }))
 }
 
 /// Decodes a row that is not UTF-8. Returns `None` if the row is UTF-8, no encoding is given, or decoding is lossy.

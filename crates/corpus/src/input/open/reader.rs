@@ -127,7 +127,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
             // guard: all members of gzip are decompressed
             // without it: if Self::follows(member.get_mut())? { -> if false {
             if Self::follows(member.get_mut())? {
-                self.member = self.member.take().map(|ended| Self::new(ended.into_inner()).member).flatten();
+                self.member = self.member.take().and_then(|ended| Self::new(ended.into_inner()).member);
             } else {
                 self.member = None;
             }
