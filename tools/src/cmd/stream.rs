@@ -45,6 +45,8 @@ const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
 const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
 /// Maximum number of documents between two commits.
 const BATCH_MAX: usize = 10_000;
+/// Maximum size in bytes of the lines between two commits.
+const LINES_MAX: usize = 4 << 20;
 
 /// Options of `stream`.
 #[derive(Args)]
@@ -263,7 +265,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
         self.empty += u64::from(one.sketch.is_empty());
         self.print(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
-        if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
+        if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX || self.waiting.len() >= LINES_MAX {
             self.commit()?;
         }
         self.longest = self.longest.max(start.elapsed());

@@ -1,10 +1,10 @@
 //! Writes the tables of a results folder.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use twindex::sys::threads::in_order;
+use twindex::sys::threads::{cut, in_order};
 use twindex_join::Sorter;
 
 use crate::input::kept::annotate::AnnotationOptions;
@@ -152,7 +152,7 @@ pub(crate) fn write_covered_by_history(
 ) -> anyhow::Result<FileDigest> {
     write_hashed_file(path, |out| {
         writeln!(out, "key\tother\t{}", kind.columns())?;
-        write_rows(out, &by_key.documents, |document, out| {
+        write_rows(out, (corpus, by_key, clusters), |document, out| {
             let group = corpus.grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept >= corpus.history {
@@ -168,23 +168,29 @@ pub(crate) fn write_covered_by_history(
     })
 }
 
-/// Number of rows that one thread formats at a time.
-const ROWS: usize = 1 << 12;
+/// Number of rows that one thread formats at a time, and the size in bytes of keys and URLs after which there are fewer.
+const ROWS: (usize, u64) = (1 << 12, 256 << 10);
 
-/// Writes the rows of documents. `row` appends the row of a document, on any thread.
+/// Writes the rows of documents in the order of keys. `row` appends the row of a document, on any thread.
 fn write_rows(
     out: &mut (impl Write + Send),
-    documents: &[u32],
+    (corpus, by_key, clusters): (&Corpus, &ByKey, &Clusters),
     row: impl Fn(u32, &mut Vec<u8>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    let format = |(): &mut (), documents: &[u32]| {
+    let documents = &by_key.documents;
+    let weight = |at: usize| {
+        let kept = clusters.kept_of_group[corpus.grouped.group_of[documents[at] as usize] as usize];
+        let keys = [documents[at], kept].map(|document| corpus.keys.get(document).len());
+        (keys[0] + keys[1] + corpus.url(documents[at]).len()) as u64
+    };
+    let format = |(): &mut (), piece: Range<usize>| {
         let mut rows = Vec::new();
-        documents.iter().try_for_each(|&document| row(document, &mut rows))?;
+        documents[piece].iter().try_for_each(|&document| row(document, &mut rows))?;
         io::Result::Ok(rows)
     };
     let write = |rows: Vec<u8>| out.write_all(&rows).map(ControlFlow::Continue);
     let threads = rayon::current_num_threads();
-    in_order(&mut vec![(); threads], documents.chunks(ROWS), 2, format, write).map(drop)
+    in_order(&mut vec![(); threads], cut(0..documents.len(), ROWS, weight), 2, format, write).map(drop)
 }
 
 pub(crate) fn write_clusters(
@@ -197,7 +203,7 @@ pub(crate) fn write_clusters(
     let numbers = clusters.numbers(corpus, by_key)?;
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
-        write_rows(out, &by_key.documents, |document, out| {
+        write_rows(out, (corpus, by_key, clusters), |document, out| {
             let group = grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept < corpus.history {
@@ -232,7 +238,7 @@ pub(crate) fn write_urls(
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
-        write_rows(out, &by_key.documents, |document, out| {
+        write_rows(out, (corpus, by_key, clusters), |document, out| {
             let group = corpus.grouped.group_of[document as usize];
             if clusters.is_of_history(group) || corpus.url(document).is_empty() {
                 return Ok(());
