@@ -76,6 +76,8 @@ pub enum Form {
     Json,
     /// A JSON object generated from a whole HTML file.
     Html,
+    /// An object in a JSON array, without ends of lines.
+    Element,
     /// A row of a table. The number is the index of the table's header in the `Headers`.
     Row(u32),
     /// A record of a WARC or WET file.
@@ -101,6 +103,7 @@ impl Form {
             Self::Archive { texts } => [3, texts.into()],
             Self::Columns(file) => [4, file],
             Self::Arc => [5, 0],
+            Self::Element => [6, 0],
         }
     }
 }
@@ -132,7 +135,7 @@ impl Form {
     pub(crate) fn unit(self) -> PlaceUnit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,
-            Self::Archive { .. } | Self::Arc => PlaceUnit::Record,
+            Self::Archive { .. } | Self::Arc | Self::Element => PlaceUnit::Record,
             Self::Columns(_) => PlaceUnit::Row,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! PATH            is                                          its documents
-//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one per line, key = the id field
+//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one per line, key = the id field; a .json file may also
+//!                                                             be one array, with a document per object
 //! *.csv, *.tsv    a table whose first row names the columns   one per row, key = the id column
 //! *.parquet       a table                                     one per row, key = the id column
 //! *.wet, *.warc   a web archive; so is .arc                   one per text or page, key = its URL

@@ -181,7 +181,7 @@ pub(crate) fn understand<'l>(
     let mut is_detected = false;
     let is_html = form == Form::Html || parser.text_form == TextForm::Html;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
-        Form::Json | Form::Html => {
+        Form::Json | Form::Html | Form::Element => {
             parse::check_reserved(line, &parser.fields.reserved)?;
             let ParseBuffers { json, text, identity, .. } = buffers;
             let parsed = match parse::parse(line, &parser.fields, invalid, parser.charset, json) {
@@ -382,7 +382,7 @@ pub(crate) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
         return Ok(OwnAttached::default());
     }
     match form {
-        Form::Json | Form::Html => fields.attached.of_json(&decoded_line(line, parser)),
+        Form::Json | Form::Html | Form::Element => fields.attached.of_json(&decoded_line(line, parser)),
         Form::Row(number) => {
             let header = parser.headers.row(number).context("its header is gone")?;
             match decoded_row(line, parser) {
@@ -410,7 +410,7 @@ fn decoded_line<'l>(line: &'l [u8], parser: &Parser) -> Cow<'l, str> {
 /// Returns the names of the fields of a record for messages.
 pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
     match form {
-        Form::Json | Form::Html => parse::fields_here(&decoded_line(line, parser)),
+        Form::Json | Form::Html | Form::Element => parse::fields_here(&decoded_line(line, parser)),
         Form::Archive { .. } => {
             let names = warc::field_names(line);
             format!("fields here: {}", crate::input::place::listed(names.iter().map(|name| &**name)))

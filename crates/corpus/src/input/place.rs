@@ -22,7 +22,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceUnit {
     Line,
-    /// A record of a web archive.
+    /// A record of a web archive or of a JSON array.
     Record,
     /// A row of a Parquet file.
     Row,

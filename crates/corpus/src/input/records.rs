@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicU64;
 use crate::input::archives::{arc, warc};
 use crate::input::batch::Batch;
 use crate::input::content::{Ending, Form, FoundLine};
+use crate::input::jsonl::array::JsonArray;
 use crate::input::jsonl::lines::JsonLines;
 use crate::input::kept::files::KeptKeys;
-use crate::input::open::kind::Kind;
+use crate::input::open::kind::{Kind, is_named_json};
 use crate::input::open::reader::{Origin, Reader, Window};
 use crate::input::parquet::columns;
 use crate::input::parser::Parser;
@@ -27,6 +28,7 @@ pub(crate) struct Records {
 
 pub(crate) enum Stream {
     Lines(JsonLines),
+    Array(JsonArray),
     Rows(Box<rows::TableRows>, Form),
     Archive(warc::ArchiveRecords, Form),
     Arc(arc::ArchiveRecords),
@@ -59,7 +61,7 @@ impl Records {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
             Stream::Arc(records) => records.cut(),
-            Stream::Lines(_) | Stream::Rows(..) | Stream::Columns(..) => None,
+            Stream::Lines(_) | Stream::Array(_) | Stream::Rows(..) | Stream::Columns(..) => None,
         }
     }
 
@@ -114,9 +116,15 @@ impl Stream {
         let reader = Reader::open(origin, consumed)?;
         Ok(match kind {
             Kind::Jsonl | Kind::Parquet => {
+                let is_json = is_named_json(reader.name());
                 let mut lines = JsonLines::new(reader, bytes_max);
-                headers.meet(Form::Json, lines.is_marked()?);
-                Self::Lines(lines)
+                if is_json && lines.first_byte()? == Some(b'[') {
+                    headers.meet(Form::Element, false);
+                    Self::Array(JsonArray::new(lines, bytes_max))
+                } else {
+                    headers.meet(Form::Json, lines.is_marked()?);
+                    Self::Lines(lines)
+                }
             }
             Kind::Csv | Kind::Tsv => {
                 let written = RowDialect::of(parser.dialect, kind == Kind::Tsv);
@@ -151,6 +159,12 @@ impl Stream {
                 let name = Arc::clone(lines.name());
                 let Some((number, found)) = lines.next()? else { return Ok(false) };
                 take(Form::Json, name, number, found.map_err(|bad| bad.reason));
+                Ok(true)
+            }
+            Self::Array(array) => {
+                let name = Arc::clone(array.name());
+                let Some((number, found)) = array.next()? else { return Ok(false) };
+                take(Form::Element, name, number, found.map_err(|bad| bad.reason));
                 Ok(true)
             }
             Self::Rows(rows, form) => {

@@ -6,6 +6,7 @@ mod doors;
 mod families;
 mod fuzz_regressions;
 mod histories;
+mod json_arrays;
 mod passages;
 mod paths;
 mod resume;

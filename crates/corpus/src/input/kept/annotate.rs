@@ -171,7 +171,9 @@ impl AnnotationOptions {
         charset: Option<Charset>,
     ) -> Result<Vec<u8>, String> {
         match form {
-            Form::Json | Form::Html => self.object(line, note).ok_or_else(|| "no object of JSON".to_owned()),
+            Form::Json | Form::Html | Form::Element => {
+                self.object(line, note).ok_or_else(|| "no object of JSON".to_owned())
+            }
             Form::Row(number) => {
                 let header = headers.row(number).ok_or("its header is gone")?;
                 self.row(line, note, header.written(), charset::of_line(line, charset))

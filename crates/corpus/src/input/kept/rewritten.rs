@@ -22,7 +22,7 @@ pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
         Form::Html | Form::Arc => false,
         Form::Archive { .. } => line.ends_with(text.as_bytes()),
-        Form::Json | Form::Row(_) | Form::Columns(_) => true,
+        Form::Json | Form::Element | Form::Row(_) | Form::Columns(_) => true,
     }
 }
 
@@ -62,7 +62,7 @@ pub fn line_without(
 ) -> anyhow::Result<Vec<u8>> {
     let encoding = charset::of_line(line, parser.charset);
     let (made, expected) = match form {
-        Form::Json => json_without(line, text, cut, parser)?,
+        Form::Json | Form::Element => json_without(line, text, cut, parser)?,
         Form::Row(number) => {
             let header = parser.headers().row(number).context("its header is gone")?;
             let decoded = charset::line(line, parser.charset);

@@ -92,14 +92,15 @@ impl KeptBlock {
         self.bytes.extend_from_slice(line);
         // guard: what is kept has its ends
         self.bytes.extend_from_slice(match form {
-            Form::Json | Form::Html | Form::Row(_) => ending.bytes(),
+            Form::Json | Form::Html | Form::Element | Form::Row(_) => ending.bytes(),
             // guard: records of archives are kept with the ends between them
             // without it: b"\r\n\r\n" -> b""
             Form::Archive { .. } => b"\r\n\r\n",
             Form::Arc => b"\n",
             Form::Columns(_) => b"",
         });
-        let (end, is_line) = (self.bytes.len(), matches!(form, Form::Json | Form::Html | Form::Row(_)));
+        let end = self.bytes.len();
+        let is_line = matches!(form, Form::Json | Form::Html | Form::Element | Form::Row(_));
         let is_open = is_line && ending == Ending::None;
         match self.runs.last_mut() {
             Some(last) if last.form == form && !matches!(form, Form::Columns(_)) => {
@@ -205,7 +206,7 @@ impl<'n> KeptWriter<'n> {
     ) -> anyhow::Result<()> {
         let bytes = &block.bytes[start..run.end];
         let header = match run.form {
-            Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
+            Form::Json | Form::Html | Form::Element | Form::Archive { .. } | Form::Arc => None,
             Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
@@ -344,7 +345,7 @@ impl<'n> KeptWriter<'n> {
                 Form::Row(number) => {
                     self.file(suffix(form, &self.headers), Some(number))?;
                 }
-                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => {
+                Form::Json | Form::Html | Form::Element | Form::Archive { .. } | Form::Arc => {
                     self.file(suffix(form, &self.headers), None)?;
                 }
             }
@@ -365,7 +366,7 @@ impl<'n> KeptWriter<'n> {
 /// Returns the file name suffix for documents of this form.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
-        Form::Json | Form::Html => JSONL,
+        Form::Json | Form::Html | Form::Element => JSONL,
         Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
         Form::Archive { texts: true } => "wet",
         Form::Archive { texts: false } => "warc",

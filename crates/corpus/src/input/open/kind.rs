@@ -69,6 +69,12 @@ pub(crate) fn is_named_as_text(path: &Path) -> bool {
 
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
+/// Returns whether a file has the suffix `.json`. Such a file may be one object, an array of records, or JSON lines.
+pub(crate) fn is_named_json(path: &Path) -> bool {
+    let plain = reader::without_compression(path);
+    plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"))
+}
+
 /// Returns whether a file is named like an output file of Hadoop or Spark that has no suffix, such as `part-00000`.
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -96,8 +102,7 @@ fn kind_of_files<'f>(root: &Path, files: impl Iterator<Item = &'f Path>) -> anyh
             None if is_part(file) => kind(&root.join(file)).ok().flatten(),
             named => named,
         };
-        let plain = reader::without_compression(file);
-        objects += u64::from(plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json")));
+        objects += u64::from(is_named_json(file));
         match kind {
             Some(kind) => found[kind as usize] += 1,
             None => others += 1,
