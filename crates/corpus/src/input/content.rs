@@ -66,8 +66,9 @@ pub(crate) enum Loss {
     Unseen,
 }
 
-/// File name suffix of Parquet files.
+/// File name suffixes of Parquet files and of Arrow IPC files.
 pub(crate) const PARQUET: &str = "parquet";
+pub(crate) const ARROW: &str = "arrow";
 
 /// The format of a line. A line is the bytes that represent a document in its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub enum Form {
     },
     /// A record of an ARC file.
     Arc,
-    /// A row of a Parquet file. The number is the index of the file in the `Headers`.
+    /// A row of a Parquet or Arrow file. The number is the index of the file in the `Headers`.
     Columns(u32),
 }
 

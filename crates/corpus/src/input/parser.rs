@@ -10,6 +10,7 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::input::archives::http::{self, page_text};
 use crate::input::archives::{arc, warc};
+use crate::input::columns::rows as columns;
 use crate::input::content::{Content, Form, Loss};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::fingerprint::FingerprintForm;
@@ -18,7 +19,6 @@ use crate::input::headers::Headers;
 use crate::input::jsonl::parse;
 use crate::input::kept::annotate::{AnnotationOptions, DocumentNote};
 use crate::input::options::{ID_FIELD, InputOptions, TextForm};
-use crate::input::parquet::columns;
 use crate::input::place::LOSSY_ADVICE;
 use crate::input::tables::dialect::Dialect;
 use crate::input::tables::rows;
@@ -257,7 +257,7 @@ pub(crate) fn understand<'l>(
     // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
-        // The Parquet reader writes fingerprints in hexadecimal, whatever their form in the file is.
+        // The reader of columns writes fingerprints in hexadecimal, whatever their form in the file is.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
         let content = fingerprint_in(text, written_so, parser)?;
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });

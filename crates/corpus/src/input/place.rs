@@ -24,7 +24,7 @@ pub enum PlaceUnit {
     Line,
     /// A record of a web archive or of a JSON array.
     Record,
-    /// A row of a Parquet file.
+    /// A row of a Parquet or Arrow file.
     Row,
 }
 

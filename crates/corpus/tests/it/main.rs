@@ -1,5 +1,6 @@
 //! Tests of the public interface, one module for each subject.
 
+mod arrow;
 mod compressed;
 mod corpora;
 mod doors;

@@ -47,8 +47,8 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 
 /// Returns the line of a document without these byte ranges of its text. The ranges must be in ascending order, must
 /// not overlap, and must be on character boundaries. The rest of the line is unchanged, except that an archive record
-/// gets a new length and loses its digests. As a check, the result is parsed again. Ranges of Parquet rows are removed
-/// [when rows are copied](crate::input::kept::writer::KeptWriter::without).
+/// gets a new length and loses its digests. As a check, the result is parsed again. Ranges of Parquet and Arrow rows are
+/// removed [when rows are copied](crate::input::kept::writer::KeptWriter::without).
 ///
 /// # Errors
 ///
