@@ -216,7 +216,7 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     bench.write("page.warc", "WARC/1.0\r\nContent-Length: 0\r\n\r\n");
     says(
         &bench.refused("dedup page.warc --fingerprint-field phash -o bad"),
-        &["page.warc: no JSONL, CSV, TSV or Parquet"],
+        &["page.warc: no JSONL, CSV, TSV, Parquet or Arrow"],
     );
     let usage = |line: &str, parts: &[&str]| {
         let output = bench.command(line).output().unwrap();

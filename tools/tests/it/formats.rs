@@ -291,7 +291,7 @@ fn common_input_mistakes_are_refused_with_advice() {
     bench.write("lies.parquet", "{}\n");
     says(&bench.refused("dedup lies.parquet -o out"), &["lies.parquet: cannot read Parquet"]);
     let piped = refused("stdin", bench.command("dedup - --format parquet -o out").write_stdin("PAR1"));
-    says(&piped, &["<stdin>: Parquet is read from its end; name a regular file"]);
+    says(&piped, &["<stdin>: Parquet is read in parts; name a regular file"]);
     assert!(!bench.path("out").exists());
 }
 

@@ -618,8 +618,10 @@ impl Chunk<'_> {
                 }
             };
             let text_bytes = record.content.bytes() as u64;
-            let is_field =
-                matches!(raw, RawRecord::Line { form: Form::Json | Form::Row(_) | Form::Columns(_), .. });
+            let is_field = matches!(
+                raw,
+                RawRecord::Line { form: Form::Json | Form::Element | Form::Row(_) | Form::Columns(_), .. }
+            );
             let marked_up = match record.content {
                 Content::Text(text) if is_field && parser.text_form == TextForm::Plain => http::is_page(text),
                 _ => false,

@@ -66,8 +66,9 @@ pub(crate) enum Loss {
     Unseen,
 }
 
-/// File name suffix of Parquet files.
+/// File name suffixes of Parquet files and of Arrow IPC files.
 pub(crate) const PARQUET: &str = "parquet";
+pub(crate) const ARROW: &str = "arrow";
 
 /// The format of a line. A line is the bytes that represent a document in its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub enum Form {
     Json,
     /// A JSON object generated from a whole HTML file.
     Html,
+    /// An object in a JSON array, without ends of lines.
+    Element,
     /// A row of a table. The number is the index of the table's header in the `Headers`.
     Row(u32),
     /// A record of a WARC or WET file.
@@ -85,7 +88,7 @@ pub enum Form {
     },
     /// A record of an ARC file.
     Arc,
-    /// A row of a Parquet file. The number is the index of the file in the `Headers`.
+    /// A row of a Parquet or Arrow file. The number is the index of the file in the `Headers`.
     Columns(u32),
 }
 
@@ -101,6 +104,7 @@ impl Form {
             Self::Archive { texts } => [3, texts.into()],
             Self::Columns(file) => [4, file],
             Self::Arc => [5, 0],
+            Self::Element => [6, 0],
         }
     }
 }
@@ -132,7 +136,7 @@ impl Form {
     pub(crate) fn unit(self) -> PlaceUnit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,
-            Self::Archive { .. } | Self::Arc => PlaceUnit::Record,
+            Self::Archive { .. } | Self::Arc | Self::Element => PlaceUnit::Record,
             Self::Columns(_) => PlaceUnit::Row,
         }
     }

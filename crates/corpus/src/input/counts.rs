@@ -60,6 +60,12 @@ pub struct Counts {
     /// The first hidden file or folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_hidden: Option<String>,
+    /// Number of files that describe a dataset beside Arrow files, and were skipped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dataset_files: u64,
+    /// The first file that describes a dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_dataset_file: Option<String>,
     /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
     /// Number of revisit records in web archives. Each reports a capture that equals an earlier one.
@@ -264,6 +270,8 @@ impl Counts {
         self.ignored += more.ignored;
         self.hidden += more.hidden;
         self.first_hidden = self.first_hidden.take().or_else(|| more.first_hidden.clone());
+        self.dataset_files += more.dataset_files;
+        self.first_dataset_file = self.first_dataset_file.take().or_else(|| more.first_dataset_file.clone());
         self.no_documents += more.no_documents;
         self.revisits += more.revisits;
         self.cut_archives += more.cut_archives;
@@ -322,6 +330,13 @@ impl Counts {
 
     /// Adds notes on how files were read.
     fn remarks_on_files(&self, remarks: &mut Vec<String>) {
+        if let Some(first) = &self.first_dataset_file {
+            let (files, describe) = match self.dataset_files {
+                1 => ("1 file".to_owned(), "describes"),
+                more => (counted(more, "file"), "describe"),
+            };
+            remarks.push(format!("{files} passed over that {describe} the dataset, the first: {first}"));
+        }
         if let Some(first) = &self.first_by_content {
             remarks.push(format!(
                 "{} read as records by the content, the first: {first} (--format text takes each for one text)",

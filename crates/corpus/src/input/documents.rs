@@ -28,6 +28,9 @@ use crate::input::records::Records;
 use crate::input::text::charset::{self, Charset};
 use crate::work::numbers::counted;
 
+/// The names of the files beside Arrow files by which Hugging Face describes a dataset. They contain no documents.
+const DATASET_FILES: [&str; 3] = ["dataset_dict.json", "dataset_info.json", "state.json"];
+
 /// The documents of all inputs, in order.
 pub struct Documents {
     parser: Parser,
@@ -167,13 +170,16 @@ impl Documents {
             );
         }
         let has_columns = |source: &Source| {
-            matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv | Kind::Parquet))
+            matches!(
+                source,
+                Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv | Kind::Parquet | Kind::Arrow)
+            )
         };
         if options.fingerprint.is_some()
             && let Some(source) = documents.inputs.sources.iter().find(|source| !has_columns(source))
         {
             bail!(
-                "{}: no JSONL, CSV, TSV or Parquet, whose fields --fingerprint-field {} asks for (--format takes any file as \
+                "{}: no JSONL, CSV, TSV, Parquet or Arrow, whose fields --fingerprint-field {} asks for (--format takes any file as \
                  one of these)",
                 source.name().display(),
                 options.text_field
@@ -198,7 +204,7 @@ impl Documents {
             let asked = options.attached.options();
             let ask = if asked.len() == 1 { "asks" } else { "ask" };
             bail!(
-                "{}: text files have no fields, which {} {ask} for; JSONL, CSV, TSV and Parquet files have, and the records \
+                "{}: text files have no fields, which {} {ask} for; JSONL, CSV, TSV, Parquet and Arrow files have, and the records \
                  of web archives",
                 source.name().display(),
                 asked.join(" and ")
@@ -318,11 +324,12 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Text => None,
         };
-        let plain = reader::without_compression(path);
-        if kind.is_none() && format == InputFormat::Auto && Kind::of_name(&plain) == Some(Kind::Parquet) {
+        let plain = Kind::of_name(&reader::without_compression(path)).filter(|kind| kind.is_of_columns());
+        if let (None, InputFormat::Auto, Some(plain)) = (kind, format, plain) {
             bail!(
-                "{}: Parquet is read from its end, so not out of a packed file; unpack it (its columns are packed inside)",
-                path.display()
+                "{}: {} is read in parts, so not out of a packed file; unpack it (its columns are packed inside)",
+                path.display(),
+                plain.title()
             );
         }
         self.check_file(path, kind)?;
@@ -356,8 +363,8 @@ impl Documents {
 
     /// Detects the format of a file whose name indicates none from its content; the summary reports the format.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
-        let packed_parquet = Kind::of_name(&reader::without_compression(path)) == Some(Kind::Parquet);
-        let kind = if packed_parquet { None } else { kind::kind(path)? };
+        let plain = Kind::of_name(&reader::without_compression(path));
+        let kind = if plain.is_some_and(Kind::is_of_columns) { None } else { kind::kind(path)? };
         if let Some(kind) = kind {
             self.count_by_content(path, kind);
         } else {
@@ -371,7 +378,7 @@ impl Documents {
     /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a named
     /// column. Called before documents are read.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
-        let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
+        let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet | Kind::Arrow)) = kind else {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return reader::check_file(path, may_break);
         };
@@ -419,6 +426,19 @@ impl Documents {
     /// Adds the listed files of a folder. If all have one format, they are read as records. Files with names of parts
     /// (`part-0000`) indicate no format, so it is detected from their content, and the summary reports them.
     fn add_folder_by_names(&mut self, root: &Path, mut listing: folder::Listing) -> anyhow::Result<()> {
+        if listing.files.iter().any(|file| Kind::of_name(&file.below) == Some(Kind::Arrow)) {
+            let (counts, bytes) = (&mut self.counts, &mut listing.bytes);
+            listing.files.retain(|file| {
+                let is_other = !DATASET_FILES.iter().any(|name| file.below.ends_with(name));
+                if !is_other {
+                    *bytes -= file.bytes;
+                    counts.dataset_files += 1;
+                    let shown = root.join(&file.below).display().to_string();
+                    counts.first_dataset_file.get_or_insert(shown);
+                }
+                is_other
+            });
+        }
         let kind = kind_of_folder(root, &listing)?;
         if let Some(kind) = kind {
             listing.hide_underscored(root, &self.patterns);
@@ -466,7 +486,7 @@ impl Documents {
                 Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
                 _ => names.concat(),
             };
-            let compressed = if kind == Kind::Parquet { "" } else { ", also compressed," };
+            let compressed = if kind.is_of_columns() { "" } else { ", also compressed," };
             bail!("{}: no file named {names}{compressed}{fits} below it{hidden}", root.display());
         }
         // A link below the folder is a file of its own.

@@ -1,18 +1,35 @@
-//! Data that all records of an input share: header rows of tables, and schemas of Parquet files.
+//! Data that all records of an input share: header rows of tables, and schemas of Parquet and Arrow files.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::input::arrow::columns::ArrowColumns;
+use crate::input::columns::file::Stamp;
 use crate::input::content::Form;
-use crate::input::parquet::columns;
+use crate::input::parquet::columns::ParquetColumns;
 use crate::input::tables::rows;
+
+/// A file that stores values column by column, and whose rows are documents.
+#[derive(Debug)]
+pub struct ColumnFile {
+    pub(crate) path: Arc<Path>,
+    pub(crate) stamp: Stamp,
+    pub(crate) columns: FileColumns,
+}
+
+/// The columns of a file. Kept rows of files with equal columns are written to one file.
+#[derive(Debug, PartialEq)]
+pub(crate) enum FileColumns {
+    Parquet(ParquetColumns),
+    Arrow(ArrowColumns),
+}
 
 /// A header that applies to all records of an input.
 #[derive(Clone, Debug)]
 enum Header {
     /// The header row of a table.
     Row(Arc<rows::TableHeader>),
-    /// A Parquet file.
-    Columns(Arc<columns::ParquetFile>),
+    Columns(Arc<ColumnFile>),
 }
 
 /// The headers of all inputs, in the order in which they were read. Clones share the same list.
@@ -62,8 +79,8 @@ impl Headers {
         all.len() as u32 - 1
     }
 
-    /// Adds a Parquet file, and returns its index. Each file has its own index, even if schemas are equal.
-    pub(crate) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
+    /// Adds a file of columns, and returns its index. Each file has its own index, even if schemas are equal.
+    pub(crate) fn push_columns(&self, file: ColumnFile) -> u32 {
         self.push(Header::Columns(Arc::new(file)))
     }
 
@@ -81,7 +98,7 @@ impl Headers {
         }
     }
 
-    pub fn columns(&self, number: u32) -> Option<Arc<columns::ParquetFile>> {
+    pub fn columns(&self, number: u32) -> Option<Arc<ColumnFile>> {
         match self.seen().headers.get(number as usize) {
             Some(Header::Columns(file)) => Some(Arc::clone(file)),
             _ => None,

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! PATH            is                                          its documents
-//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one per line, key = the id field
+//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one per line, key = the id field; a .json file may also
+//!                                                             be one array, with a document per object
 //! *.csv, *.tsv    a table whose first row names the columns   one per row, key = the id column
-//! *.parquet       a table                                     one per row, key = the id column
+//! *.parquet       a table; so are .arrow, .feather, .ipc      one per row, key = the id column
 //! *.wet, *.warc   a web archive; so is .arc                   one per text or page, key = its URL
 //! FOLDER          every regular file below it, in order       as of the files, if all are records of one format;
 //!                                                             else one per file, key = the path below FOLDER
@@ -28,7 +29,9 @@
 //! chunk of a batch. [`Documents::account`] takes the counts of the chunks in the order of the input.
 
 pub(crate) mod archives;
+pub(crate) mod arrow;
 pub(crate) mod batch;
+pub(crate) mod columns;
 pub(crate) mod content;
 pub(crate) mod counts;
 pub(crate) mod documents;

@@ -65,7 +65,7 @@ pub struct InputOptions {
     /// The treatment of texts with bytes that are invalid in their encoding.
     pub invalid_utf8: InvalidUtf8,
     /// The encoding of texts. `None` means UTF-8, or [`Charset::Auto`] for HTML pages. In web archives the encoding
-    /// applies to pages. Parquet is always UTF-8.
+    /// applies to pages. Parquet and Arrow are always UTF-8.
     pub encoding: Option<Charset>,
     /// Maximum length in bytes of a line or text file. Default: 256 MiB. Memory use is at most a small multiple of it.
     pub record_bytes_max: usize,
@@ -160,7 +160,7 @@ struct Rule {
 }
 
 /// The options that have an effect only on some inputs. `--format`, `--skip-bad` and `--invalid-utf8` affect all
-/// inputs; `--invalid-utf8` also applies to binary columns of Parquet files.
+/// inputs; `--invalid-utf8` also applies to binary columns of Parquet and Arrow files.
 const RULES: [Rule; 6] = [
     Rule {
         option: "--dialect",
@@ -186,9 +186,12 @@ const RULES: [Rule; 6] = [
     Rule {
         option: "--text-field",
         is_given: |options| options.text_field != TEXT_FIELD && !options.is_brought(),
-        has_effect: |kinds, _| kinds.have_tables() || kinds.has(Kind::Jsonl) || kinds.has(Kind::Parquet),
+        has_effect: |kinds, _| {
+            kinds.have_tables()
+                || [Kind::Jsonl, Kind::Parquet, Kind::Arrow].iter().any(|kind| kinds.has(*kind))
+        },
         applies_to: Some(
-            "JSONL, CSV, TSV and Parquet files (a record of an archive has one text, which no field names)",
+            "JSONL, CSV, TSV, Parquet and Arrow files (a record of an archive has one text, which no field names)",
         ),
     },
     Rule {
@@ -201,9 +204,9 @@ const RULES: [Rule; 6] = [
         option: "--encoding",
         is_given: |options| options.encoding.is_some(),
         has_effect: |kinds, _| {
-            kinds.texts || Kind::ALL.into_iter().any(|kind| kind != Kind::Parquet && kinds.has(kind))
+            kinds.texts || Kind::ALL.into_iter().any(|kind| !kind.is_of_columns() && kinds.has(kind))
         },
-        applies_to: Some("files of other formats than Parquet, whose texts are UTF-8"),
+        applies_to: Some("files of other formats than Parquet and Arrow, whose texts are UTF-8"),
     },
 ];
 

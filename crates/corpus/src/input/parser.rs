@@ -10,6 +10,7 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::input::archives::http::{self, page_text};
 use crate::input::archives::{arc, warc};
+use crate::input::columns::rows as columns;
 use crate::input::content::{Content, Form, Loss};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::fingerprint::FingerprintForm;
@@ -18,7 +19,6 @@ use crate::input::headers::Headers;
 use crate::input::jsonl::parse;
 use crate::input::kept::annotate::{AnnotationOptions, DocumentNote};
 use crate::input::options::{ID_FIELD, InputOptions, TextForm};
-use crate::input::parquet::columns;
 use crate::input::place::LOSSY_ADVICE;
 use crate::input::tables::dialect::Dialect;
 use crate::input::tables::rows;
@@ -181,7 +181,7 @@ pub(crate) fn understand<'l>(
     let mut is_detected = false;
     let is_html = form == Form::Html || parser.text_form == TextForm::Html;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
-        Form::Json | Form::Html => {
+        Form::Json | Form::Html | Form::Element => {
             parse::check_reserved(line, &parser.fields.reserved)?;
             let ParseBuffers { json, text, identity, .. } = buffers;
             let parsed = match parse::parse(line, &parser.fields, invalid, parser.charset, json) {
@@ -257,7 +257,7 @@ pub(crate) fn understand<'l>(
     // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
-        // The Parquet reader writes fingerprints in hexadecimal, whatever their form in the file is.
+        // The reader of columns writes fingerprints in hexadecimal, whatever their form in the file is.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
         let content = fingerprint_in(text, written_so, parser)?;
         return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected, absent: 0 });
@@ -382,7 +382,7 @@ pub(crate) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
         return Ok(OwnAttached::default());
     }
     match form {
-        Form::Json | Form::Html => fields.attached.of_json(&decoded_line(line, parser)),
+        Form::Json | Form::Html | Form::Element => fields.attached.of_json(&decoded_line(line, parser)),
         Form::Row(number) => {
             let header = parser.headers.row(number).context("its header is gone")?;
             match decoded_row(line, parser) {
@@ -410,7 +410,7 @@ fn decoded_line<'l>(line: &'l [u8], parser: &Parser) -> Cow<'l, str> {
 /// Returns the names of the fields of a record for messages.
 pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
     match form {
-        Form::Json | Form::Html => parse::fields_here(&decoded_line(line, parser)),
+        Form::Json | Form::Html | Form::Element => parse::fields_here(&decoded_line(line, parser)),
         Form::Archive { .. } => {
             let names = warc::field_names(line);
             format!("fields here: {}", crate::input::place::listed(names.iter().map(|name| &**name)))

@@ -22,9 +22,9 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceUnit {
     Line,
-    /// A record of a web archive.
+    /// A record of a web archive or of a JSON array.
     Record,
-    /// A row of a Parquet file.
+    /// A row of a Parquet or Arrow file.
     Row,
 }
 

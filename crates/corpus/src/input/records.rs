@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::input::archives::{arc, warc};
+use crate::input::arrow::columns as arrow;
 use crate::input::batch::Batch;
+use crate::input::columns::rows::NumberedRow;
 use crate::input::content::{Ending, Form, FoundLine};
+use crate::input::headers::{ColumnFile, FileColumns};
+use crate::input::jsonl::array::JsonArray;
 use crate::input::jsonl::lines::JsonLines;
 use crate::input::kept::files::KeptKeys;
-use crate::input::open::kind::Kind;
+use crate::input::open::kind::{Kind, is_named_json};
 use crate::input::open::reader::{Origin, Reader, Window};
-use crate::input::parquet::columns;
+use crate::input::parquet::columns as parquet;
 use crate::input::parser::Parser;
 use crate::input::partition;
 use crate::input::place::{Place, Problem};
@@ -27,10 +31,33 @@ pub(crate) struct Records {
 
 pub(crate) enum Stream {
     Lines(JsonLines),
+    Array(JsonArray),
     Rows(Box<rows::TableRows>, Form),
     Archive(warc::ArchiveRecords, Form),
     Arc(arc::ArchiveRecords),
-    Columns(Box<columns::ParquetRows>, Form),
+    Columns(ColumnRows, Form),
+}
+
+/// The rows of a file that stores values column by column.
+pub(crate) enum ColumnRows {
+    Parquet(Box<parquet::ParquetRows>),
+    Arrow(Box<arrow::ArrowRows>),
+}
+
+impl ColumnRows {
+    fn name(&self) -> &Arc<Path> {
+        match self {
+            Self::Parquet(rows) => rows.name(),
+            Self::Arrow(rows) => rows.name(),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<NumberedRow>, Problem> {
+        match self {
+            Self::Parquet(rows) => rows.next(),
+            Self::Arrow(rows) => rows.next(),
+        }
+    }
 }
 
 impl Records {
@@ -59,7 +86,7 @@ impl Records {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
             Stream::Arc(records) => records.cut(),
-            Stream::Lines(_) | Stream::Rows(..) | Stream::Columns(..) => None,
+            Stream::Lines(_) | Stream::Array(_) | Stream::Rows(..) | Stream::Columns(..) => None,
         }
     }
 
@@ -101,22 +128,35 @@ impl Stream {
         consumed: &Arc<AtomicU64>,
     ) -> Result<Self, Problem> {
         let (fields, headers) = (&parser.fields, &parser.headers);
-        if kind == Kind::Parquet {
+        if kind.is_of_columns() {
             let Origin::File(path) = origin else {
-                let reason = "Parquet is read from its end; name a regular file".to_owned();
+                let reason = format!("{} is read in parts; name a regular file", kind.title());
                 return Err(Problem { place: Place::file(origin.name()), reason });
             };
-            let (rows, file) = columns::ParquetRows::open(&path, fields, bytes_max, consumed)?;
-            let form = Form::Columns(headers.push_columns(file));
+            let (rows, columns, stamp) = if kind == Kind::Parquet {
+                let (rows, columns, stamp) = parquet::open(&path, fields, bytes_max, consumed)?;
+                (ColumnRows::Parquet(Box::new(rows)), FileColumns::Parquet(columns), stamp)
+            } else {
+                let (rows, columns, stamp) = arrow::open(&path, fields, bytes_max, consumed)?;
+                (ColumnRows::Arrow(Box::new(rows)), FileColumns::Arrow(columns), stamp)
+            };
+            let path = Arc::clone(rows.name());
+            let form = Form::Columns(headers.push_columns(ColumnFile { path, stamp, columns }));
             headers.meet(form, false);
-            return Ok(Self::Columns(Box::new(rows), form));
+            return Ok(Self::Columns(rows, form));
         }
         let reader = Reader::open(origin, consumed)?;
         Ok(match kind {
-            Kind::Jsonl | Kind::Parquet => {
+            Kind::Jsonl | Kind::Parquet | Kind::Arrow => {
+                let is_json = is_named_json(reader.name());
                 let mut lines = JsonLines::new(reader, bytes_max);
-                headers.meet(Form::Json, lines.is_marked()?);
-                Self::Lines(lines)
+                if is_json && lines.first_byte()? == Some(b'[') {
+                    headers.meet(Form::Element, false);
+                    Self::Array(JsonArray::new(lines, bytes_max))
+                } else {
+                    headers.meet(Form::Json, lines.is_marked()?);
+                    Self::Lines(lines)
+                }
             }
             Kind::Csv | Kind::Tsv => {
                 let written = RowDialect::of(parser.dialect, kind == Kind::Tsv);
@@ -151,6 +191,12 @@ impl Stream {
                 let name = Arc::clone(lines.name());
                 let Some((number, found)) = lines.next()? else { return Ok(false) };
                 take(Form::Json, name, number, found.map_err(|bad| bad.reason));
+                Ok(true)
+            }
+            Self::Array(array) => {
+                let name = Arc::clone(array.name());
+                let Some((number, found)) = array.next()? else { return Ok(false) };
+                take(Form::Element, name, number, found.map_err(|bad| bad.reason));
                 Ok(true)
             }
             Self::Rows(rows, form) => {

@@ -97,7 +97,7 @@ pub struct Passages {
     pub mark: bool,
     /// The prefix of the name of the field `repeated_spans`.
     pub annotation_prefix: String,
-    /// The compression of the written JSON Lines and tables. Parquet files and archives are not affected. Default: none.
+    /// The compression of the written JSON Lines and tables. Other files are not affected. Default: none.
     pub compression: Option<Compression>,
     /// The path of an HTML page with examples of long repeated passages, each next to the passage that it repeats.
     pub html: Option<PathBuf>,

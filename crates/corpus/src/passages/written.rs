@@ -165,7 +165,7 @@ fn keep(
         return Ok(());
     }
     let key = other_key(last, key);
-    // `KeptWriter` removes the ranges from Parquet rows when it copies the rows.
+    // `KeptWriter` removes the ranges from Parquet and Arrow rows when it copies the rows.
     if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
         block.push(document, last.form, &last.line, last.ending, key);
     } else {

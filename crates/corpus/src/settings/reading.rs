@@ -17,9 +17,10 @@ use crate::settings::value::{Value, choices};
 settings! {
     /// What is read, and how.
     Reading, "What is read" {
-        /// Files or folders of JSONL, CSV, TSV, Parquet, WET, WARC, ARC, text or HTML
+        /// Files or folders of JSONL, CSV, TSV, Parquet, Arrow, WET, WARC, ARC, text or HTML
         ///
-        /// All formats except Parquet may be compressed (.gz, .zst, .xz, .bz2, .lz4). `-` reads JSONL from standard input.
+        /// All formats except Parquet and Arrow may be compressed (.gz, .zst, .xz, .bz2, .lz4). `-` reads JSONL from
+        /// standard input.
         inputs: Vec<PathBuf> = Vec::new(), "INPUT";
         /// Field or fields that contain the text, such as `body` or `title,body`
         ///
@@ -39,8 +40,8 @@ settings! {
         id_field: Option<String> = None, "FIELD";
         /// Format of all inputs; overrides file names
         ///
-        /// One of jsonl, csv, tsv, parquet, wet, warc, arc and text. In folders, only files with an extension of this
-        /// format are read. `text` reads each file as one document. [default: auto, by file names]
+        /// One of jsonl, csv, tsv, parquet, arrow, wet, warc, arc and text. In folders, only files with an extension of
+        /// this format are read. `text` reads each file as one document. [default: auto, by file names]
         format: InputFormat = InputFormat::Auto, "FORMAT";
         /// In folders, read only files that match GLOB; `!GLOB` skips matching files
         ///
@@ -203,12 +204,13 @@ fn not_one_of<const N: usize>(names: [&str; N], text: &OsStr) -> String {
     format!("expected one of {}, found {:?}", names.join(", "), text.display().to_string())
 }
 
-const FORMATS: [(&str, InputFormat); 9] = [
+const FORMATS: [(&str, InputFormat); 10] = [
     ("auto", InputFormat::Auto),
     ("jsonl", InputFormat::Records(Kind::Jsonl)),
     ("csv", InputFormat::Records(Kind::Csv)),
     ("tsv", InputFormat::Records(Kind::Tsv)),
     ("parquet", InputFormat::Records(Kind::Parquet)),
+    ("arrow", InputFormat::Records(Kind::Arrow)),
     ("wet", InputFormat::Records(Kind::Wet)),
     ("warc", InputFormat::Records(Kind::Warc)),
     ("arc", InputFormat::Records(Kind::Arc)),

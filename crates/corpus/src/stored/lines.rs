@@ -67,6 +67,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
         2 => Form::Row(number),
         3 => Form::Archive { texts: number != 0 },
         5 => Form::Arc,
+        6 => Form::Element,
         _ => Form::Columns(number),
     };
     (form, ending)

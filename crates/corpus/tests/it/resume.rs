@@ -16,6 +16,7 @@ use twindex_corpus::{
     Also, Dedup, IndexOf, InvalidUtf8, Keep, Near, Observer, Progress, RepeatedKeys, Report, Weights,
 };
 
+use crate::arrow;
 use crate::corpora::Random;
 
 /// Stops a run at a chosen moment as a kill would, and records its messages.
@@ -241,6 +242,14 @@ fn every_kind_of_job_is_resumed() {
     let jobs = [
         ("containment, longest", with(&|job| (job.rule.near, job.rule.keep) = (containment, Keep::Longest))),
         ("simhash", with(&|job| job.rule.near = Some(Near::Within(3)))),
+        (
+            "rows of Arrow files, annotated",
+            with(&|job| {
+                job.reading.inputs = ["a.arrow", "b.feather"].map(|name| folder.path().join(name)).to_vec();
+                job.reading.inputs.iter().for_each(|path| arrow::write_rows(path, 300));
+                job.results.also = vec![Also::Annotated];
+            }),
+        ),
         (
             "equal, annotated",
             with(&|job| {

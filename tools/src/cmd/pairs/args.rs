@@ -50,8 +50,8 @@ pub(crate) struct PairsArgs {
     pub(super) index: Option<PathBuf>,
     /// File of raw fingerprints to use instead of an index: little-endian 64-bit numbers, whose keys are their
     /// positions. They need about 50 bytes of memory each, in addition to --memory; an index does not. With
-    /// --fingerprint-field, a JSONL, CSV, TSV or Parquet file of fingerprints with keys, which are added to a scratch
-    /// index
+    /// --fingerprint-field, a JSONL, CSV, TSV, Parquet or Arrow file of fingerprints with keys, which are added to a
+    /// scratch index
     #[arg(long, value_name = "FILE", conflicts_with = "index")]
     pub(super) fingerprints: Option<PathBuf>,
     #[command(flatten)]

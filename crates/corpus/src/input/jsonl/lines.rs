@@ -46,6 +46,44 @@ impl JsonLines {
         Ok(lines.buffer[..lines.end].starts_with(b"\xef\xbb\xbf"))
     }
 
+    /// Returns the first byte that is neither space nor part of a byte order mark; `None` if the first bytes of the
+    /// stream are all space. Must be called before any line is read.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read.
+    pub(crate) fn first_byte(&mut self) -> Result<Option<u8>, Problem> {
+        loop {
+            let bytes = self.unread();
+            let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+            let is_enough = bytes.len() >= CHUNK / 2 || self.lines.ended;
+            if let (Some(&first), true) = (text.first(), is_enough || bytes.len() >= 3) {
+                return Ok(Some(first));
+            }
+            if is_enough {
+                return Ok(None);
+            }
+            self.lines.fill()?;
+        }
+    }
+
+    /// Returns the bytes that were read from the stream and not yet returned.
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.lines.buffer[self.lines.start..self.lines.end]
+    }
+
+    /// Removes bytes from the start of [`unread`](Self::unread).
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.lines.start += bytes;
+        self.lines.searched = self.lines.start;
+    }
+
+    /// Reads more bytes. Returns false if the stream has ended.
+    pub(super) fn more(&mut self) -> Result<bool, Problem> {
+        self.lines.fill()?;
+        Ok(!self.lines.ended)
+    }
+
     /// Returns whether reading the next line would block until a pipe has more data.
     pub(crate) fn would_wait(&self) -> bool {
         let lines = &self.lines;

@@ -27,6 +27,13 @@ pub struct DocumentNote {
     pub spans: Vec<u8>,
 }
 
+impl DocumentNote {
+    /// Returns the score as a number; `None` if it was not measured.
+    pub(crate) fn score(&self) -> Option<f64> {
+        std::str::from_utf8(&self.score).ok()?.parse().ok()
+    }
+}
+
 /// Selects the fields to add to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotatedFields {
@@ -156,7 +163,7 @@ impl AnnotationOptions {
         })
     }
 
-    /// Returns the line of a document with the fields added. Rows of Parquet are returned unchanged, because their
+    /// Returns the line of a document with the fields added. Rows of Parquet and Arrow are returned unchanged, because their
     /// columns are added when the rows are copied.
     ///
     /// # Errors
@@ -171,7 +178,9 @@ impl AnnotationOptions {
         charset: Option<Charset>,
     ) -> Result<Vec<u8>, String> {
         match form {
-            Form::Json | Form::Html => self.object(line, note).ok_or_else(|| "no object of JSON".to_owned()),
+            Form::Json | Form::Html | Form::Element => {
+                self.object(line, note).ok_or_else(|| "no object of JSON".to_owned())
+            }
             Form::Row(number) => {
                 let header = headers.row(number).ok_or("its header is gone")?;
                 self.row(line, note, header.written(), charset::of_line(line, charset))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 
-use crate::input::content::PARQUET;
+use crate::input::content::{ARROW, PARQUET};
 use crate::input::jsonl::lines::TableLines;
 use crate::input::open::reader::Compression;
 use crate::input::place::{Place, Problem};
@@ -24,7 +24,7 @@ pub(crate) const MARKED: &str = "marked";
 /// The suffixes of JSON Lines files and tables, which may be compressed.
 const LINES: [&str; 3] = ["jsonl", "csv", "tsv"];
 /// The suffixes of the other files of documents, which are never compressed.
-const OTHERS: [&str; 4] = ["wet", "warc", "arc", PARQUET];
+const OTHERS: [&str; 5] = ["wet", "warc", "arc", PARQUET, ARROW];
 
 /// Returns whether files with this suffix are compressed if compression is requested.
 pub(crate) fn may_be_compressed(suffix: &str) -> bool {

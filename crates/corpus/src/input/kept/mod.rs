@@ -3,4 +3,5 @@
 pub(crate) mod annotate;
 pub(crate) mod files;
 pub mod rewritten;
+pub(crate) mod rows;
 pub(crate) mod writer;

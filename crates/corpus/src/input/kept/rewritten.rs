@@ -22,7 +22,7 @@ pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
         Form::Html | Form::Arc => false,
         Form::Archive { .. } => line.ends_with(text.as_bytes()),
-        Form::Json | Form::Row(_) | Form::Columns(_) => true,
+        Form::Json | Form::Element | Form::Row(_) | Form::Columns(_) => true,
     }
 }
 
@@ -47,8 +47,8 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 
 /// Returns the line of a document without these byte ranges of its text. The ranges must be in ascending order, must
 /// not overlap, and must be on character boundaries. The rest of the line is unchanged, except that an archive record
-/// gets a new length and loses its digests. As a check, the result is parsed again. Ranges of Parquet rows are removed
-/// [when rows are copied](crate::input::kept::writer::KeptWriter::without).
+/// gets a new length and loses its digests. As a check, the result is parsed again. Ranges of Parquet and Arrow rows are
+/// removed [when rows are copied](crate::input::kept::writer::KeptWriter::without).
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn line_without(
 ) -> anyhow::Result<Vec<u8>> {
     let encoding = charset::of_line(line, parser.charset);
     let (made, expected) = match form {
-        Form::Json => json_without(line, text, cut, parser)?,
+        Form::Json | Form::Element => json_without(line, text, cut, parser)?,
         Form::Row(number) => {
             let header = parser.headers().row(number).context("its header is gone")?;
             let decoded = charset::line(line, parser.charset);

@@ -14,8 +14,8 @@ use crate::input::content::{Ending, Form, PARQUET};
 use crate::input::headers::Headers;
 use crate::input::kept::annotate::Annotation;
 use crate::input::kept::files::{self, may_be_compressed, name};
+use crate::input::kept::rows;
 use crate::input::open::reader::Compression;
-use crate::input::parquet::kept;
 use crate::input::text::cuts::Cuts;
 use crate::work::file::{FileHash, HashedFile, WrittenFile};
 
@@ -27,7 +27,7 @@ const ARC: &str = "arc";
 pub struct KeptBlock {
     /// The bytes of the documents, each followed by the line or record ending of its form.
     bytes: Vec<u8>,
-    /// Runs of consecutive documents that have the same form. Each row of a Parquet file is a run of its own.
+    /// Runs of consecutive documents that have the same form. Each row of a Parquet or Arrow file is a run of its own.
     runs: Vec<Run>,
     /// The keys of documents whose lines contain another key or no key.
     keys: Vec<OtherKey>,
@@ -39,7 +39,7 @@ struct Run {
     /// The end offset of the run in the bytes of the block.
     end: usize,
     documents: u64,
-    /// For a Parquet row, its index among all documents.
+    /// For a row of a Parquet or Arrow file, its index among all documents.
     document: u32,
     /// Whether the last document of the run was at the end of its file and has no newline.
     is_open: bool,
@@ -92,14 +92,15 @@ impl KeptBlock {
         self.bytes.extend_from_slice(line);
         // guard: what is kept has its ends
         self.bytes.extend_from_slice(match form {
-            Form::Json | Form::Html | Form::Row(_) => ending.bytes(),
+            Form::Json | Form::Html | Form::Element | Form::Row(_) => ending.bytes(),
             // guard: records of archives are kept with the ends between them
             // without it: b"\r\n\r\n" -> b""
             Form::Archive { .. } => b"\r\n\r\n",
             Form::Arc => b"\n",
             Form::Columns(_) => b"",
         });
-        let (end, is_line) = (self.bytes.len(), matches!(form, Form::Json | Form::Html | Form::Row(_)));
+        let end = self.bytes.len();
+        let is_line = matches!(form, Form::Json | Form::Html | Form::Element | Form::Row(_));
         let is_open = is_line && ending == Ending::None;
         match self.runs.last_mut() {
             Some(last) if last.form == form && !matches!(form, Form::Columns(_)) => {
@@ -115,13 +116,14 @@ impl KeptBlock {
 }
 
 /// Writes documents to files: one file for JSON Lines, for each kind of archive, for each table header, and for each
-/// set of Parquet columns. Consecutive documents mostly have the same form, so only one file is open at a time.
+/// set of Parquet or Arrow columns. Consecutive documents mostly have the same form, so only one file is open at a
+/// time.
 pub struct KeptWriter<'n> {
     folder: PathBuf,
     headers: Headers,
     files: Vec<KeptFile>,
     open: Option<OpenOutput>,
-    columns: kept::Writers<'n>,
+    columns: rows::Writers<'n>,
     /// The start of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
@@ -153,7 +155,7 @@ struct OpenOutput {
 
 impl<'n> KeptWriter<'n> {
     /// Creates a writer of files in `folder` whose names begin with `stem`. The writer adds the annotation fields to
-    /// Parquet rows and table headers. The caller adds them to JSON lines, table rows and archive records.
+    /// Parquet and Arrow rows and table headers. The caller adds them to JSON lines, table rows and archive records.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -161,20 +163,20 @@ impl<'n> KeptWriter<'n> {
         stem: &'static str,
         annotation: Option<Annotation<'n>>,
     ) -> Self {
-        let columns = kept::Writers::new(folder, stem, annotation);
+        let columns = rows::Writers::new(folder, stem, annotation);
         let folder = folder.to_owned();
         Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation, compression: None }
     }
 
-    /// Sets the compression of JSON Lines files and tables. Parquet files and archives are not affected.
+    /// Sets the compression of JSON Lines files and tables. Other files are not affected.
     #[must_use]
     pub fn compressed(mut self, compression: Option<Compression>) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Removes these spans from the texts of Parquet rows while the rows are copied. The caller must remove them from
-    /// lines of other forms.
+    /// Removes these spans from the texts of Parquet and Arrow rows while the rows are copied. The caller must remove
+    /// them from lines of other forms.
     #[must_use]
     pub fn without(mut self, cuts: Cuts<'n>) -> Self {
         self.columns.set_cuts(cuts);
@@ -185,7 +187,7 @@ impl<'n> KeptWriter<'n> {
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or a Parquet file cannot be read again.
+    /// The file cannot be written, or a Parquet or Arrow file cannot be read again.
     pub fn write(&mut self, block: &KeptBlock) -> anyhow::Result<()> {
         let (mut start, mut keys) = (0, &block.keys[..]);
         for (number, run) in block.runs.iter().enumerate() {
@@ -205,7 +207,7 @@ impl<'n> KeptWriter<'n> {
     ) -> anyhow::Result<()> {
         let bytes = &block.bytes[start..run.end];
         let header = match run.form {
-            Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
+            Form::Json | Form::Html | Form::Element | Form::Archive { .. } | Form::Arc => None,
             Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
@@ -344,7 +346,7 @@ impl<'n> KeptWriter<'n> {
                 Form::Row(number) => {
                     self.file(suffix(form, &self.headers), Some(number))?;
                 }
-                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => {
+                Form::Json | Form::Html | Form::Element | Form::Archive { .. } | Form::Arc => {
                     self.file(suffix(form, &self.headers), None)?;
                 }
             }
@@ -365,7 +367,7 @@ impl<'n> KeptWriter<'n> {
 /// Returns the file name suffix for documents of this form.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
-        Form::Json | Form::Html => JSONL,
+        Form::Json | Form::Html | Form::Element => JSONL,
         Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
         Form::Archive { texts: true } => "wet",
         Form::Archive { texts: false } => "warc",

@@ -30,11 +30,19 @@ pub enum Kind {
     Parquet,
     /// Pages in ARC files.
     Arc,
+    /// Rows of Arrow IPC files.
+    Arrow,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc, Self::Arrow];
+
+    /// Returns whether files of this format store values column by column. They are read in parts, so that they must be
+    /// regular files that are not compressed as a whole.
+    pub(crate) fn is_of_columns(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
 
     /// Returns the file name suffixes of this format, without suffixes for compression.
     pub(crate) fn suffixes(self) -> &'static [&'static str] {
@@ -46,16 +54,17 @@ impl Kind {
             Self::Warc => &["warc"],
             Self::Parquet => &[content::PARQUET, "pq"],
             Self::Arc => &["arc"],
+            Self::Arrow => &[content::ARROW, "feather", "ipc", "arrows"],
         }
     }
 
-    /// Returns the format that a file name indicates; `None` if it indicates no format, or a Parquet file that is
-    /// compressed as a whole.
+    /// Returns the format that a file name indicates; `None` if it indicates no format, or a file of columns that
+    /// is compressed as a whole.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let plain = reader::without_compression(path);
         let suffix = plain.extension()?;
         let named = |kind: &Self| kind.suffixes().iter().any(|name| suffix.eq_ignore_ascii_case(name));
-        Self::ALL.into_iter().find(named).filter(|kind| *kind != Self::Parquet || plain == path)
+        Self::ALL.into_iter().find(named).filter(|kind| !kind.is_of_columns() || plain == path)
     }
 }
 
@@ -68,6 +77,12 @@ pub(crate) fn is_named_as_text(path: &Path) -> bool {
 }
 
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
+
+/// Returns whether a file has the suffix `.json`. Such a file may be one object, an array of records, or JSON lines.
+pub(crate) fn is_named_json(path: &Path) -> bool {
+    let plain = reader::without_compression(path);
+    plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"))
+}
 
 /// Returns whether a file is named like an output file of Hadoop or Spark that has no suffix, such as `part-00000`.
 pub(crate) fn is_part(path: &Path) -> bool {
@@ -96,8 +111,7 @@ fn kind_of_files<'f>(root: &Path, files: impl Iterator<Item = &'f Path>) -> anyh
             None if is_part(file) => kind(&root.join(file)).ok().flatten(),
             named => named,
         };
-        let plain = reader::without_compression(file);
-        objects += u64::from(plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json")));
+        objects += u64::from(is_named_json(file));
         match kind {
             Some(kind) => found[kind as usize] += 1,
             None => others += 1,
@@ -161,14 +175,17 @@ pub(crate) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
             count => filled += count,
         }
     }
-    // A Parquet file is read from its end, so it must not be compressed as a whole.
-    Ok(kind_of(&start[..filled]).filter(|kind| *kind != Kind::Parquet || is_plain))
+    Ok(kind_of(&start[..filled]).filter(|kind| !kind.is_of_columns() || is_plain))
 }
 
 fn kind_of(start: &[u8]) -> Option<Kind> {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     match text {
         [b'P', b'A', b'R', b'1', ..] => Some(Kind::Parquet),
+        // The second pattern is the start of a stream: no text, and a length below 2^24.
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, _, _, _, 0, ..] => {
+            Some(Kind::Arrow)
+        }
         [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', ..] => Some(Kind::Warc),
         [b'f', b'i', b'l', b'e', b'd', b'e', b's', b'c', b':', ..] => Some(Kind::Arc),
         [b'{', ..] => is_line_of_json(text, start.len() == LOOKED_AT).then_some(Kind::Jsonl),
@@ -197,6 +214,7 @@ impl Kind {
             Self::Warc => "WARC",
             Self::Parquet => "Parquet",
             Self::Arc => "ARC",
+            Self::Arrow => "Arrow",
         }
     }
 }
@@ -214,6 +232,9 @@ mod tests {
             (b"{% template %}\n", None),
             (b"WARC/1.0\r\n", Some(Kind::Warc)),
             (b"PAR1\x15\x04", Some(Kind::Parquet)),
+            (b"ARROW1\0\0", Some(Kind::Arrow)),
+            (b"\xff\xff\xff\xff\x90\0\0\0", Some(Kind::Arrow)),
+            (b"\xff\xff\xff\xffabcd", None),
             (b"filedesc://a.arc 0.0.0.0 ", Some(Kind::Arc)),
             (b"WARCs are archives", None),
             (b"plain", None),

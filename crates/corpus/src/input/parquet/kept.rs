@@ -8,10 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, ensure};
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
@@ -25,17 +24,14 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::input::content::PARQUET;
+use crate::input::columns::file::{CopyError, guarded};
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
-use crate::input::kept::files;
-use crate::input::parquet::columns::{
-    ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, row, rows_at_once,
-};
+use crate::input::parquet::columns::{ParquetColumns, metadata_of, rows_at_once};
 use crate::input::parquet::cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use crate::input::parquet::decoded::column_reader;
 use crate::input::parquet::thrift::Checked;
 use crate::input::text::cuts::Cuts;
-use crate::work::file::{Hashed, WrittenFile};
+use crate::work::file::{FileDigest, Hashed};
 
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";
@@ -43,31 +39,57 @@ const ARROW_SCHEMA: &str = "ARROW:schema";
 /// Maximum number of distinct values for which a bloom filter is sized. A filter of this size has a few megabytes.
 const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
-/// The files of kept rows, one for each distinct [`ParquetColumns`] of the inputs, in the order of first occurrence.
-pub(crate) struct Writers<'n> {
-    folder: PathBuf,
-    /// The start of the file names.
-    stem: &'static str,
-    annotation: Option<Annotation<'n>>,
-    /// The spans to remove from texts; `None` to copy texts unchanged.
-    cuts: Option<Cuts<'n>>,
-    files: Vec<ParquetOutput>,
-    pending: Option<Pending>,
-}
-
 /// A file of kept rows.
-struct ParquetOutput {
-    columns: ParquetColumns,
+pub(crate) struct ParquetOutput {
     /// The writer; `None` before the first rows are copied.
     writer: Option<SerializedFileWriter<Hashed<fs::File>>>,
-    rows: u64,
-    /// Writes the keys of rows that do not contain their key; `None` if there are no such rows.
-    keys: Option<files::KeyWriter>,
     /// The keys of the metadata entries that were copied so far.
     said: HashSet<String>,
 }
 
 impl ParquetOutput {
+    pub(crate) fn new() -> Self {
+        Self { writer: None, said: HashSet::new() }
+    }
+
+    /// Copies rows, in ascending order, of the file `from`, which has these columns. Writes them to the file `to`,
+    /// which is created with the first rows. `documents` has the index of the document in each row.
+    ///
+    /// # Errors
+    ///
+    /// The input file cannot be read, or the output file cannot be written.
+    pub(crate) fn copy(
+        &mut self,
+        (from, columns): (fs::File, &ParquetColumns),
+        to: &Path,
+        (rows, documents): (&[u64], &[u32]),
+        (annotation, cuts): (Option<Annotation<'_>>, Option<Cuts<'_>>),
+    ) -> Result<(), CopyError> {
+        let input = guarded(|| ParquetInput::open(from)).map_err(CopyError::Read)?;
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let made = fs::File::create_new(to).map_err(|error| CopyError::Write(error.into()))?;
+                let sorting = match cuts {
+                    Some(_) => sorting_without(columns.sorting.as_ref(), &columns.text),
+                    None => columns.sorting.clone(),
+                };
+                let properties = Arc::new(properties(&input.metadata, sorting));
+                let root = annotation.map_or_else(
+                    || Ok(Arc::clone(&columns.root)),
+                    |annotation| annotated(&columns.root, annotation.noted),
+                );
+                let made =
+                    root.and_then(|root| SerializedFileWriter::new(Hashed::new(made), root, properties));
+                none.insert(made.map_err(|error| CopyError::Write(error.into()))?)
+            }
+        };
+        let text = cuts.map(|cuts| (cuts, &columns.text[..]));
+        guarded(|| copy(&input, (rows, documents), (annotation, text), writer)).map_err(CopyError::Read)?;
+        self.say(&input.metadata, annotation.is_some());
+        Ok(())
+    }
+
     /// Copies the file-level metadata of an input. A key that was already copied from an earlier input is skipped, even
     /// if its value differs.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
@@ -81,171 +103,19 @@ impl ParquetOutput {
             writer.append_key_value_metadata(said);
         }
     }
-}
 
-/// Rows that are not yet copied. All are from one input file, go to one output file, and are in ascending order.
-struct Pending {
-    file: Arc<ParquetFile>,
-    at: usize,
-    rows: Vec<u64>,
-    /// The indices of the rows among all documents.
-    documents: Vec<u32>,
-}
-
-impl<'n> Writers<'n> {
-    pub(crate) fn new(folder: &Path, stem: &'static str, annotation: Option<Annotation<'n>>) -> Self {
-        let folder = folder.to_owned();
-        Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
-    }
-
-    pub(crate) fn set_cuts(&mut self, cuts: Cuts<'n>) {
-        self.cuts = Some(cuts);
-    }
-
-    fn name(&self, at: usize) -> String {
-        files::name(self.stem, PARQUET, at, None)
-    }
-
-    /// Adds a row to copy, given its line. `key` is the key of the document if the row has no key or a different one.
-    /// Rows must be added file by file, in the order of the rows in the file.
+    /// Writes the end of the file, and syncs it. Returns its digest; `None` if no rows were copied.
     ///
     /// # Errors
     ///
-    /// An input file cannot be read again, or an output file cannot be written.
-    pub(crate) fn push(
-        &mut self,
-        file: &Arc<ParquetFile>,
-        line: &[u8],
-        document: u32,
-        key: Option<&[u8]>,
-    ) -> anyhow::Result<()> {
-        let row = row(line).context("a row without its number")?;
-        let at = match &mut self.pending {
-            Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
-                rows.push(row);
-                documents.push(document);
-                *at
-            }
-            _ => {
-                self.flush()?;
-                let at = self.place(file);
-                let (file, rows, documents) = (Arc::clone(file), vec![row], vec![document]);
-                self.pending = Some(Pending { file, at, rows, documents });
-                at
-            }
-        };
-        let name = self.name(at);
-        let output = &mut self.files[at];
-        output.rows += 1;
-        let Some(key) = key else { return Ok(()) };
-        let mut write = || -> std::io::Result<()> {
-            let keys = match &mut output.keys {
-                Some(keys) => keys,
-                none => none.insert(files::KeyWriter::open(&self.folder, &name, None)?),
-            };
-            keys.push(output.rows, key)
-        };
-        write().with_context(|| format!("{name}.keys: cannot write"))
-    }
-
-    /// Returns the index of the output file for rows with the columns of `file`.
-    fn place(&mut self, file: &ParquetFile) -> usize {
-        self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
-            let columns = file.columns.clone();
-            self.files.push(ParquetOutput {
-                columns,
-                writer: None,
-                rows: 0,
-                keys: None,
-                said: HashSet::new(),
-            });
-            self.files.len() - 1
-        })
-    }
-
-    /// Creates the output file for rows with the columns of `file`. The file then exists even if no row is kept.
-    ///
-    /// # Errors
-    ///
-    /// The input file cannot be read again, or the output file cannot be created.
-    pub(crate) fn make(&mut self, file: &Arc<ParquetFile>) -> anyhow::Result<()> {
-        self.flush()?;
-        let at = self.place(file);
-        if self.files[at].writer.is_some() {
-            return Ok(());
-        }
-        let file = Arc::clone(file);
-        self.pending = Some(Pending { file, at, rows: Vec::new(), documents: Vec::new() });
-        self.flush()
-    }
-
-    /// Copies all pending rows to their output file.
-    fn flush(&mut self) -> anyhow::Result<()> {
-        let Some(Pending { file, at, rows, documents }) = self.pending.take() else { return Ok(()) };
-        let shown = file.path.display();
-        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
-        ensure!(
-            // guard: a Parquet file that changed is not copied from
-            // without it: Stamp::of(&input)? == file.stamp -> true
-            Stamp::of(&input)? == file.stamp,
-            "{shown}: changed since it was read; run again when nothing writes to the input"
-        );
-        let input = guarded(|| ParquetInput::open(input))
-            .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
-        let (name, annotation, cuts) = (self.name(at), self.annotation, self.cuts);
-        let output = &mut self.files[at];
-        let writer = match &mut output.writer {
-            Some(writer) => writer,
-            none => {
-                let made = fs::File::create_new(self.folder.join(&name));
-                let made = made.with_context(|| format!("{name}: cannot write"))?;
-                let sorting = match cuts {
-                    Some(_) => sorting_without(output.columns.sorting.as_ref(), &file.text),
-                    None => output.columns.sorting.clone(),
-                };
-                let properties = Arc::new(properties(&input.metadata, sorting));
-                let root = annotation.map_or_else(
-                    || Ok(Arc::clone(&output.columns.root)),
-                    |annotation| columns(&output.columns.root, annotation.noted),
-                );
-                let made =
-                    root.and_then(|root| SerializedFileWriter::new(Hashed::new(made), root, properties));
-                none.insert(made.with_context(|| format!("{name}: cannot write"))?)
-            }
-        };
-        let text = cuts.map(|cuts| (cuts, &file.text[..]));
-        let copied = guarded(|| copy(&input, (&rows, &documents), (annotation, text), writer));
-        copied.map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
-        output.say(&input.metadata, annotation.is_some());
-        Ok(())
-    }
-
-    /// Copies all pending rows, syncs the output files, and returns them.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Writers::push`].
-    pub(crate) fn finish(&mut self) -> anyhow::Result<Vec<WrittenFile>> {
-        self.flush()?;
-        let mut files = Vec::new();
-        for (at, ParquetOutput { writer, keys, .. }) in
-            std::mem::take(&mut self.files).into_iter().enumerate()
-        {
-            let name = files::name(self.stem, PARQUET, at, None);
-            let keys = keys.map(files::KeyWriter::finish).transpose();
-            let keys = keys.with_context(|| format!("{name}.keys: cannot write"))?.map(|keys| keys.digest());
-            let Some(writer) = writer else { continue };
-            let whole = || -> anyhow::Result<_> {
-                let mut output = writer.into_inner()?;
-                output.flush()?;
-                let (file, hash) = output.into_parts();
-                file.sync_all()?;
-                Ok(hash.digest())
-            };
-            let digest = whole().with_context(|| format!("{name}: cannot write"))?;
-            files.push(WrittenFile { name, digest, keys });
-        }
-        Ok(files)
+    /// The file cannot be written.
+    pub(crate) fn finish(self) -> anyhow::Result<Option<FileDigest>> {
+        let Some(writer) = self.writer else { return Ok(None) };
+        let mut output = writer.into_inner()?;
+        output.flush()?;
+        let (file, hash) = output.into_parts();
+        file.sync_all()?;
+        Ok(Some(hash.digest()))
     }
 }
 
@@ -485,7 +355,7 @@ fn copy_values<T: DataType>(
 const TOGETHER: usize = 4096;
 
 /// Returns the schema of annotated files: the columns of the input, followed by the added columns.
-pub(crate) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
+fn annotated(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {
         let (of_type, logical) = match field {
@@ -507,7 +377,7 @@ pub(crate) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr,
 }
 
 /// Writes the added columns of a row group. `documents` has the index of the document in each row.
-pub(crate) fn write<W: Write + Send>(
+fn write<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     documents: &[u32],
     annotation: Annotation<'_>,
@@ -532,8 +402,8 @@ pub(crate) fn write<W: Write + Send>(
                     column.typed::<BoolType>().write_batch(&values, None, None)?;
                 }
                 NoteField::Score => {
-                    let values: Vec<f64> = notes.iter().filter_map(score).collect();
-                    let levels = levels(|note| score(note).is_some());
+                    let values: Vec<f64> = notes.iter().filter_map(DocumentNote::score).collect();
+                    let levels = levels(|note| note.score().is_some());
                     column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
                 }
                 NoteField::Spans => {
@@ -554,8 +424,4 @@ pub(crate) fn write<W: Write + Send>(
         column.close()?;
     }
     Ok(())
-}
-
-fn score(note: &DocumentNote) -> Option<f64> {
-    std::str::from_utf8(&note.score).ok()?.parse().ok()
 }

@@ -4,5 +4,4 @@ pub(crate) mod columns;
 pub(crate) mod cut;
 pub(crate) mod decoded;
 pub(crate) mod kept;
-pub(crate) mod leaves;
 pub(crate) mod thrift;

@@ -488,7 +488,7 @@ mod tests {
         let path = folder.path().join("in.parquet");
         fs::write(&path, bytes).unwrap();
         let fields = crate::input::fields::record::Fields::default();
-        let rows = crate::input::parquet::columns::ParquetRows::open(&path, &fields, 1000, &Arc::default());
+        let rows = crate::input::parquet::columns::open(&path, &fields, 1000, &Arc::default());
         rows.err().unwrap().to_string()
     }
 

@@ -172,6 +172,7 @@ impl FuzzHeader {
                 Kind::Warc => "warc",
                 Kind::Parquet => "parquet",
                 Kind::Arc => "arc",
+                Kind::Arrow => "arrow",
             },
             FuzzInput::Text => "txt",
             FuzzInput::Html => "html",

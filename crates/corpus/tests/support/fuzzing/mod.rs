@@ -388,8 +388,12 @@ impl<'w> ReadPlan<'w> {
         // An invalid byte becomes three bytes.
         let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * max } else { max };
         match form {
-            Form::Json | Form::Row(_) if !is_file => assert!(line.len() <= replaced, "a line"),
-            Form::Json | Form::Row(_) | Form::Columns(_) => assert!(bytes <= replaced, "a text"),
+            Form::Json | Form::Element | Form::Row(_) if !is_file => {
+                assert!(line.len() <= replaced, "a line");
+            }
+            Form::Json | Form::Element | Form::Row(_) | Form::Columns(_) => {
+                assert!(bytes <= replaced, "a text");
+            }
             Form::Html => assert!(bytes <= GROWTH * max, "a page"),
             Form::Arc => assert!(bytes <= GROWTH * max, "a record"),
             Form::Archive { .. } => {

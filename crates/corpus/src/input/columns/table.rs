@@ -1,24 +1,43 @@
-//! Finds the columns of a Parquet file with keys, texts and other values. These may be nested columns.
+//! Finds the columns of a file with keys, texts and other values. These may be nested columns.
 
-use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use std::collections::HashSet;
 
+use crate::input::columns::column::ColumnType;
 use crate::input::fields::names::{FieldPath, Selection};
-use crate::input::parquet::decoded::ColumnType;
 
 /// A function that returns whether a column type is accepted.
 pub(crate) type TypeTest = fn(ColumnType) -> bool;
 
-/// The columns of a Parquet file, in which columns are found by name.
+/// A column of a file, or a group of columns.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) of_type: ColumnType,
+    /// The columns in a struct or a list. Those in a list have no names for options.
+    pub(crate) inner: Vec<Column>,
+    /// The index of the column among the leaf columns of the file, or of the first leaf column in it.
+    pub(crate) leaf: usize,
+}
+
+/// Returns an error if two columns have the same name, because programs differ in which of the two they read.
+pub(crate) fn check_names(columns: &[Column]) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for Column { name, inner, .. } in columns {
+        if !names.insert(name) {
+            return Err(format!("two columns have the name {name:?}; rename one of them"));
+        }
+        check_names(inner)?;
+    }
+    Ok(())
+}
+
+/// The columns of a file, in which columns are found by name.
 #[derive(Clone, Copy)]
-pub(crate) struct Table<'t>(pub(crate) &'t SchemaDescriptor);
+pub(crate) struct Table<'t>(pub(crate) &'t [Column]);
 
 impl<'t> Table<'t> {
-    fn columns(self) -> &'t [TypePtr] {
-        self.0.root_schema().get_fields()
-    }
-
-    fn column(self, name: &str) -> Option<&'t Type> {
-        self.columns().iter().find(|column| column.name() == name).map(AsRef::as_ref)
+    fn column(self, name: &str) -> Option<&'t Column> {
+        self.0.iter().find(|column| column.name == name)
     }
 
     /// Returns whether a top-level column has this name.
@@ -67,7 +86,7 @@ impl<'t> Table<'t> {
             format!(
                 "no column {:?} among {}; see {options}",
                 part.name,
-                crate::input::place::listed(self.columns().iter().map(|column| column.name()))
+                crate::input::place::listed(self.0.iter().map(|column| column.name.as_str()))
             )
         };
         let whole = std::slice::from_ref(&part.name);
@@ -75,15 +94,15 @@ impl<'t> Table<'t> {
         let (first, rest) = path.split_first().ok_or_else(missing)?;
         let mut column = self.column(first).ok_or_else(missing)?;
         for name in rest {
-            if !ColumnType::of(column).is_group() {
+            if !column.of_type.is_group() {
                 return Err(missing());
             }
-            column = column.get_fields().iter().find(|field| field.name() == name).ok_or_else(missing)?;
+            column = Table(&column.inner).column(name).ok_or_else(missing)?;
         }
-        let of_type = ColumnType::of(column);
-        let leaf = self.0.columns().iter().position(|leaf| leaf.path().parts() == path);
-        leaf.filter(|_| fits(of_type)).ok_or_else(|| {
-            format!("the column {:?} holds {of_type}, where {expected} are expected", part.name)
-        })
+        if fits(column.of_type) {
+            return Ok(column.leaf);
+        }
+        let of_type = column.of_type;
+        Err(format!("the column {:?} holds {of_type}, where {expected} are expected", part.name))
     }
 }
