@@ -72,7 +72,7 @@ pub struct InputOptions {
     /// Whether documents that a pipe has delivered are returned before the reader waits for more.
     pub streaming: bool,
     /// Whether these inputs are only a part of all inputs, so that a named field may occur only in another part. After
-    /// all parts were read, the caller calls [`Counts::check_fields`](crate::input::counts::Counts::check_fields).
+    /// all parts were read, the caller calls [`Counts::check`](crate::input::counts::Counts::check).
     pub is_part: bool,
 }
 

@@ -125,7 +125,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
                 return Ok(count);
             }
             // guard: all members of gzip are decompressed
-            // without it: if Self::follows(member.get_mut())? { -> if false {
+            // without it: Self::follows(member.get_mut())? -> false
             if Self::follows(member.get_mut())? {
                 self.member = self.member.take().and_then(|ended| Self::new(ended.into_inner()).member);
             } else {
