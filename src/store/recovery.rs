@@ -403,8 +403,12 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     // A writer that was killed between renaming CURRENT and syncing the directory leaves a generation that is current but
     // not durable. So the files of the previous generation are kept until the next sync. If the previous manifest cannot be
-    // read, nothing is removed.
-    if let Ok(before) = previous(vfs, dir, manifest) {
+    // read, nothing is removed; if it is damaged, the directory is synced, which makes the current generation durable.
+    let before = match previous(vfs, dir, manifest) {
+        Err(error) if error.is_corruption() && generation::sync_dir(vfs, dir).is_ok() => Ok(None),
+        before => before,
+    };
+    if let Ok(before) = before {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
         let _ = generation::sweep(vfs, dir, manifest, before.as_ref(), &[]); // the next sweep tries again
