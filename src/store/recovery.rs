@@ -32,7 +32,7 @@ use super::generation;
 use super::history::{History, Position, another_index};
 use super::log::{self, OpenLog};
 use super::names::{self, FileKind};
-use super::state::{LiveView, State, open_segment, read_whole};
+use super::state::{LOGGED_BYTES_MAX, LiveView, State, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
@@ -272,7 +272,7 @@ impl State {
             history.logs.retain(|log| log.position.number <= at.number);
             known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
         } else {
-            view.table.write().defer_bands();
+            view.table.write().begin_loading();
         }
         let read = history.position().map_or(0, |position| position.number);
         let mut report = progress.map(|progress| ProgressReport::of(progress, vfs, dir, &manifest));
@@ -297,11 +297,12 @@ impl State {
             }
             history.logs.push(read);
         }
+        view.table.end_loading(LOGGED_BYTES_MAX)?;
+        view.count();
         view.forget_rows(known_rows)?;
         // The generation may be newer than the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
-        view.table.write().index_bands();
         let sketch_digest = manifest.params.sketch().digest();
         Ok(Self::new(Arc::new(manifest), view, history, sketch_digest))
     }
