@@ -100,13 +100,19 @@ impl ReadLog {
     }
 
     /// Returns whether the log on disk still begins with the records that were read. Takes two system calls if the file at
-    /// the path is the one that was read; otherwise compares the heads of all records.
+    /// the path is the one that was read; otherwise compares the heads of all records. A longer log with the same last
+    /// record that was copied over the bytes of the file is taken for a log that grew.
     fn is_on_disk(&self, vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
         let Position { number, offset, records, .. } = self.position;
         let path = names::log(dir, number);
         if let Some((file, known)) = &self.file {
             match vfs.stamp(&path) {
-                Ok(Some(stamp)) if stamp.is_same_file(known) => {
+                // guard: a log that changed without growing is compared record by record
+                // without it: stamp.length != known.length || stamp.modified == known.modified -> true
+                Ok(Some(stamp))
+                    if stamp.is_same_file(known)
+                        && (stamp.length != known.length || stamp.modified == known.modified) =>
+                {
                     let is_here = stamp.length >= offset
                         && records.ends_in(&**file).map_err(|e| Error::io("read", &path, e))?;
                     return Ok(is_here);

@@ -146,6 +146,23 @@ pub(super) fn replay(
     Ok(ReadLog::new(at, &file))
 }
 
+/// Returns whether a log that no manifest names has a batch that was acknowledged: after it, a record was written that says
+/// that it is synced, and a writer writes no such record before `CURRENT` names the log.
+pub(super) fn has_synced(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, number: u64) -> Result<bool> {
+    let path = names::log(dir, number);
+    let file: Arc<dyn ReadFile> = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?.into();
+    let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
+    let mut reader = LogReader::new(&path, file, length);
+    let (salt, mut offset) = (log::record_salt(manifest.uuid, number), LOG_HEAD_BYTES);
+    while let Some(head) = reader.sound(salt, offset)? {
+        if reader.synced(offset, &head)?.is_ok_and(|synced| synced > LOG_HEAD_BYTES) {
+            return Ok(true);
+        }
+        offset += head.record_bytes();
+    }
+    Ok(false)
+}
+
 /// The log that a writer appends to.
 #[derive(Debug)]
 pub(super) struct OpenLog {

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use roaring::RoaringBitmap;
 
 use super::memtable::{Memtable, Rows, ScanPosition};
+use crate::error::Result;
 use crate::format::prefixes::Marks;
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
@@ -19,6 +20,8 @@ use crate::sync::RwLockReadGuard;
 const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
 /// Comparing or looking up this number of set elements takes as long as one step.
 const ELEMENTS: usize = 16;
+/// Number of found rows, many of them several times, after which they are kept as bits.
+const COLLECTED: usize = 1 << 12;
 /// Number of hashes that are prefetched together.
 const TOGETHER: usize = 256;
 
@@ -129,6 +132,48 @@ impl<'a> MemtablePart<'a> {
         });
     }
 
+    /// Calls `is_found` with the first row of each content within the radius and its distance, nearest first, but not with
+    /// those that are farther than one for which it returned true. If many fingerprints are close to this one, and the
+    /// radius is at most 3, looks up all fingerprints at distance 0, 1 and 2 before comparing all.
+    pub(super) fn nearest(
+        &self,
+        fingerprint: u64,
+        within: u32,
+        mut is_found: impl FnMut(u32, u32) -> Result<bool>,
+    ) -> Result<()> {
+        let mut at = ScanPosition::Start;
+        let mut compared = |near: &mut Vec<(u32, u32)>| {
+            let done =
+                self.rows().within(fingerprint, within, self.limit, (&mut at, STEPS), |row, distance| {
+                    near.push((distance, row));
+                    ControlFlow::Continue(())
+                });
+            self.give_way(done);
+            at == ScanPosition::End
+        };
+        let mut near = Vec::new();
+        let is_looked_up = !compared(&mut near) && within <= Rows::LOOKED_UP + 1;
+        if is_looked_up {
+            for distance in 0..=within.min(Rows::LOOKED_UP) {
+                let rows = self.rows().at_distance(fingerprint, distance, self.limit);
+                self.give_way(STEPS / 2);
+                if any_of(&rows, distance, &mut is_found)? {
+                    return Ok(());
+                }
+            }
+        }
+        while !compared(&mut near) {}
+        near.retain(|&(distance, _)| !is_looked_up || distance > Rows::LOOKED_UP);
+        near.sort_unstable();
+        for same in near.chunk_by(|a, b| a.0 == b.0) {
+            let rows: Vec<u32> = same.iter().map(|&(_, row)| row).collect();
+            if any_of(&rows, same[0].0, &mut is_found)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `each` with the first row of each content that has this feature in this band.
     pub(super) fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) {
         self.in_steps(|rows, turn| rows.same_feature((band, feature), self.limit, turn, &mut each));
@@ -142,16 +187,36 @@ impl<'a> MemtablePart<'a> {
     }
 
     /// Calls `each` with the first row of each content whose set can be near the given set, like
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A row can be passed several times.
     pub(super) fn sharing_prefix(&self, set: &[u64], marks: Marks, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marks);
+        // Of many near rows, most share many elements with the set, so they are collected as bits.
+        let (mut found, mut bits): (Vec<u32>, Vec<u64>) = Default::default();
         for hashes in hashes.chunks(TOGETHER) {
             self.read_set(hashes.len(), |rows| rows.warm_sets(hashes));
-            for &hash in hashes {
-                self.in_steps(|rows, turn| rows.sharing(hash, self.limit, turn, &mut each));
+            let mut entries = self.read_set(hashes.len(), |rows| rows.newest_sharing(hashes));
+            while !entries.is_empty() {
+                self.give_way(entries.len() as u32);
+                self.rows().sharing(&mut entries, self.limit, &mut found);
+                if found.len() > COLLECTED {
+                    bits.resize((self.limit as usize).div_ceil(64), 0);
+                    found.drain(..).for_each(|row| bits[row as usize / 64] |= 1 << (row % 64));
+                }
+            }
+        }
+        found.into_iter().for_each(&mut each);
+        for (word, mut bits) in (0..).zip(bits) {
+            while bits != 0 {
+                each(word * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
             }
         }
     }
+}
+
+/// Calls `is_found` with each row. Returns whether it returned true for any.
+fn any_of(rows: &[u32], distance: u32, is_found: &mut impl FnMut(u32, u32) -> Result<bool>) -> Result<bool> {
+    rows.iter().try_fold(false, |any, &row| Ok(is_found(row, distance)? || any))
 }
 
 #[cfg(all(test, not(twindex_shuttle)))]
@@ -163,6 +228,57 @@ mod tests {
     use crate::format::attached::Attached;
     use crate::key::Key;
     use crate::segment::records::Kept;
+
+    #[test]
+    fn nearest_rows_of_a_dense_family_are_those_of_a_scan() {
+        let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+        let table = Memtable::new(&params);
+        let mut random = 1_u64;
+        let mut bit = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            1_u64 << (random >> 58)
+        };
+        let prints: Vec<u64> = (0..12_000).map(|_| bit() ^ bit() ^ bit()).collect();
+        for (key, &fingerprint) in (0..).zip(&prints) {
+            let kept = Kept { fingerprint, ..Kept::default() };
+            table.put(Key::U64(key), Some(kept), Attached::default()).unwrap();
+        }
+        let mut seen = std::collections::HashSet::new();
+        let is_first: Vec<bool> = prints.iter().map(|print| seen.insert(print)).collect();
+        let memory = MemtablePart::new(&table, prints.len() as u32, None, &params);
+        let (mut looked_up, mut farther) = (0, 0);
+        for query in 0..300_u64 {
+            let asked = prints[query as usize] ^ [0, bit(), bit() ^ bit()][query as usize % 3];
+            // Some rows are treated as no longer live, in some queries all those that are close.
+            let is_live =
+                |row: u32, distance: u32| !row.is_multiple_of(3) && (query % 5 > 0 || distance >= 3);
+            let within = 3 + u32::from(query.is_multiple_of(7));
+            let mut expected: Vec<(u32, u64)> = (0..)
+                .zip(&prints)
+                .map(|(row, &print)| (row, (print ^ asked).count_ones(), print))
+                .filter(|&(row, distance, _)| {
+                    distance <= within && is_first[row as usize] && is_live(row, distance)
+                })
+                .map(|(_, distance, print)| (distance, print))
+                .collect();
+            expected.sort_unstable();
+            expected.truncate(expected.partition_point(|&(distance, _)| distance == expected[0].0));
+            let mut found = Vec::new();
+            memory
+                .nearest(asked, within, |row, distance| {
+                    if is_live(row, distance) {
+                        found.push((distance, prints[row as usize]));
+                    }
+                    Ok(is_live(row, distance))
+                })
+                .unwrap();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{asked:x}");
+            looked_up += usize::from(expected.first().is_some_and(|&(distance, _)| distance <= 2));
+            farther += usize::from(expected.first().is_some_and(|&(distance, _)| distance == 3));
+        }
+        assert!(looked_up > 100 && farther > 10, "{looked_up} {farther}");
+    }
 
     #[test]
     fn long_query_lets_the_writer_proceed_without_changing_its_result() {

@@ -49,22 +49,16 @@ pub(super) fn nearest<'a>(
                 }
             }
             IndexPart::Memory(memory) => {
-                let mut near: Vec<(u32, u32)> = Vec::new();
-                memory.within(fingerprint, radius, |row, distance| near.push((distance, row)));
-                near.sort_unstable();
-                let mut reached = None;
-                for &(distance, first) in &near {
-                    if reached.is_some_and(|reached| distance > reached) {
-                        break;
-                    }
-                    for row in memory.equal_rows(first, 1) {
-                        reached = Some(distance);
+                memory.nearest(fingerprint, radius, |first, distance| {
+                    let rows = memory.equal_rows(first, 1);
+                    for &row in &rows {
                         let found = (distance, part.key(row)?);
                         if best.as_ref().is_none_or(|best| found < *best) {
                             best = Some(found);
                         }
                     }
-                }
+                    Ok(!rows.is_empty())
+                })?;
             }
         }
         part.check_map()?;

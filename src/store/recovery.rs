@@ -32,7 +32,7 @@ use super::generation;
 use super::history::{History, Position, another_index};
 use super::log::{self, OpenLog};
 use super::names::{self, FileKind};
-use super::state::{LiveView, State, open_segment, read_whole};
+use super::state::{LOGGED_BYTES_MAX, LiveView, State, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
@@ -272,7 +272,7 @@ impl State {
             history.logs.retain(|log| log.position.number <= at.number);
             known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
         } else {
-            view.table.write().defer_bands();
+            view.table.write().begin_loading();
         }
         let read = history.position().map_or(0, |position| position.number);
         let mut report = progress.map(|progress| ProgressReport::of(progress, vfs, dir, &manifest));
@@ -297,11 +297,12 @@ impl State {
             }
             history.logs.push(read);
         }
+        view.table.end_loading(LOGGED_BYTES_MAX)?;
+        view.count();
         view.forget_rows(known_rows)?;
         // The generation may be newer than the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
-        view.table.write().index_bands();
         let sketch_digest = manifest.params.sketch().digest();
         Ok(Self::new(Arc::new(manifest), view, history, sketch_digest))
     }
@@ -403,8 +404,12 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     // A writer that was killed between renaming CURRENT and syncing the directory leaves a generation that is current but
     // not durable. So the files of the previous generation are kept until the next sync. If the previous manifest cannot be
-    // read, nothing is removed.
-    if let Ok(before) = previous(vfs, dir, manifest) {
+    // read, nothing is removed; if it is damaged, the directory is synced, which makes the current generation durable.
+    let before = match previous(vfs, dir, manifest) {
+        Err(error) if error.is_corruption() && generation::sync_dir(vfs, dir).is_ok() => Ok(None),
+        before => before,
+    };
+    if let Ok(before) = before {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
         let _ = generation::sweep(vfs, dir, manifest, before.as_ref(), &[]); // the next sweep tries again

@@ -25,7 +25,9 @@ use crate::sys::{Access, Vfs};
 
 /// Maximum memory in bytes of the records replayed from logs. A writer flushes long before this. But a damaged log
 /// could require more: an empty document takes only four bytes in a log.
-const LOGGED_BYTES_MAX: usize = 1 << 30;
+pub(super) const LOGGED_BYTES_MAX: usize = 1 << 30;
+/// Number of operations of a batch after which this limit is checked.
+const CHECKED: u32 = 256;
 
 /// The live documents at a commit: in segments, in the frozen memtable, and in the first `rows` rows of the memtable.
 #[derive(Clone, Debug)]
@@ -341,28 +343,33 @@ impl LiveView {
             corrupt(path, "log", 0, fault)
         };
         let table = Arc::clone(&self.table);
+        let check_memory = |offset| {
+            let memory = table.memory();
+            if memory <= LOGGED_BYTES_MAX {
+                return Ok(());
+            }
+            let expected = format!("records that take {LOGGED_BYTES_MAX} bytes of memory");
+            Err(fault(Fault::new(offset, expected, format!("{memory}"))))
+        };
         let mut operations = batch.operations(&manifest.params);
+        let (mut applied, mut last) = (0_u32, 0);
         loop {
             let offset = operations.offset();
             let Some(operation) = operations.next_operation().map_err(fault)? else { break };
-            let done = match operation {
-                Operation::Put(key, kept, attached) => {
-                    self.stamped(attached.stamp);
-                    table.put(key, kept, attached)
-                }
-                Operation::Delete(key) => table.write().delete(key),
-            };
-            done.map_err(|error| match error {
+            if let Operation::Put(_, _, attached) = &operation {
+                self.stamped(attached.stamp);
+            }
+            table.apply(operation).map_err(|error| match error {
                 // Invalid content of a file is not an error of the caller, so it is reported as corruption.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
-            let memory = table.memory();
-            if memory > LOGGED_BYTES_MAX {
-                let expected = format!("records that take {LOGGED_BYTES_MAX} bytes of memory");
-                return Err(fault(Fault::new(offset, expected, format!("{memory}"))));
+            (applied, last) = (applied + 1, offset);
+            if applied % CHECKED == 0 {
+                check_memory(offset)?;
             }
         }
+        check_memory(last)?;
         self.commit = commit;
         // The manifest already contains the payloads of commits up to this generation.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {

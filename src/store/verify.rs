@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::idf;
 use super::names::{self, FileKind};
 use super::recovery::missing_is_damage;
 use super::state::{State, open_segment};
+use super::{idf, log};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
@@ -120,8 +120,19 @@ pub fn verify_until(
             Some(FileKind::Log(number)) => {
                 let named =
                     |of: &Manifest| of.logged.iter().flat_map(|l| &l.logs).any(|log| log.number == number);
-                let superfluous = newer.is_some() && ![&manifest, &newer].into_iter().flatten().any(named);
-                superfluous.then(|| format!("{shown}: named by no manifest; the next writer removes it"))
+                let superfluous =
+                    newer.as_ref().filter(|_| ![&manifest, &newer].into_iter().flatten().any(named));
+                superfluous.map(|newer| {
+                    let next = newer.logged.as_ref().map_or(1, |logged| logged.next_log);
+                    let has_more = number >= next && log::has_synced(vfs, dir, newer, number).unwrap_or(false);
+                    let why = if has_more {
+                        "has later commits than CURRENT names: an older copy of CURRENT was restored, or the disk \
+                         lost the newer one"
+                    } else {
+                        "named by no manifest"
+                    };
+                    format!("{shown}: {why}; the next writer removes it")
+                })
             }
             Some(FileKind::Idf(digest)) => {
                 let superfluous = newer.as_ref().is_some_and(|m| idf::named_by(&m.params) != Some(digest));

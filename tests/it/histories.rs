@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::support::random::Random;
 use twindex::{
@@ -137,6 +138,16 @@ fn restored_copy_with_other_commits_of_equal_length_is_read_from_its_start() {
 fn restored_copy_whose_last_record_is_equal_is_read_from_its_start() {
     check_replaced((&["A0", "X"], &["B0", "X"]), "v", false, replace);
     check_replaced((&["A0", "X"], &["B0", "X", "C0"]), "v", true, replace);
+}
+
+/// The time of the change, on which detection depends, is that of a later second.
+#[test]
+fn log_overwritten_by_one_of_equal_length_and_last_record_is_read_from_its_start() {
+    check_replaced((&["A0", "X"], &["B0", "X"]), "v", false, |live, with| {
+        overwrite(live, with);
+        let log = fs::File::options().append(true).open(live.join("LOG-000002")).unwrap();
+        log.set_modified(std::time::SystemTime::now() + Duration::from_secs(1)).unwrap();
+    });
 }
 
 #[test]

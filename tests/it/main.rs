@@ -40,6 +40,7 @@ mod living_model;
 mod log_lies;
 mod marks;
 mod merge;
+mod misdirected;
 mod near;
 mod pages;
 mod plan;

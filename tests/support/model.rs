@@ -10,7 +10,8 @@
 //!   file. A file system that gives only the minimal guarantees may behave like this.
 //!
 //! If there are few subsets, the model tries all of them; otherwise a generator with a fixed seed draws some. A sync can
-//! be omitted ([`ModelVfs::without_sync`]): it reports success but makes nothing durable.
+//! be omitted ([`ModelVfs::without_sync`]): it reports success but makes nothing durable. A write or a change of a name
+//! can be done wrongly, although it is reported and synced as done ([`Misdone`]).
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::slice::SliceIndex;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -100,6 +102,33 @@ impl Disk {
         Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned()))
     }
 
+    fn write(&mut self, inode: Inode, offset: usize, bytes: &[u8]) {
+        let Node::File(content) = &mut self.nodes[inode] else { unreachable!("files are written") };
+        let content = Arc::make_mut(content);
+        content.resize(content.len().max(offset + bytes.len()), 0);
+        content[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn redo(&mut self, event: &Event, misdone: Option<&Misdone>) {
+        match (event, misdone) {
+            (Event::Made(_, node), _) => self.nodes.push(node.clone()),
+            (Event::Wrote { inode, offset, bytes }, None) => self.write(*inode, *offset, bytes),
+            (Event::Wrote { inode, offset, bytes }, Some(Misdone { bytes: wrong, fate, .. })) => {
+                let mut rest = bytes.to_vec();
+                rest[wrong.clone()].fill(0);
+                if matches!(fate, Fate::LostWithLength) {
+                    rest.truncate(wrong.start);
+                }
+                self.write(*inode, *offset, &rest);
+                if let Fate::Misdirected(inode, offset) = *fate {
+                    self.write(inode, offset, &bytes[wrong.clone()]);
+                }
+            }
+            (Event::Named { .. } | Event::Unnamed { .. }, None) => apply(self, std::slice::from_ref(event)),
+            _ => {}
+        }
+    }
+
     /// Returns a copy that contains only files and directories with a name.
     fn named(&self) -> Self {
         fn copy(disk: &Disk, inode: Inode, copied: &mut BTreeMap<Inode, Inode>, to: &mut Disk) -> Inode {
@@ -169,6 +198,41 @@ enum Event {
     Promised(u64),
 }
 
+/// What the disk does with bytes or with a change of a name that it reports as written and synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The bytes remain zeros, the name remains unchanged.
+    Lost,
+    /// Nor does the file get its new length.
+    LostWithLength,
+    /// The bytes land at this offset of this file, and remain zeros at their place.
+    Misdirected(Inode, usize),
+}
+
+/// An event of the journal that the disk reports as done, but does wrongly.
+#[derive(Clone, Debug)]
+pub struct Misdone {
+    pub event: usize,
+    /// The bytes of the write that this concerns; empty for a change of a name.
+    pub bytes: Range<usize>,
+    pub fate: Fate,
+}
+
+/// A write or a change of a name.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The number of the event in the journal.
+    pub event: usize,
+    /// The name of the file, the last one that it got.
+    pub file: String,
+    /// The file, the offset and the number of bytes of a write; `None` for a change of a name.
+    pub write: Option<(Inode, usize, usize)>,
+    /// The number of times that the file was synced before.
+    pub syncs: usize,
+    /// The last number that was promised before.
+    pub promised: u64,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     disk: Disk,
@@ -177,6 +241,7 @@ struct Inner {
     left_out: Option<usize>,
     /// The length of the journal at which the process is killed; `None` if it is not.
     killed_at: Option<usize>,
+    misdone: Option<Misdone>,
     locks: HashSet<PathBuf>,
     temporaries: usize,
 }
@@ -197,21 +262,21 @@ impl Inner {
         inode
     }
 
+    /// Changes the disk, wrongly if this event is to be misdone.
+    fn change(&mut self, event: Event) {
+        let misdone = self.misdone.as_ref().filter(|misdone| misdone.event == self.journal.len());
+        self.disk.redo(&event, misdone);
+        self.journal.push(event);
+    }
+
     fn name(&mut self, dir: Inode, name: OsString, inode: Inode, before: Option<OsString>) {
-        let names = self.disk.names_mut(dir);
-        if let Some(before) = &before {
-            names.remove(before);
-        }
-        names.insert(name.clone(), inode);
-        self.journal.push(Event::Named { dir, name, inode, before });
+        self.change(Event::Named { dir, name, inode, before });
     }
 
     fn write(&mut self, inode: Inode, bytes: &[u8]) {
-        let Node::File(content) = &mut self.disk.nodes[inode] else { unreachable!("files are written") };
-        let content = Arc::make_mut(content);
+        let Node::File(content) = &self.disk.nodes[inode] else { unreachable!("files are written") };
         let offset = content.len();
-        content.extend_from_slice(bytes);
-        self.journal.push(Event::Wrote { inode, offset, bytes: Arc::new(bytes.to_vec()) });
+        self.change(Event::Wrote { inode, offset, bytes: Arc::new(bytes.to_vec()) });
     }
 
     /// Records a sync, unless it is the one to omit.
@@ -244,6 +309,57 @@ impl ModelVfs {
     pub fn without_sync(self, number: usize) -> Self {
         self.0.lock().unwrap().left_out = Some(number);
         self
+    }
+
+    /// Does an event wrongly. The process reads its effect at once, as if it were not in the page cache.
+    pub fn misdoing(self, misdone: Misdone) -> Self {
+        self.0.lock().unwrap().misdone = Some(misdone);
+        self
+    }
+
+    /// Returns the disk after all events, one of them misdone. The processes so far have read what they wrote, as from
+    /// the page cache.
+    pub fn misdone(&self, misdone: &Misdone) -> Disk {
+        let mut disk = Disk::default();
+        for (number, event) in self.0.lock().unwrap().journal.iter().enumerate() {
+            disk.redo(event, Some(misdone).filter(|misdone| misdone.event == number));
+        }
+        disk.named()
+    }
+
+    /// Returns the writes and the changes of names.
+    pub fn changes(&self) -> Vec<Change> {
+        let inner = self.0.lock().unwrap();
+        let mut names: BTreeMap<Inode, String> = BTreeMap::new();
+        for event in &inner.journal {
+            if let Event::Named { name, inode, .. } = event {
+                names.insert(*inode, name.to_string_lossy().into_owned());
+            }
+        }
+        let (mut changes, mut promised) = (Vec::new(), 0);
+        let mut syncs: BTreeMap<Inode, usize> = BTreeMap::new();
+        for (event, what) in inner.journal.iter().enumerate() {
+            let (inode, file, write) = match what {
+                Event::Wrote { inode, offset, bytes } => {
+                    (*inode, names[inode].clone(), Some((*inode, *offset, bytes.len())))
+                }
+                Event::Named { dir, name, .. } | Event::Unnamed { dir, name } => {
+                    (*dir, name.to_string_lossy().into_owned(), None)
+                }
+                Event::SyncedFile(inode) => {
+                    *syncs.entry(*inode).or_default() += 1;
+                    continue;
+                }
+                Event::Promised(number) => {
+                    promised = *number;
+                    continue;
+                }
+                _ => continue,
+            };
+            let syncs = syncs.get(&inode).copied().unwrap_or(0);
+            changes.push(Change { event, file, write, syncs, promised });
+        }
+        changes
     }
 
     /// Kills the process at this event: from then on, every operation that would change the disk fails. The next process
@@ -608,8 +724,10 @@ impl Vfs for ModelVfs {
         let mut inner = self.0.lock().unwrap();
         inner.alive()?;
         let (dir, name) = inner.disk.place(path)?;
-        inner.disk.names_mut(dir).remove(&name).ok_or(io::ErrorKind::NotFound)?;
-        inner.journal.push(Event::Unnamed { dir, name });
+        if !inner.disk.names(dir)?.contains_key(&name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        inner.change(Event::Unnamed { dir, name });
         Ok(())
     }
 
@@ -697,8 +815,10 @@ impl Drop for ModelTemporary {
     fn drop(&mut self) {
         if let Some(name) = self.name.take() {
             let mut inner = self.vfs.0.lock().unwrap();
-            if inner.alive().is_ok() && inner.disk.names_mut(self.dir).remove(OsStr::new(&name)).is_some() {
-                inner.journal.push(Event::Unnamed { dir: self.dir, name });
+            if inner.alive().is_ok()
+                && inner.disk.names(self.dir).is_ok_and(|names| names.contains_key(OsStr::new(&name)))
+            {
+                inner.change(Event::Unnamed { dir: self.dir, name });
             }
         }
     }

@@ -16,7 +16,7 @@ const BUCKETS: usize = 16;
 const PLACES: usize = 7;
 /// When the average number of distinct entries per bucket exceeds this number, a bucket is added.
 const LOAD: usize = 5;
-/// Number of entries that [`Chains::fill`] processes at a time. Their scratch memory is 12 MiB.
+/// Number of entries that [`Chains::fill`] processes at a time. Their scratch memory is 16 MiB.
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// [`Chains::fill`] divides its entries into this number of partitions, by bucket number.
 const FILLED_PARTS: usize = 256;
@@ -105,57 +105,73 @@ impl Chains {
         }
         let entry = self.before.len() as u32;
         self.before.push(NONE);
-        let before = self.link(hash, entry, is_same);
+        let before = self.link(hash, entry, is_same, |_| true);
         if self.distinct > LOAD * self.buckets.len() {
             self.split();
         }
         before
     }
 
-    /// Adds one entry per hash to an empty table; there are at most `count` hashes. If entries with equal hashes are
-    /// equal, the result is the same as after one [`push`](Self::push) per hash. Faster than `push`: it fills one range
-    /// of buckets after the other, and each range fits in the caches, so most insertions do not wait for memory.
-    pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
+    /// Adds one entry per hash to an empty table; there are at most `count` hashes. Like [`push`](Self::push) for each
+    /// hash, or [`skip`](Self::skip) for each `None`, but faster: fills one range of buckets after the other, and each
+    /// range fits in the caches, so most insertions do not wait for memory. `is_same` returns whether an entry equals an
+    /// earlier one with the same hash. Calls `is_linked` with each entry that has an earlier equal one, and with the newest
+    /// of these; if it returns false, the entry is skipped.
+    pub(super) fn fill(
+        &mut self,
+        count: usize,
+        hashes: impl Iterator<Item = Option<u64>>,
+        is_same: impl Fn(u32, u32) -> bool,
+        mut is_linked: impl FnMut(u32, u32) -> bool,
+    ) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
         // Allocates enough buckets for distinct hashes. If hashes repeat, some buckets only waste memory.
         let buckets = count.div_ceil(LOAD).max(BUCKETS);
         (0..buckets).for_each(|_| self.buckets.push(EMPTY));
         let shift = (usize::BITS - buckets.leading_zeros()).saturating_sub(FILLED_PARTS.ilog2());
-        let mut hashes = hashes.map(Self::hash);
+        let mut hashes = hashes.map(|hash| hash.map(Self::hash)).peekable();
         let (mut block, mut by_part) = (Vec::new(), Vec::new());
-        loop {
+        while hashes.peek().is_some() {
             block.clear();
-            block.extend(hashes.by_ref().take(FILLED_TOGETHER));
-            if block.is_empty() {
-                return;
-            }
             let mut next = [0; FILLED_PARTS + 1];
-            for &hash in &block {
-                next[1 + (self.home(hash) >> shift)] += 1;
+            for hash in hashes.by_ref().take(FILLED_TOGETHER) {
+                if let Some(hash) = hash {
+                    block.push((hash, self.before.len() as u32));
+                    next[1 + (self.home(hash) >> shift)] += 1;
+                }
+                self.before.push(hash.map_or(SKIPPED, |_| NONE));
             }
             for part in 1..=FILLED_PARTS {
                 next[part] += next[part - 1];
             }
             by_part.clear();
             by_part.resize(block.len(), (0, 0));
-            for &hash in &block {
+            for &(hash, entry) in &block {
                 let place = &mut next[self.home(hash) >> shift];
-                by_part[*place] = (hash, self.before.len() as u32);
+                by_part[*place] = (hash, entry);
                 *place += 1;
-                self.before.push(NONE);
             }
             for &(hash, entry) in &by_part {
-                self.link(hash, entry, |_| true);
+                self.link(hash, entry, |other| is_same(entry, other), |before| is_linked(entry, before));
             }
         }
     }
 
-    /// Adds an entry to its bucket and links it to the newest equal entry. Returns this equal entry; `None` if there is
-    /// none.
-    fn link(&mut self, hash: u32, entry: u32, is_same: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Adds an entry to its bucket and links it to the newest equal entry, unless `is_linked` returns false for this one.
+    /// Returns this equal entry; `None` if there is none.
+    fn link(
+        &mut self,
+        hash: u32,
+        entry: u32,
+        is_same: impl Fn(u32) -> bool,
+        is_linked: impl FnOnce(u32) -> bool,
+    ) -> Option<u32> {
         if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
-            self.bucket_mut(is_overflow, bucket).entries[at] = entry;
-            *self.before.get_mut(entry as usize) = before;
+            let is_linked = is_linked(before);
+            *self.before.get_mut(entry as usize) = if is_linked { before } else { SKIPPED };
+            if is_linked {
+                self.bucket_mut(is_overflow, bucket).entries[at] = entry;
+            }
             return Some(before);
         }
         self.insert(hash, entry);
@@ -350,7 +366,7 @@ mod tests {
             // In the first half few values repeat, in the second half many.
             let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
             let (mut filled, mut pushed) = (Chains::default(), Chains::default());
-            filled.fill(count as usize, (0..count).map(value));
+            filled.fill(count as usize, (0..count).map(|step| Some(value(step))), |_, _| true, |_, _| true);
             for step in 0..count {
                 pushed.push(value(step), |_| true);
             }

@@ -21,7 +21,6 @@ const CHUNK: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    first: u32,
     newest: u32,
     rows: u32,
 }
@@ -36,7 +35,7 @@ struct SortedRows {
 impl SortedRows {
     fn new(mut rows: Vec<u32>, records: &Pieces) -> Self {
         rows.sort_unstable_by(|&a, &b| Self::place(records, a).cmp(&Self::place(records, b)));
-        Self { chunks: vec![rows] }
+        Self { chunks: rows.chunks(CHUNK / 2).map(<[u32]>::to_vec).collect() }
     }
 
     fn place(records: &Pieces, row: u32) -> (crate::key::Key<'_>, u32) {
@@ -70,11 +69,12 @@ impl SortedRows {
     }
 }
 
-/// The groups of rows with equal content. Deletes belong to no group.
+/// The groups of rows with equal content. Deletes belong to no group. The number of a group is that of its first row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EqualRows {
-    /// The groups by the hash of their content. Groups are numbered in the order of their first rows.
+    /// The groups by the hash of their content.
     by_content: Chains,
+    /// For each row, the group that has its number; a group without rows if none has.
     groups: ChunkedVec<Group>,
     /// For each row, its group, and the previous row of the group. Either can be [`NONE`].
     rows: ChunkedVec<(u32, u32)>,
@@ -82,57 +82,99 @@ pub(super) struct EqualRows {
 }
 
 impl EqualRows {
+    /// Number of bytes per row, without `by_content`; a row of a sorted group takes 4 more.
+    const ROW_BYTES: usize = size_of::<Group>() + size_of::<(u32, u32)>() + size_of::<u32>();
+
     /// Adds the next row, which is a delete.
     pub(super) fn push_delete(&mut self) {
-        self.rows.push((NONE, NONE));
+        self.by_content.skip();
+        self.add(NONE);
     }
 
     /// Adds the next row, which is the last of these records.
     pub(super) fn push(&mut self, records: &Pieces) {
         let row = self.rows.len() as u32;
         let hash = content_hash(records, row);
-        let groups = &self.groups;
-        let is_equal = |group: u32| is_equal(records, groups.get(group as usize).first, row);
-        let Some(number) = self.by_content.newest(hash, is_equal) else {
-            self.rows.push((self.groups.len() as u32, NONE));
-            self.groups.push(Group { first: row, newest: row, rows: 1 });
+        let number = self.by_content.newest(hash, |first| is_equal(records, first, row));
+        if number.is_some() {
+            self.by_content.skip();
+        } else {
             self.by_content.push(hash, |_| false);
-            return;
-        };
-        let group = self.groups.get_mut(number as usize);
-        self.rows.push((number, group.newest));
-        (group.newest, group.rows) = (row, group.rows + 1);
-        if group.rows == SORTED {
+        }
+        let number = number.unwrap_or(row);
+        self.add(number);
+        if let Some(sorted) = self.sorted.get_mut(&number) {
+            sorted.insert(row, records);
+        } else if self.groups.get(number as usize).rows == SORTED {
             let rows = self.of_group(row).collect();
             self.sorted.insert(number, SortedRows::new(rows, records));
-        } else if let Some(sorted) = self.sorted.get_mut(&number) {
-            sorted.insert(row, records);
         }
+    }
+
+    /// Adds all rows of these records to an empty table.
+    pub(super) fn fill(&mut self, records: &Pieces) {
+        let hashes = (0..records.len())
+            .map(|row| (!records.is_delete(row)).then(|| content_hash(records, row as u32)));
+        let mut numbers: Vec<u32> = (0..records.len() as u32).collect();
+        self.by_content.fill(
+            records.len(),
+            hashes,
+            |row, first| is_equal(records, first, row),
+            |row, first| {
+                numbers[row as usize] = first;
+                false
+            },
+        );
+        for (row, number) in numbers.into_iter().enumerate() {
+            self.add(if records.is_delete(row) { NONE } else { number });
+        }
+        let mut large: HashMap<u32, Vec<u32>> = HashMap::new();
+        for row in 0..records.len() {
+            let (number, _) = self.rows.get(row);
+            if number != NONE && self.groups.get(number as usize).rows >= SORTED {
+                large.entry(number).or_default().push(row as u32);
+            }
+        }
+        self.sorted =
+            large.into_iter().map(|(number, rows)| (number, SortedRows::new(rows, records))).collect();
+    }
+
+    /// Adds the next row to the group with this number, without sorting it.
+    fn add(&mut self, number: u32) {
+        let row = self.rows.len() as u32;
+        self.groups.push(Group { newest: NONE, rows: 0 });
+        let mut before = NONE;
+        if number != NONE {
+            let group = self.groups.get_mut(number as usize);
+            before = std::mem::replace(&mut group.newest, row);
+            group.rows += 1;
+        }
+        self.rows.push((number, before));
     }
 
     /// Removes the last row. It must still be in `records`.
     pub(super) fn pop(&mut self, records: &Pieces) {
-        let Some((number, before)) = self.rows.pop().filter(|&(number, _)| number != NONE) else { return };
+        let Some((number, before)) = self.rows.pop() else { return };
         let row = self.rows.len() as u32;
-        if before == NONE {
-            self.groups.pop();
-            self.by_content.pop(content_hash(records, row));
-            return;
+        self.by_content.pop(if number == row { content_hash(records, row) } else { 0 });
+        if let Some(sorted) = self.sorted.get_mut(&number) {
+            if self.groups.get(number as usize).rows == SORTED {
+                self.sorted.remove(&number);
+            } else {
+                sorted.remove(row, records);
+            }
         }
-        let group = self.groups.get_mut(number as usize);
-        (group.newest, group.rows) = (before, group.rows - 1);
-        if group.rows < SORTED {
-            self.sorted.remove(&number);
-        } else if let Some(sorted) = self.sorted.get_mut(&number) {
-            sorted.remove(row, records);
+        if number != NONE {
+            let group = self.groups.get_mut(number as usize);
+            (group.newest, group.rows) = (before, group.rows - 1);
         }
+        self.groups.pop();
     }
 
     /// Returns whether a row is a document and the first of its group.
     #[inline]
     pub(super) fn is_first(&self, row: u32) -> bool {
-        let (group, before) = self.rows.get(row as usize);
-        group != NONE && before == NONE
+        self.rows.get(row as usize).0 == row
     }
 
     /// Returns this row and the earlier rows of its group, newest first.
@@ -157,9 +199,12 @@ impl EqualRows {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.by_content.bytes()
-            + size_of::<Group>() * self.groups.len()
-            + (size_of::<(u32, u32)>() + size_of::<u32>()) * self.rows.len()
+        self.by_content.bytes() + Self::ROW_BYTES * self.rows.len()
+    }
+
+    /// Returns the approximate number of bytes that this number of rows uses, if all differ.
+    pub(super) fn bytes_of(rows: usize) -> usize {
+        Chains::bytes_of(rows) + Self::ROW_BYTES * rows
     }
 }
 

@@ -80,6 +80,31 @@ impl Rows {
         steps
     }
 
+    /// The maximum distance of [`at_distance`](Self::at_distance).
+    pub(in crate::store) const LOOKED_UP: u32 = 2;
+
+    /// Returns the first row of each content at this distance among the first `limit` rows. Looks up all fingerprints at
+    /// this distance: one, 64 or 2,016. The rows need not be live.
+    pub(in crate::store) fn at_distance(&self, fingerprint: u64, distance: u32, limit: u32) -> Vec<u32> {
+        debug_assert!(distance <= Self::LOOKED_UP, "{distance}");
+        let (mut others, mut rows) = (Vec::with_capacity(64), Vec::new());
+        for higher in 0..if distance == 2 { u64::BITS } else { 1 } {
+            others.clear();
+            match distance {
+                0 => others.push(fingerprint),
+                1 => others.extend((0..u64::BITS).map(|bit| fingerprint ^ 1 << bit)),
+                _ => others.extend((0..higher).map(|bit| fingerprint ^ 1 << higher ^ 1 << bit)),
+            }
+            self.same_fingerprint.warm(others.iter().map(|&other| fingerprint_hash(other)));
+            for &other in &others {
+                let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
+                let same = self.same_fingerprint.of(fingerprint_hash(other), is_same);
+                rows.extend(same.filter(|&row| row < limit));
+            }
+        }
+        rows
+    }
+
     /// Like [`within`](Self::within), but scans all rows. A step reads the rows from `row` to the end of the chunk.
     fn scan(
         &self,
@@ -170,26 +195,21 @@ impl Rows {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Calls `each` with each row that is indexed under this hash. Runs one step from the position `at`: reads at
-    /// most `steps` rows, and returns the number of rows read.
-    pub(in crate::store) fn sharing(
-        &self,
-        hash: u64,
-        limit: u32,
-        (at, steps): (&mut ScanPosition, u32),
-        mut each: impl FnMut(u32),
-    ) -> u32 {
-        follow(
-            (at, steps),
-            || self.prefixes.newest(hash, |_| true),
-            |entry| self.prefixes.before(entry),
-            |entry| {
-                let (row, _) = self.prefix_entries.get(entry as usize);
-                if row < limit {
-                    each(row);
-                }
-            },
-        )
+    /// Returns the newest entry under each of these hashes that has one.
+    pub(in crate::store) fn newest_sharing(&self, hashes: &[u64]) -> Vec<u32> {
+        hashes.iter().filter_map(|&hash| self.prefixes.newest(hash, |_| true)).collect()
+    }
+
+    /// Appends the rows of these entries to `found`, and replaces each entry by the previous one with the same hash; removes
+    /// the entries that have none. The memory accesses of entries of different hashes overlap.
+    pub(in crate::store) fn sharing(&self, entries: &mut Vec<u32>, limit: u32, found: &mut Vec<u32>) {
+        entries.retain_mut(|entry| {
+            let (row, _) = self.prefix_entries.get(*entry as usize);
+            if row < limit {
+                found.push(row);
+            }
+            self.prefixes.before(*entry).inspect(|before| *entry = *before).is_some()
+        });
     }
 
     /// Calls `each` with the first row of each content whose feature in this band has the same first `bits` stored bits,

@@ -50,6 +50,11 @@ impl SetStatistics {
         Self { rarity: self.rarity.faded(), nearness: self.nearness }
     }
 
+    /// Returns whether sets are indexed.
+    pub(super) fn is_kept(&self) -> bool {
+        self.nearness.is_some()
+    }
+
     pub(super) fn memory(&self) -> usize {
         2 * self.rarity.0.len()
     }
