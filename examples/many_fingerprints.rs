@@ -5,6 +5,7 @@
 //! cargo run --release --example many_fingerprints -- make FILE 1000000000
 //! cargo run --release -- build INDEX --fingerprints FILE --near within:3 --memory 8G
 //! cargo run --release --example many_fingerprints -- ask INDEX 1000000000 1000000
+//! cargo run --release --example many_fingerprints -- cold INDEX 1000000000 100
 //! ```
 //!
 //! `make` writes little-endian numbers of 64 bits. One in 50 differs in at most three bits from an earlier one; the
@@ -15,15 +16,25 @@
 //! one at a time, for the first batch (which maps and verifies most pages), for a second batch of other queries, and
 //! then for single queries again; the number of queries that must find a stored fingerprint, and the number that found
 //! it. `ask INDEX COUNT QUERIES load` reads the index into memory when it is opened ([`Access::Load`]).
+//!
+//! `cold` queries an index whose pages were dropped from the page cache: before each single query, and once before all
+//! queries together. It prints the mean microseconds and pages per query, then the same with the reads and the waits of a
+//! simulated device (100 us, 32 reads in parallel), and the largest number of reads that depend on each other. Needs Linux.
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use faults::{Faults, FaultyVfs};
 use random::Random;
+use twindex::sys::RealVfs;
 use twindex::{Access, Fingerprint, Index, Snapshot};
 
+#[path = "../tests/support/faults.rs"]
+mod faults;
 #[path = "../tests/support/random.rs"]
 mod random;
 
@@ -148,13 +159,90 @@ fn ask(path: &str, count: u64, queries: usize, access: Access) -> Result<(), Box
     }
 }
 
+/// Drops the pages of an index from the page cache, except for mapped ones.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "drops files of the library from the page cache")]
+fn forget(index: &Path) -> Result<(), Box<dyn Error>> {
+    for file in std::fs::read_dir(index)? {
+        let file = File::open(file?.path())?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    Ok(())
+}
+
+/// Returns the number of pages that this process has read from disks.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "no file of an index")]
+fn pages_read() -> Result<f64, Box<dyn Error>> {
+    let counts = std::fs::read_to_string("/proc/self/io")?;
+    let line = counts.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    Ok(line.ok_or("no read_bytes in /proc/self/io")?.trim().parse::<f64>()? / 4096.0)
+}
+
+/// Runs queries of a cold index, together or one at a time, and returns the mean microseconds and pages per query, and the
+/// depth.
+#[cfg(target_os = "linux")]
+fn run_cold(
+    path: &Path,
+    questions: &Questions,
+    simulated: bool,
+    at_once: usize,
+) -> Result<[f64; 3], Box<dyn Error>> {
+    let (mut micros, mut pages, mut depth) = (0.0, 0.0, 0_u64);
+    for few in (0..questions.stored.len()).step_by(at_once) {
+        let few = few..questions.stored.len().min(few + at_once);
+        let few = Questions {
+            fingerprints: questions.fingerprints[few.clone()].to_vec(),
+            stored: questions.stored[few].to_vec(),
+        };
+        forget(path)?;
+        let faults = Arc::new(Faults::default());
+        let index = if simulated {
+            let vfs = Arc::new(FaultyVfs(Arc::clone(&faults)));
+            Index::options().access(Access::Read).open_with(vfs, path)?
+        } else {
+            Index::options().open_with(Arc::new(RealVfs), path)?
+        };
+        *faults.device.lock().unwrap() = faults::Device::default();
+        let snapshot = index.snapshot();
+        let (read, begun) = (pages_read()?, Instant::now());
+        let (_, found) =
+            if at_once > 1 { together(&snapshot, &few)? } else { one_at_a_time(&snapshot, &few)? };
+        let took = begun.elapsed();
+        assert_eq!(found, few.stored.iter().flatten().count(), "stored fingerprints were not found");
+        let device = faults.device.lock().unwrap();
+        micros += if simulated { device.time } else { took }.as_secs_f64() * 1e6;
+        pages += if simulated { device.reads as f64 } else { pages_read()? - read };
+        depth = depth.max(device.depth);
+    }
+    let count = questions.stored.len() as f64;
+    Ok([micros / count, pages / count, depth as f64])
+}
+
+#[cfg(target_os = "linux")]
+fn cold(path: &str, count: u64, queries: usize) -> Result<(), Box<dyn Error>> {
+    let questions = Questions::new(count, queries, 81);
+    for (name, at_once) in [("one at a time", 1), ("together", queries)] {
+        let [us, pages, _] = run_cold(path.as_ref(), &questions, false, at_once)?;
+        let [device_us, reads, depth] = run_cold(path.as_ref(), &questions, true, at_once)?;
+        println!(
+            "{{\"queries\":\"{name}\",\"us\":{us:.0},\"pages\":{pages:.1},\"device_us\":{device_us:.0},\
+             \"device_reads\":{reads:.1},\"depth\":{depth}}}"
+        );
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["make", path, count] => make(path, count.parse()?),
         ["ask", path, count, queries] => ask(path, count.parse()?, queries.parse()?, Access::Map),
+        #[cfg(target_os = "linux")]
+        ["cold", path, count, queries] => cold(path, count.parse()?, queries.parse()?),
         ["ask", path, count, queries, "load"] => ask(path, count.parse()?, queries.parse()?, Access::Load),
-        _ => Err("usage: many_fingerprints make FILE COUNT | ask INDEX COUNT QUERIES [load]".into()),
+        _ => Err("usage: many_fingerprints make FILE COUNT | ask INDEX COUNT QUERIES [load] | cold INDEX COUNT QUERIES".into()),
     }
 }

@@ -13,6 +13,11 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
+#[path = "device.rs"]
+mod device;
+
+pub use device::Device;
+
 /// The operations that fail, their errors, and counters of operations.
 #[derive(Debug, Default)]
 pub struct Faults {
@@ -33,6 +38,8 @@ pub struct Faults {
     pub space_queries: AtomicUsize,
     /// Additional duration of each read.
     pub read_takes: Duration,
+    /// The device that reads take their time from.
+    pub device: Mutex<Device>,
     /// The underlying file system; `None` for the real one.
     pub over: Option<Arc<dyn Vfs>>,
     /// Whether every operation that changes the disk fails.
@@ -96,7 +103,11 @@ impl Vfs for FaultyVfs {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let file = self.0.attempt("open", false, || self.0.disk().open(path))?;
-        Ok(Box::new(FaultyFile { file, faults: Arc::clone(&self.0) }))
+        Ok(Box::new(FaultyFile {
+            file,
+            number: self.0.count.load(Ordering::Relaxed),
+            faults: Arc::clone(&self.0),
+        }))
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
@@ -195,6 +206,7 @@ impl AppendFile for FaultyLog {
 #[derive(Debug)]
 struct FaultyFile {
     file: Box<dyn ReadFile>,
+    number: usize,
     faults: Arc<Faults>,
 }
 
@@ -205,11 +217,16 @@ impl ReadFile for FaultyFile {
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         std::thread::sleep(self.faults.read_takes);
+        self.faults.device.lock().unwrap().read(self.number, offset, buffer.len() as u64);
         self.faults.attempt("read", false, || self.file.read_exact_at(buffer, offset))
     }
 
     fn map(&self, len: usize) -> io::Result<Bytes> {
         self.faults.attempt("map", false, || self.file.map(len))
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        self.faults.device.lock().unwrap().request(self.number, offset, length);
     }
 }
 
