@@ -17,12 +17,11 @@ use arrow_schema::{DataType, Field, Fields, SchemaRef, TimeUnit};
 
 use crate::input::arrow::ipc::IpcFile;
 use crate::input::columns::column::{ColumnType, ColumnValues, Value};
-use crate::input::columns::file::{Stamp, guarded};
+use crate::input::columns::file::Stamp;
 use crate::input::columns::rows::{Chosen, ColumnPlaces, RowBatches, Rows, choose};
 use crate::input::columns::table::Column;
 use crate::input::fields::record;
-use crate::input::open::reader;
-use crate::input::place::{Place, Problem};
+use crate::input::place::Problem;
 
 const MILLISECONDS_PER_DAY: i64 = 24 * 3600 * 1000;
 
@@ -244,16 +243,7 @@ pub(crate) fn open(
     row_bytes_max: usize,
     consumed: &Arc<AtomicU64>,
 ) -> Result<(ArrowRows, ArrowColumns, Stamp), Problem> {
-    let name: Arc<Path> = Arc::from(path);
-    let file = fs::File::open(path).map_err(|error| reader::cannot(path, "open", &error))?;
-    let stamp = Stamp::of(&file).map_err(|error| reader::cannot(path, "read the size", &error))?;
-    let begun = guarded(|| begin(file, fields, row_bytes_max));
-    let (batches, places, columns) = begun.map_err(|reason| Problem {
-        place: Place::file(Arc::clone(&name)),
-        reason: format!("cannot read Arrow: {reason}"),
-    })?;
-    let rows = Rows::new((name, stamp.bytes), (batches, places), fields, row_bytes_max, consumed);
-    Ok((rows, columns, stamp))
+    Rows::open(path, fields, row_bytes_max, consumed, |file, _| begin(file, fields, row_bytes_max))
 }
 
 fn begin(

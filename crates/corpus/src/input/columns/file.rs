@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn caught_panics_are_silent_and_others_are_printed() {
         const ALONE: &str = "TWINDEX_ALONE";
-        static TOLD: AtomicU64 = AtomicU64::new(0);
+        static NOTICED: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
             // The panic hook is shared by all tests of a process, so this test needs a process of its own.
             let name = "input::columns::file::tests::caught_panics_are_silent_and_others_are_printed";
@@ -75,13 +75,13 @@ mod tests {
             return;
         }
         std::panic::set_hook(Box::new(|_| {
-            TOLD.fetch_add(1, Ordering::Relaxed);
+            NOTICED.fetch_add(1, Ordering::Relaxed);
         }));
         let done = guarded(|| -> Result<(), String> { panic!("as arrow-rs does") });
         assert_eq!(done, Err("its decoder failed: the file is damaged".to_owned()));
-        assert_eq!(TOLD.load(Ordering::Relaxed), 0);
+        assert_eq!(NOTICED.load(Ordering::Relaxed), 0);
         assert_eq!(guarded(|| Ok(1)), Ok(1));
         assert!(catch_unwind(|| panic!("of ours")).is_err());
-        assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+        assert_eq!(NOTICED.load(Ordering::Relaxed), 1);
     }
 }

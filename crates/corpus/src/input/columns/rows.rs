@@ -1,11 +1,12 @@
 //! Reads the rows of files that store values column by column: chooses the columns, and encodes each row as a line.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::input::columns::column::{ColumnType, ColumnValues};
-use crate::input::columns::file::guarded;
+use crate::input::columns::file::{Stamp, guarded};
 use crate::input::columns::table::{self, Column, Table, TypeTest};
 use crate::input::fields::attached::{AttachedFields, HasField, OwnAttached};
 use crate::input::fields::deciding::DecidingValues;
@@ -13,6 +14,7 @@ use crate::input::fields::fingerprint;
 use crate::input::fields::names::{push_key, push_text};
 use crate::input::fields::number::FieldNumber;
 use crate::input::fields::record::{self, Ids};
+use crate::input::open::reader;
 use crate::input::place::{Place, Problem};
 
 /// Number of bytes in an encoded row for the row number and the key length.
@@ -83,18 +85,43 @@ pub(crate) struct ColumnPlaces {
 pub(crate) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl<B: RowBatches> Rows<B> {
-    /// Creates the rows of the file at `path`, which has this number of bytes. `places` are those of the columns that
-    /// `batches` decodes.
-    pub(crate) fn new(
-        (path, bytes): (Arc<Path>, u64),
-        (batches, places): (B, ColumnPlaces),
+    /// Opens the file at `path`. `begin` finds the requested columns, and returns the batches that decode them, their places,
+    /// and what is known of the file. Also returns the stamp of the file, with which kept rows are copied later.
+    ///
+    /// # Errors
+    ///
+    /// The file is not of this format, or a requested column is missing or has an unsupported type.
+    pub(crate) fn open<C>(
+        path: &Path,
         fields: &record::Fields,
         row_bytes_max: usize,
         consumed: &Arc<AtomicU64>,
-    ) -> Self {
+        begin: impl FnOnce(fs::File, u64) -> Result<(B, ColumnPlaces, C), String>,
+    ) -> Result<(Self, C, Stamp), Problem> {
+        let file = fs::File::open(path).map_err(|error| reader::cannot(path, "open", &error))?;
+        let stamp = Stamp::of(&file).map_err(|error| reader::cannot(path, "read the size", &error))?;
+        let (path, bytes): (Arc<Path>, u64) = (Arc::from(path), stamp.bytes);
+        let begun = guarded(|| begin(file, bytes));
+        let (batches, places, columns) = begun.map_err(|reason| Problem {
+            place: Place::file(Arc::clone(&path)),
+            reason: format!("cannot read {}: {reason}", B::FORMAT),
+        })?;
         let (fields, consumed) = (fields.clone(), Arc::clone(consumed));
         let (in_batch, at, taken, counted) = (0, 0, 0, 0);
-        Self { path, batches, places, fields, in_batch, at, taken, bytes, consumed, counted, row_bytes_max }
+        let rows = Self {
+            path,
+            batches,
+            places,
+            fields,
+            in_batch,
+            at,
+            taken,
+            bytes,
+            consumed,
+            counted,
+            row_bytes_max,
+        };
+        Ok((rows, columns, stamp))
     }
 
     /// Returns the name of the file for messages.

@@ -12,14 +12,13 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, SortingCol
 use parquet::schema::types::TypePtr;
 
 use crate::input::columns::column::ColumnType;
-use crate::input::columns::file::{Stamp, guarded};
+use crate::input::columns::file::Stamp;
 use crate::input::columns::rows::{Chosen, ColumnPlaces, RowBatches, Rows, choose};
 use crate::input::columns::table::Column;
 use crate::input::fields::record;
-use crate::input::open::reader;
 use crate::input::parquet::decoded::DecodedColumn;
 use crate::input::parquet::thrift::{self, Checked};
-use crate::input::place::{Place, Problem};
+use crate::input::place::Problem;
 
 /// Maximum number of rows decoded at a time, and maximum size of these rows in bytes, estimated from the mean row size.
 const ROWS_AT_ONCE: usize = 256;
@@ -116,16 +115,7 @@ pub(crate) fn open(
     row_bytes_max: usize,
     consumed: &Arc<AtomicU64>,
 ) -> Result<(ParquetRows, ParquetColumns, Stamp), Problem> {
-    let name: Arc<Path> = Arc::from(path);
-    let file = fs::File::open(path).map_err(|error| reader::cannot(path, "open", &error))?;
-    let stamp = Stamp::of(&file).map_err(|error| reader::cannot(path, "read the size", &error))?;
-    let begun = guarded(|| begin(file, stamp.bytes, fields, row_bytes_max));
-    let (batches, places, columns) = begun.map_err(|reason| Problem {
-        place: Place::file(Arc::clone(&name)),
-        reason: format!("cannot read Parquet: {reason}"),
-    })?;
-    let rows = Rows::new((name, stamp.bytes), (batches, places), fields, row_bytes_max, consumed);
-    Ok((rows, columns, stamp))
+    Rows::open(path, fields, row_bytes_max, consumed, |file, bytes| begin(file, bytes, fields, row_bytes_max))
 }
 
 /// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes. The row
