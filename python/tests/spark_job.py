@@ -515,6 +515,7 @@ def scratch(arguments, work):
     assert not index.with_name("pages.twx.segments").exists(), "left beside"
     say(f"{arguments.name}: segments by scratch folders{' on another file system' if other else ''} are the command's")
     run_documented(mine, documents)
+    read_by_the_command(mine, documents.limit(200).cache())
     session.stop()
 
 
@@ -530,6 +531,30 @@ def run_documented(mine, documents):
     assert done["answers"].select("query").distinct().count() == 10, "each page is near itself"
     kept = done["session"].read.parquet(str(shared / "kept")).count()
     assert 0 < kept <= 200, kept
+
+
+def read_by_the_command(mine, documents):
+    """Compares the documents of folders that Spark wrote with those that Spark reads from them."""
+    from pyspark.sql import functions
+
+    rows = documents.withColumn("lang", functions.expr("if(length(text) % 2 = 0, 'en', null)"))
+    reader = rows.sparkSession.read
+    for name, write, read, inside in (
+        ("json", lambda to: rows.write.json(to, compression="gzip"), reader.json, []),
+        ("csv", lambda to: rows.write.csv(to, header=True, escape='"'), lambda at: reader.csv(at, header=True), []),
+        ("parquet", rows.write.partitionBy("lang").parquet, reader.parquet, ["lang"]),
+    ):
+        folder = mine / f"written-{name}"
+        write(str(folder))
+        assert (folder / "_SUCCESS").exists()
+        line = [os.environ["TWINDEX"], "dedup", folder, "-o", mine / f"{name}-out", "--near", "equal", "--json"]
+        line += [part for field in inside for part in ("--inside", field)]
+        said = subprocess.run(list(map(str, line)), check=True, capture_output=True, text=True).stdout
+        counts = json.loads(said.splitlines()[-1])
+        found = read(str(folder))
+        assert counts["documents"] == found.count() == 200, name
+        assert counts["kept"] == found.dropDuplicates(["text", *inside]).count(), name
+    say(f"{mine.name}: folders that Spark wrote are read as Spark reads them")
 
 
 class Slow:

@@ -1,12 +1,15 @@
-"""Deduplicates Arrow files of other programs with the command, and reads the kept files back with these programs."""
+"""Deduplicates Arrow files and folders of tables that other programs wrote, and compares with what these programs read."""
 
+import json
 import os
 import shutil
 import subprocess
 
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 
@@ -94,3 +97,60 @@ def test_datasets_are_read_and_kept_with_their_features(tmp_path):
     # The files of the split "test" come first.
     kept = datasets.Dataset.from_file(str(tmp_path / "out-both/kept.arrow"))
     assert list(kept["id"]) == rows["id"][::2]
+
+
+def keys_read(tmp_path, folder, *options):
+    """Returns the keys of the documents that the command reads from a folder, all with different texts."""
+    out = tmp_path / "out"
+    said = run("dedup", folder, "-o", out, "--near", "equal", "--force", "--json", *options)
+    kept = sorted(path for path in out.glob("kept*") if not path.name.endswith(".keys"))
+    keys = [key for path in kept for key in pa.parquet.read_table(path, columns=["id"])["id"].to_pylist()]
+    assert json.loads(said.splitlines()[-1])["documents"] == len(keys)
+    return sorted(keys)
+
+
+def numbered(numbers):
+    columns = {"id": "k{:03}", "text": "text of {}"}
+    rows = {name: [form.format(number) for number in numbers] for name, form in columns.items()}
+    return pa.table({**rows, "lang": ["de" if number % 3 else "en" for number in numbers]})
+
+
+def test_folders_of_hive_are_read_as_pyarrow_reads_them(tmp_path):
+    rows = numbered(range(60))
+    pa.dataset.write_dataset(rows, tmp_path / "t", format="parquet", partitioning=["lang"], partitioning_flavor="hive")
+    for number, path in enumerate(sorted((tmp_path / "t").rglob("*.parquet"))):
+        path.rename(path.with_name(f"{number:06}_0"))  # as Hive names them
+    (tmp_path / "t/_SUCCESS").touch()
+    (tmp_path / "t/_temporary/0").mkdir(parents=True)
+    pa.parquet.write_table(numbered([99]), tmp_path / "t/_temporary/0/000000_1")
+    read = pa.dataset.dataset(tmp_path / "t", format="parquet", partitioning="hive").to_table()
+    assert keys_read(tmp_path, tmp_path / "t", "--inside", "lang") == sorted(read["id"].to_pylist())
+
+
+def test_tables_of_delta_have_the_rows_of_their_log(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    path = tmp_path / "lake/t"
+
+    def same(*options):
+        table = deltalake.DeltaTable(path)
+        keys = sorted(table.to_pyarrow_table(columns=["id"])["id"].to_pylist())
+        for folder in (path, tmp_path / "lake"):
+            assert keys_read(tmp_path, folder, *options) == keys
+
+    deltalake.write_deltalake(path, numbered(range(30)), partition_by=["lang"])
+    deltalake.write_deltalake(path, numbered(range(30, 60)), mode="append")
+    same()
+    deltalake.DeltaTable(path).delete("id = 'k004' or id = 'k033'")
+    same("--inside", "lang")
+    deltalake.write_deltalake(path, numbered(range(60, 90)), mode="append")
+    deltalake.DeltaTable(path).create_checkpoint()
+    deltalake.DeltaTable(path).update(updates={"text": "'changed'"}, predicate="id = 'k061'")
+    same()
+    for log in sorted((path / "_delta_log").glob("*.json"))[:3]:
+        log.unlink()  # as writers do after a checkpoint
+    same()
+    deltalake.write_deltalake(path, numbered(range(100, 130)), mode="overwrite")
+    same()
+    next((path / "_delta_log").glob("*.parquet")).unlink()
+    with pytest.raises(AssertionError, match="no commit 0"):
+        keys_read(tmp_path, path)

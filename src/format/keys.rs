@@ -256,18 +256,31 @@ impl FrontEncoder {
     }
 }
 
-/// Encodes a whole section for these keys, which must ascend.
-#[must_use]
-pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
+/// Encodes a whole section for these keys, which must ascend, and passes its bytes to `put` in order. Encodes the keys twice,
+/// because the offsets of all groups precede them.
+///
+/// # Errors
+/// The error of `put`.
+pub fn write_front<'a, E>(
+    keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    mut put: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
     let mut offsets: Vec<u64> = Vec::with_capacity(keys.len().div_ceil(GROUP as usize) + 1);
-    for key in keys {
+    for key in keys.clone() {
         offsets.extend(encoder.push(key, &mut data));
+        data.clear();
     }
     offsets.push(encoder.length());
-    let mut section: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    section.append(&mut data);
-    section
+    let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    put(&offsets)?;
+    encoder = FrontEncoder::default();
+    for key in keys {
+        encoder.push(key, &mut data);
+        put(&data)?;
+        data.clear();
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -301,7 +314,12 @@ mod tests {
         let mut keys: Vec<Vec<u8>> =
             (0..100).map(|i| format!("https://example.org/{i:04}/page").into_bytes()).collect();
         keys.push(vec![0xFF; KEY_BYTES_MAX]);
-        let section = encode_front(keys.iter().map(Vec::as_slice));
+        let mut section = Vec::new();
+        let put = |bytes: &[u8]| {
+            section.extend_from_slice(bytes);
+            Ok::<(), ()>(())
+        };
+        write_front(keys.iter().map(Vec::as_slice), put).unwrap();
         let rows = keys.len() as u64;
         let mut back = Vec::new();
         for group in 0..groups(rows) {

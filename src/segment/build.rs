@@ -237,8 +237,9 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
                 crate::key::Key::Bytes(key) => key,
                 crate::key::Key::U64(_) => unreachable!("a column of bytes holds bytes"),
             });
-            let section = keys::encode_front(sorted);
-            out.section(Kind::Keys, 0, keys::CODEC_FRONT, rows, |out| out.put(&section))
+            out.section(Kind::Keys, 0, keys::CODEC_FRONT, rows, |out| {
+                keys::write_front(sorted, |bytes| out.put(bytes))
+            })
         }
     }
 }

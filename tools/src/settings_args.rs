@@ -165,7 +165,7 @@ fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
             Kind::One if differs.is_none_or(|one| !one.repeats) => arg.action(ArgAction::Set),
             Kind::One | Kind::Many => arg.action(ArgAction::Append),
         };
-        arg = arg.value_name(setting.form);
+        arg = arg.value_name(setting.form).allow_negative_numbers(true); // the parser of the value refuses it
     }
     arg.value_parser(OsStringValueParser::new().try_map(move |text| {
         let mut settings = S::default();

@@ -11,7 +11,7 @@ use twindex::format::bands::{Band, BandEntry, CODEC_BYTES, CODEC_PACKED};
 use twindex::format::directory::Directory;
 use twindex::format::fields::{self, Fields};
 use twindex::format::hot::Hot;
-use twindex::format::keys::{self, Frame, GROUP, encode_front};
+use twindex::format::keys::{self, Frame, GROUP};
 use twindex::format::prefixes::{tag, tags_of};
 use twindex::format::samples::{self, SampleChoice, Samples};
 use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
@@ -452,7 +452,12 @@ fn front_coded(bytes: &[u8], rows: u64) {
     let mut all: Vec<&[u8]> = bytes.split(|&byte| byte == 0).filter(|key| !key.is_empty()).collect();
     all.sort_unstable();
     all.dedup();
-    let section = encode_front(all.iter().copied());
+    let mut section = Vec::new();
+    let put = |bytes: &[u8]| {
+        section.extend_from_slice(bytes);
+        Ok::<(), ()>(())
+    };
+    keys::write_front(all.iter().copied(), put).unwrap();
     let rows = all.len() as u64;
     let mut found = Vec::new();
     for group in 0..keys::groups(rows) {

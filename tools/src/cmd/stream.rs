@@ -321,7 +321,8 @@ impl StreamArgs {
         let sketcher = self.boilerplate.sketcher(&index)?;
         let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify)?, &self.attached)?;
         let containment = deciding.containment();
-        let memory = if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 };
+        // Two memtables of up to three times their size, and the segment that is made of one of them, are in memory.
+        let memory = if containment.is_some() { self.work.memory / 16 } else { self.work.memory / 8 };
         let options =
             self.attached.writer_options().memory(memory).drop_duplicates(self.drop_duplicates).near(near);
         let options = options.unverified(verify == Some(VerifiedBy::None));

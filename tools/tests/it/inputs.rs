@@ -254,8 +254,76 @@ fn file_that_several_inputs_name_is_read_once() {
     }
     says(
         &bench.ok("dedup in in/a.jsonl -o out --force"),
-        &["1 file named more than once and read once, the first: "],
+        &["1 file named more than once and read once, the first: in/a.jsonl"],
     );
+}
+
+#[test]
+fn mistakes_get_a_message_that_says_what_to_do() {
+    let bench = Bench::new();
+    bench.write("spread.json", "{\n \"id\": \"a\",\n \"text\": \"x\"\n}\n");
+    bench.write("within.jsonl", "{\"id\":\"a\",\"text\":{\"en\":\"x\"}}\n");
+    bench.write("zeros.jsonl", "{\"id\":\"a\",\"text\":\"x\"}\n\0\0\0\0\n");
+    bench.write("joined.csv", "id,text\n1,a b c\nid,text\n2,d e f\n");
+    for (line, parts) in [
+        ("s3://bucket/a.jsonl", &["s3://bucket/a.jsonl: a URL", "download it", "`-`"][..]),
+        ("spread.json", &["spread.json:1", "one whole object, as `jq -c .` writes it"]),
+        ("within.jsonl", &["within.jsonl:1", "--text-field 'text.NAME' takes a member of it"]),
+        ("zeros.jsonl", &["zeros.jsonl:2", "zero bytes are where a file was not written to its end"]),
+        ("joined.csv", &["joined.csv:3", "the names of the columns again", "remove this row"]),
+    ] {
+        says(&bench.refused(&format!("dedup {line} -o out")), parts);
+    }
+    says(&bench.misused("dedup joined.csv -o out --threads -1"), &["'-1' for '--threads <"]);
+    let report = bench.json("dedup joined.csv -o out --skip-bad 1");
+    assert_eq!((&report["documents"], &report["skipped_bad"]), (&2.into(), &1.into()), "{report}");
+}
+
+#[test]
+fn folder_of_a_table_has_the_files_that_its_log_names() {
+    let bench = Bench::new();
+    let row = |key: &str| format!("{{\"id\":\"{key}\",\"text\":\"text of {key}\"}}\n");
+    for key in ["old", "new one", "left"] {
+        bench.write(&format!("lake/t/lang=en/{key}.jsonl"), row(key));
+    }
+    let commit = |number: u64, actions: &str| {
+        bench.write(&format!("lake/t/_delta_log/{number:020}.json"), actions);
+    };
+    commit(
+        0,
+        "{\"protocol\":{}}\n{\"add\":{\"path\":\"lang=en/old.jsonl\"}}\n{\"add\":{\"path\":\"lang=en/left.jsonl\"}}\n",
+    );
+    commit(
+        1,
+        "{\"add\":{\"path\":\"lang=en/new%20one.jsonl\"}}\n{\"remove\":{\"path\":\"lang=en/old.jsonl\"}}\n",
+    );
+    for input in ["lake/t", "lake/t/lang=en", "lake", "lake --format jsonl"] {
+        let report = bench.json(&format!("dedup {input} -o out --force"));
+        let stale = (&report["documents"], &report["stale"]);
+        assert_eq!(stale, (&2.into(), &1.into()), "{input}: {report}");
+        assert!(report["first_stale"].as_str().unwrap().ends_with("lang=en/old.jsonl"), "{report}");
+    }
+    says(
+        &bench.ok("dedup lake/t -o out --force"),
+        &["1 file left out that the log of the Delta table no longer names"],
+    );
+    let refused = |parts: &[&str]| says(&bench.refused("dedup lake/t -o none"), parts);
+    commit(3, "");
+    refused(&["t/_delta_log: it has no commit 2", "write the table anew"]);
+    commit(2, "{\"add\":{\"path\":\"lang=en/old.jsonl\",\"deletionVector\":{\"storageType\":\"u\"}}}\n");
+    refused(&["lang=en/old.jsonl has rows that a deletion vector deletes", "REORG"]);
+    commit(2, "{\"add\":{\"path\":\"lang=en/gone.jsonl\"}}\n");
+    refused(&["t: its log names lang=en/gone.jsonl, which is not there"]);
+    commit(2, "{\"add\":{\"path\":\"s3://elsewhere/gone.jsonl\"}}\n");
+    refused(&["s3://elsewhere/gone.jsonl is outside of the table"]);
+    commit(2, "{\"add\":\n");
+    refused(&["t/_delta_log/00000000000000000002.json", "EOF"]);
+    bench.write("ice/data/a.jsonl", row("a"));
+    bench.write("ice/metadata/v1.metadata.json", "{}");
+    says(&bench.refused("dedup ice -o none"), &["ice: a table of Apache Iceberg", "export it as Parquet"]);
+    bench.write("hudi/a.jsonl", row("a"));
+    bench.write("hudi/.hoodie/hoodie.properties", "");
+    says(&bench.refused("dedup hudi -o none"), &["a table of Apache Hudi"]);
 }
 
 #[test]

@@ -60,6 +60,12 @@ pub struct Counts {
     /// The first hidden file or folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_hidden: Option<String>,
+    /// Number of files that the log of their Delta table no longer names, and that were skipped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stale: u64,
+    /// The first file that the log of its table no longer names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_stale: Option<String>,
     /// Number of files that describe a dataset beside Arrow files, and were skipped.
     #[serde(skip_serializing_if = "is_zero")]
     pub dataset_files: u64,
@@ -270,6 +276,8 @@ impl Counts {
         self.ignored += more.ignored;
         self.hidden += more.hidden;
         self.first_hidden = self.first_hidden.take().or_else(|| more.first_hidden.clone());
+        self.stale += more.stale;
+        self.first_stale = self.first_stale.take().or_else(|| more.first_stale.clone());
         self.dataset_files += more.dataset_files;
         self.first_dataset_file = self.first_dataset_file.take().or_else(|| more.first_dataset_file.clone());
         self.no_documents += more.no_documents;
@@ -448,6 +456,12 @@ impl Counts {
                 more => format!("{} hidden files and folders", count(more)),
             };
             remarks.push(format!("{entries} left out, the first: {first} (--glob)"));
+        }
+        if let Some(first) = &self.first_stale {
+            remarks.push(format!(
+                "{} left out that the log of the Delta table no longer names, the first: {first}",
+                counted(self.stale, "file")
+            ));
         }
         if self.ignored > 0 {
             remarks.push(format!(

@@ -22,6 +22,7 @@ use crate::input::open::folder::{self, Patterns};
 use crate::input::open::kind::{self, Kind, is_named_as_text, is_part, kind_of_folder};
 use crate::input::open::reader::{self, Origin};
 use crate::input::options::{InputFormat, InputKinds, InputOptions};
+use crate::input::parquet::delta;
 use crate::input::parser::Parser;
 use crate::input::place::{Place, Problem, for_people, not_utf8, os_bytes};
 use crate::input::records::Records;
@@ -303,12 +304,17 @@ impl Documents {
 
     /// Adds the file or folder at `path`.
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
-        let metadata = fs::metadata(path).map_err(|error| reader::cannot(path, "read", &error))?;
+        let metadata = fs::metadata(path).map_err(|error| {
+            if path.to_str().is_some_and(|name| name.contains("://")) {
+                return reader::of_file(path, "a URL, where a file is needed: download it, or pipe it in as `-`".into());
+            }
+            reader::cannot(path, "read", &error)
+        })?;
         if metadata.is_dir() {
             return self.add_folder(path, format);
         }
         let resolved = || fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if metadata.is_file() && self.is_seen(resolved) {
+        if metadata.is_file() && self.is_seen(path, resolved) {
             return Ok(());
         }
         if !metadata.is_file() {
@@ -346,7 +352,7 @@ impl Documents {
     }
 
     /// Returns whether an earlier input has the file with this resolved path. Such a file is counted, and read only once.
-    fn is_seen(&mut self, resolved: impl FnOnce() -> PathBuf) -> bool {
+    fn is_seen(&mut self, given: &Path, resolved: impl FnOnce() -> PathBuf) -> bool {
         if self.asked.0.len() < 2 {
             return false;
         }
@@ -354,7 +360,7 @@ impl Documents {
         let is_seen = self.seen.contains(&resolved);
         if is_seen {
             self.counts.named_twice += 1;
-            self.counts.first_named_twice.get_or_insert_with(|| resolved.display().to_string());
+            self.counts.first_named_twice.get_or_insert_with(|| given.display().to_string());
         } else {
             self.seen.insert(resolved);
         }
@@ -414,6 +420,18 @@ impl Documents {
             kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
         };
         let mut listing = folder::list(root, &self.patterns, is_wanted);
+        if let Some((table, format)) = &listing.unread_table {
+            bail!(
+                "{}: {format}: which of its files are current is in its metadata, which twindex does not read; export it as \
+                 Parquet, or name its files",
+                table.display()
+            );
+        }
+        let (stale, first_stale) = delta::keep_current(root, &mut listing)?;
+        self.counts.stale += stale;
+        if let Some(first) = first_stale {
+            self.counts.first_stale.get_or_insert_with(|| first.display().to_string());
+        }
         if format == InputFormat::Auto {
             return self.add_folder_by_names(root, listing);
         }
@@ -492,7 +510,7 @@ impl Documents {
         // A link below the folder is a file of its own.
         let resolved = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         listing.files.retain(|file| {
-            let is_seen = self.is_seen(|| resolved.join(&file.below));
+            let is_seen = self.is_seen(&root.join(&file.below), || resolved.join(&file.below));
             listing.bytes -= if is_seen { file.bytes } else { 0 };
             !is_seen
         });

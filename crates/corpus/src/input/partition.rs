@@ -55,7 +55,7 @@ fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
 }
 
 /// Decodes each `%XX` to the byte with this hexadecimal value. Copies other bytes.
-fn unescaped(written: &[u8]) -> Vec<u8> {
+pub(crate) fn unescaped(written: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(written.len());
     let mut rest = written;
     while let Some((&first, after)) = rest.split_first() {

@@ -10,8 +10,8 @@ mod fuzzing;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fuzzing::inputs;
 use fuzzing::made::{HEAD, seeds};
+use fuzzing::{inputs, inputs_of, is_of};
 
 /// Returns the path of the directory with this name in `fuzz`.
 fn of_fuzz(name: &str) -> PathBuf {
@@ -98,8 +98,9 @@ fn reader_invariants_hold_on_seeds_and_random_mutations() {
     }
 }
 
-/// `TWINDEX_FUZZ_SECONDS` is the duration, and `TWINDEX_FUZZ_SEED` the seed of the random numbers. `scripts/fuzz`
-/// runs this test if `cargo-fuzz` is not installed. All seeds are used in turn, so that every reader is tested.
+/// `TWINDEX_FUZZ_SECONDS` is the duration, `TWINDEX_FUZZ_SEED` the seed of the random numbers, and `TWINDEX_FUZZ_READER`
+/// the only reader to test. `scripts/fuzz` runs this test if `cargo-fuzz` is not installed. All seeds are used in turn,
+/// so that every reader is tested.
 #[test]
 fn reader_invariants_hold_for_the_requested_time() {
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
@@ -113,7 +114,10 @@ fn reader_invariants_hold_for_the_requested_time() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    let seeds = seeds();
+    let reader = std::env::var("TWINDEX_FUZZ_READER").ok();
+    let mut seeds = seeds();
+    seeds.retain(|seed| reader.as_ref().is_none_or(|reader| is_of(reader, seed)));
+    assert!(!seeds.is_empty(), "there is no reader {reader:?}");
     let mut ran = 0_u64;
     while begin.elapsed().as_secs() < seconds {
         for seed in &seeds {
@@ -138,7 +142,10 @@ fn reader_invariants_hold_for_the_requested_time() {
                 }
             }
             let shown = changed.escape_ascii().to_string();
-            let held = std::panic::catch_unwind(|| inputs(&changed));
+            let held = std::panic::catch_unwind(|| match &reader {
+                Some(reader) => inputs_of(reader, &changed),
+                None => inputs(&changed),
+            });
             assert!(held.is_ok(), "input {ran}: {shown}");
             ran += 1;
         }

@@ -191,7 +191,8 @@ pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
         () if line.starts_with('\u{feff}') => {
             "; a byte order mark begins the line, as where files were joined: remove it"
         }
-        () if spread => "; each line must hold one whole object",
+        () if line.starts_with('\0') => "; zero bytes are where a file was not written to its end",
+        () if spread => "; each line must hold one whole object, as `jq -c .` writes it",
         () => "",
     };
     format!("invalid JSON at column {}: {message}{advice}", error.column())

@@ -257,6 +257,9 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
         Scalar::Fraction => {
             Err(format!("field {field:?} is a number with a fraction or an exponent, not a string"))
         }
+        Scalar::Other(found @ "an object") => Err(format!(
+            "field {field:?} is {found}, not a string (--text-field '{field}.NAME' takes a member of it)"
+        )),
         Scalar::Other(found) => Err(format!("field {field:?} is {found}, not a string")),
     }
 }
@@ -713,7 +716,8 @@ mod tests {
             assert!(id.contains(said) && id.contains("not a string or a number"), "{id}");
             let text = message(&format!(r#"{{"id":1,"text":{value}}}"#));
             assert!(text.starts_with(r#"field "text" is "#), "{text}");
-            assert!(text.contains(said) && text.ends_with(", not a string"), "{text}");
+            assert!(text.contains(said) && text.contains(", not a string"), "{text}");
+            assert_eq!(text.contains("(--text-field 'text.NAME' takes"), said == "an object", "{text}");
         }
         assert!(message(r#"{"id":null,"text":"t"}"#).starts_with(r#"field "id" is null"#));
         let fraction = message(r#"{"id":1,"text":1.5}"#);
@@ -816,7 +820,7 @@ B",
 
     #[test]
     fn json_over_several_lines_is_refused_with_advice() {
-        assert!(message("{").ends_with("; each line must hold one whole object"));
+        assert!(message("{").ends_with("; each line must hold one whole object, as `jq -c .` writes it"));
         let array = message(r#"[{"id":1,"text":"t"}]"#);
         assert!(array.contains("expected a JSON object; each line must"), "{array}");
     }

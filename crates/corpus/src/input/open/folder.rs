@@ -32,9 +32,16 @@ pub(crate) struct Listing {
     pub(crate) hidden: u64,
     /// The path of the first hidden file or folder.
     pub(crate) first_hidden: Option<PathBuf>,
+    /// Folders of Delta tables: in or above the folder, those that have a [log](LOG_OF_DELTA).
+    pub(crate) delta_tables: Vec<PathBuf>,
+    /// The folder of a table whose current files are not known, and the format of the table.
+    pub(crate) unread_table: Option<(PathBuf, &'static str)>,
     /// The errors about entries of the folder that could not be read.
     pub(crate) unreadable: Vec<Problem>,
 }
+
+/// The name of the folder with the log of a Delta table.
+pub(crate) const LOG_OF_DELTA: &str = "_delta_log";
 
 /// A file of a folder.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,6 +53,21 @@ pub(crate) struct ListedFile {
 }
 
 impl Listing {
+    /// Notes the table to which a folder belongs, if it is one in which a table format keeps its log or metadata.
+    fn note_table(&mut self, folder: &Path) {
+        let (Some(name), Some(table)) = (folder.file_name(), folder.parent()) else { return };
+        if name == LOG_OF_DELTA {
+            self.delta_tables.push(table.to_owned());
+        } else if name == ".hoodie" {
+            self.unread_table = Some((table.to_owned(), "a table of Apache Hudi"));
+        } else if name == "metadata" && table.join("data").is_dir() {
+            let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            if files.any(|file| file.file_name().as_encoded_bytes().ends_with(b".metadata.json")) {
+                self.unread_table = Some((table.to_owned(), "a table of Apache Iceberg"));
+            }
+        }
+    }
+
     fn hide(&mut self, path: &Path) {
         self.hidden += 1;
         self.first_hidden.get_or_insert_with(|| path.to_owned());
@@ -75,6 +97,8 @@ pub(crate) fn is_hidden(below: &Path, mark: u8) -> bool {
 /// folder that contains `root`, and to folders and wanted files below `root`, which are listed anyway.
 pub(crate) fn list(root: &Path, patterns: &Patterns, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing::default();
+    let above = root.ancestors().skip(1).filter(|above| above.join(LOG_OF_DELTA).is_dir());
+    listing.delta_tables.extend(above.map(Path::to_owned));
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let wanted =
         |path: &Path, root: &Path| patterns.want(path.strip_prefix(root).unwrap_or(path)) && wanted(path);
@@ -114,6 +138,7 @@ pub(crate) fn list(root: &Path, patterns: &Patterns, wanted: impl Fn(&Path) -> b
                 if metadata.is_dir() {
                     walk.skip_current_dir();
                     listing.hide(entry.path());
+                    listing.note_table(entry.path());
                 } else if wanted(entry.path(), root) {
                     listing.hide(entry.path());
                 }
@@ -124,7 +149,9 @@ pub(crate) fn list(root: &Path, patterns: &Patterns, wanted: impl Fn(&Path) -> b
                     walk.skip_current_dir();
                 }
             }
-            Ok((metadata, _)) if metadata.is_dir() => {}
+            Ok((metadata, entry)) if metadata.is_dir() => {
+                listing.note_table(entry.path());
+            }
             Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path(), root) => {
                 let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
                 listing.files.push(ListedFile { below: Box::from(below), bytes: metadata.len() });

@@ -84,10 +84,13 @@ pub(crate) fn is_named_json(path: &Path) -> bool {
     plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"))
 }
 
-/// Returns whether a file is named like an output file of Hadoop or Spark that has no suffix, such as `part-00000`.
+/// Returns whether a file is named like an output file that has no suffix: `part-00000` of Hadoop and Spark, `000000_0`
+/// of Hive.
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+    let is_digit = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    let of_hive = name.split_once('_').filter(|(task, _)| task.len() >= 6 && task.bytes().all(|byte| byte.is_ascii_digit()));
+    name.strip_prefix("part-").is_some_and(is_digit) || of_hive.is_some_and(|(_, attempt)| is_digit(attempt))
 }
 
 /// Returns the record format that the files of a folder share; `None` if each file is one document, or no file exists.

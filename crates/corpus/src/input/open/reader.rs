@@ -429,7 +429,7 @@ impl Reader {
             return self.problem(format!("cannot read on after {read} bytes: {error}"));
         };
         self.problem(if error.kind() == io::ErrorKind::UnexpectedEof {
-            format!("truncated: the {compression} stream goes on after its last byte, {read} bytes were read")
+            format!("truncated: the {compression} stream does not end, {read} bytes were read; copy the file again")
         } else if error.to_string().contains("too much memory") {
             format!("cannot undo {compression}: {error}; pipe it in as `-` from `zstd -dc --long=31`")
         } else if error.kind() == io::ErrorKind::OutOfMemory {
@@ -460,7 +460,12 @@ impl Read for Reader {
 
 /// Returns an error with the message `path: cannot OPERATION: error`.
 pub(crate) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
-    Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
+    of_file(path, format!("cannot {operation}: {error}"))
+}
+
+/// Returns an error that concerns the whole file.
+pub(crate) fn of_file(path: &Path, reason: String) -> Problem {
+    Problem { place: Place::file(Arc::from(path)), reason }
 }
 
 /// Counts the bytes read from an input, before decompression.
@@ -497,7 +502,7 @@ impl Foreign {
     /// Returns the format that the first bytes of a file indicate; `None` if they indicate none of these.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         let (name, advice) = match start {
-            [b'P', b'K', 3, 4, ..] => ("zip", UNPACK),
+            [b'P', b'K', 3, 4, ..] => ("zip", "unpack it, and name the files or the folder; save office documents as text or CSV"),
             [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", UNPACK),
             _ if start.get(257..262) == Some(b"ustar") => ("tar", UNPACK),
             [b'O', b'R', b'C', _, 0, 0, ..] => ("ORC", CONVERT),

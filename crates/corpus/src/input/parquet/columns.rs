@@ -59,8 +59,9 @@ pub(crate) struct Batches {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
     columns: Vec<DecodedColumn>,
-    /// Maximum number of rows decoded at a time.
+    /// Number of rows to decode next, and the maximum of this number.
     at_once: usize,
+    at_most: usize,
     /// Number of row groups that were opened.
     groups: usize,
     /// Number of rows not yet decoded in the last opened row group.
@@ -82,6 +83,8 @@ impl RowBatches for Batches {
                 column.begin(&self.file, group)?;
             }
             self.groups += 1;
+            let is_coded = self.columns.iter().any(DecodedColumn::is_prefix_coded);
+            self.at_once = if is_coded { 1 } else { self.at_most };
         }
         let rows = self.left.min(self.at_once);
         self.left -= rows;
@@ -91,6 +94,10 @@ impl RowBatches for Batches {
                 column.end()?;
             }
         }
+        // guard: rows whose decoded size the footer does not say are decoded a few at a time
+        let own: usize = self.columns.iter().map(DecodedColumn::own_bytes).sum();
+        let fitting = BYTES_AT_ONCE as usize / (own / rows).max(1);
+        self.at_once = (2 * self.at_once).min(fitting).clamp(1, self.at_most);
         Ok(Some(rows))
     }
 
@@ -158,8 +165,18 @@ fn begin(
     let file = Arc::new(Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?);
     let decoded =
         leaves.iter().map(|&leaf| DecodedColumn::new(leaf, stored.columns()[leaf].as_ref())).collect();
-    let at_once = rows_at_once(&metadata);
-    let batches = Batches { file, metadata, columns: decoded, at_once, groups: 0, left: 0, bytes, in_all };
+    let at_most = rows_at_once(&metadata);
+    let batches = Batches {
+        file,
+        metadata,
+        columns: decoded,
+        at_once: at_most,
+        at_most,
+        groups: 0,
+        left: 0,
+        bytes,
+        in_all,
+    };
     Ok((batches, places, columns))
 }
 
@@ -316,6 +333,39 @@ mod tests {
         let text = &rows.batches.columns[rows.places.text[0]];
         let places: HashSet<_> = (0..ROWS_AT_ONCE).map(|row| text.bytes(row).unwrap().as_ptr()).collect();
         assert_eq!((rows.in_batch, places.len()), (ROWS_AT_ONCE, 1));
+    }
+
+    #[test]
+    fn decoded_rows_of_a_prefix_coded_column_are_within_their_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let long = "x".repeat(1 << 20);
+        let texts: Vec<String> = (0..200).map(|row| format!("{long}{row}")).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", strings((0..200).map(|row| Some(row.to_string())))),
+            ("text", strings(texts.iter().cloned().map(Some))),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .unwrap();
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_encoding(parquet::basic::Encoding::DELTA_BYTE_ARRAY)
+            .build();
+        let mut writer =
+            ArrowWriter::try_new(fs::File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let (mut rows, ..) = super::open(&path, &fields(), 2 << 20, &Arc::default()).unwrap();
+        let mut read = 0;
+        while let Some((_, line)) = rows.next().unwrap() {
+            assert!(line.unwrap().ends_with(texts[read].as_bytes()), "{read}");
+            assert!(rows.in_batch <= 16, "{read}: {}", rows.in_batch);
+            read += 1;
+        }
+        assert_eq!(read, 200);
+        assert!(rows_at_once(&rows.batches.metadata) > 100, "the footer says little of it");
     }
 
     #[test]

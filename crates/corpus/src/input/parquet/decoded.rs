@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as PhysicalType};
+use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
@@ -151,6 +151,9 @@ pub(crate) struct DecodedColumn {
     defined: i16,
     /// The reader, positioned after the last decoded row of the current row group; `None` before the first row group.
     reader: Option<ColumnReader>,
+    /// Whether values of the current row group are coded by the prefixes they share. Such a value is decoded to memory of
+    /// its own, and its size is not in the footer.
+    is_prefix_coded: bool,
     /// The non-null values. Byte arrays share the memory of the page or the dictionary, so that a long text that many
     /// rows have is stored once.
     values: Values,
@@ -166,6 +169,7 @@ impl DecodedColumn {
             stored,
             defined: column.max_def_level(),
             reader: None,
+            is_prefix_coded: false,
             values: Values::Boolean(Vec::new()),
             value_of: Vec::new(),
         }
@@ -178,7 +182,21 @@ impl DecodedColumn {
     /// The footer has invalid positions of the column's pages.
     pub(crate) fn begin(&mut self, file: &Arc<Checked>, group: &RowGroupMetaData) -> Result<(), String> {
         self.reader = Some(column_reader(file, group, self.stored).map_err(|error| error.to_string())?);
+        self.is_prefix_coded = is_prefix_coded(group, self.stored);
         Ok(())
+    }
+
+    pub(crate) fn is_prefix_coded(&self) -> bool {
+        self.is_prefix_coded
+    }
+
+    /// Returns the size in bytes of the values that were decoded last, if they do not share the memory of a page.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match &self.values {
+            Values::Bytes(values) if self.is_prefix_coded => values.iter().map(ByteArray::len).sum(),
+            Values::FixedBytes(values) if self.is_prefix_coded => values.iter().map(|value| value.len()).sum(),
+            _ => 0,
+        }
     }
 
     /// Decodes the next `rows` rows of the row group, which replace the rows that were decoded last.
@@ -280,6 +298,11 @@ fn read<T: DataType>(
     let read = from.read_records(rows, Some(levels), None, &mut values);
     let (rows, ..) = read.map_err(|error| error.to_string())?;
     Ok((rows, values_of(values)))
+}
+
+/// Returns whether a column in a row group has values that are coded by the prefixes they share.
+pub(crate) fn is_prefix_coded(group: &RowGroupMetaData, column: usize) -> bool {
+    group.column(column).encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
 }
 
 /// Returns a reader for a column in a row group. `column` is the index of the column among the leaf columns.

@@ -28,7 +28,7 @@ use crate::input::columns::file::{CopyError, guarded};
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
 use crate::input::parquet::columns::{ParquetColumns, metadata_of, rows_at_once};
 use crate::input::parquet::cut::{TextColumn, TextCuts, sorting_without, text_columns};
-use crate::input::parquet::decoded::column_reader;
+use crate::input::parquet::decoded::{column_reader, is_prefix_coded};
 use crate::input::parquet::thrift::Checked;
 use crate::input::text::cuts::Cuts;
 use crate::work::file::{FileDigest, Hashed};
@@ -191,6 +191,7 @@ fn copy(
             let mut writer = output.next_row_group().map_err(failed)?;
             for column in 0..group.num_columns() {
                 let from = column_reader(&input.file, group, column).map_err(failed)?;
+                let at_once = if is_prefix_coded(group, column) { 1 } else { at_once };
                 let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
                 match (from, texts.get(&column)) {
                     (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {

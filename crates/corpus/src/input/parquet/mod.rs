@@ -3,5 +3,6 @@
 pub(crate) mod columns;
 pub(crate) mod cut;
 pub(crate) mod decoded;
+pub(crate) mod delta;
 pub(crate) mod kept;
 pub(crate) mod thrift;

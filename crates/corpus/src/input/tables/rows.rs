@@ -47,6 +47,8 @@ pub struct TableHeader {
     /// The line ending of the header.
     pub ending: Ending,
     written: RowDialect,
+    /// The row of column names in UTF-8; empty if the table has none.
+    names: Vec<u8>,
     columns: usize,
     /// The columns of the key; empty if keys are created from line numbers.
     id: Vec<usize>,
@@ -85,6 +87,7 @@ impl TableHeader {
             is_marked: false,
             ending: Ending::None,
             written,
+            names: Vec::new(),
             columns: 0,
             id: Vec::new(),
             text: Vec::new(),
@@ -102,8 +105,9 @@ impl TableHeader {
         charset: Option<Charset>,
         fields: &record::Fields,
     ) -> Result<Self, String> {
+        let decoded = charset::line(line, charset).text;
         let mut names = RowFields::default();
-        names.parse(charset::line(line, charset).text.as_bytes(), written);
+        names.parse(decoded.as_bytes(), written);
         let all: Vec<String> = if written.has_header {
             (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect()
         } else {
@@ -151,8 +155,10 @@ impl TableHeader {
         let inside = of(deciding.inside.as_deref(), "--inside")?;
         let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
+        let names = if written.has_header { decoded.as_bytes().to_vec() } else { Vec::new() };
         let columns = all.len();
-        Ok(Self { line, columns, id, text, value, stamp, number, inside, url, ..Self::of_no_rows(written) })
+        let of_no_rows = Self::of_no_rows(written);
+        Ok(Self { line, names, columns, id, text, value, stamp, number, inside, url, ..of_no_rows })
     }
 
     /// Returns the key and the text of a row.
@@ -164,6 +170,9 @@ impl TableHeader {
         fields.parse(line, self.written);
         if fields.ends.len() != self.columns {
             return Err(self.width(fields.ends.len()));
+        }
+        if self.is_header_again(line) {
+            return Err("the names of the columns again, as where tables were joined: remove this row".into());
         }
         // The joined values of several columns are appended to the bytes of the fields.
         let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
@@ -247,6 +256,11 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
 }
 
 impl TableHeader {
+    /// Returns whether a row repeats the names of two or more columns. A name alone can be a text.
+    fn is_header_again(&self, line: &[u8]) -> bool {
+        self.columns > 1 && line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) == self.names
+    }
+
     /// Returns the error message for a row with a wrong number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
@@ -674,6 +688,14 @@ mod tests {
         assert_eq!(rows(table, b',', 1000).unwrap(), wanted);
         let tabbed = b"id\ttext\n1\tone, two\n2\t\"a\tb\"\n";
         assert_eq!(rows(tabbed, b'\t', 1000).unwrap(), [good(2, "1", "one, two"), good(3, "2", "a\tb")]);
+    }
+
+    #[test]
+    fn header_of_a_joined_table_is_no_document() {
+        let again = "the names of the columns again, as where tables were joined: remove this row";
+        let found = rows(b"id,text\r\n1,one\r\nid,text\r\n\xef\xbb\xbfid,text\r\nid,texts\r\n", b',', 1000);
+        let bad = |line| (line, Err(again.to_owned()));
+        assert_eq!(found.unwrap(), [good(2, "1", "one"), bad(3), bad(4), good(5, "id", "texts")]);
     }
 
     #[test]

@@ -4,17 +4,22 @@
 use std::io::Write;
 use std::sync::{Arc, LazyLock};
 
+use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::{
-    ArrayRef, BinaryArray, Date32Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray, UInt8Array,
+    ArrayRef, BinaryArray, Date32Array, DictionaryArray, Int32Array, Int64Array, LargeStringArray, ListArray,
+    RecordBatch, StringArray, TimestampMicrosecondArray, UInt8Array,
 };
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use twindex_corpus::input::{AttachedFields, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::input::{
+    AttachedFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+};
 
-use super::OF_ARC;
+use super::{OF_ARC, OF_ARROW};
 
 /// Number of bytes of an input that select options, before the bytes of the documents.
 pub const HEAD: usize = 12;
@@ -119,7 +124,7 @@ pub(super) struct FuzzHeader {
 
 impl FuzzHeader {
     pub(super) fn of(head: &[u8; HEAD], what: FuzzInput) -> Self {
-        let [_, packing, bits, more, s0, s1, s2, s3, chunk, by, ..] = *head;
+        let [_, packing, bits, more, s0, s1, s2, s3, chunk, by, dialect, _] = *head;
         let bit = |at: u8| bits >> at & 1 == 1;
         let is_records = matches!(what, FuzzInput::Records(_));
         let named = |at, name: &str| (is_records && bit(at)).then(|| name.to_owned());
@@ -141,8 +146,15 @@ impl FuzzHeader {
         if bit(7) {
             (options.id_field, options.text_field) = ("key".to_owned(), "body".to_owned());
         }
+        if matches!(what, FuzzInput::Records(Kind::Csv | Kind::Tsv)) {
+            options.dialect = dialect_of(dialect);
+            if !options.dialect.has_header {
+                (options.id_field, options.text_field) = ("1".to_owned(), "2".to_owned());
+                options.attached = AttachedFields::default();
+            }
+        }
         let packing = match what {
-            FuzzInput::Records(Kind::Parquet) => Packing::Plain,
+            FuzzInput::Records(Kind::Parquet | Kind::Arrow) => Packing::Plain,
             _ => Packing::ALL[usize::from(packing) % Packing::ALL.len()],
         };
         let format = match what {
@@ -177,6 +189,16 @@ impl FuzzHeader {
             FuzzInput::Text => "txt",
             FuzzInput::Html => "html",
         }
+    }
+}
+
+/// Returns the dialect of a table that a byte selects; 0 selects the default.
+fn dialect_of(by: u8) -> Dialect {
+    Dialect {
+        delimiter: [None, Some(b';'), Some(b' '), Some(b'\\')][usize::from(by & 3)],
+        quote: [Quote::Usual, Quote::None, Quote::Byte(b'\''), Quote::Byte(b'"')][usize::from(by >> 2 & 3)],
+        escape: [None, Some(b'\\'), Some(b'^'), Some(b'"')][usize::from(by >> 4 & 3)],
+        has_header: by & 0x80 == 0,
     }
 }
 
@@ -375,6 +397,70 @@ static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     .collect()
 });
 
+/// Valid Arrow IPC files and streams of two record batches, for column types, dictionaries and both compressions.
+static ARROW: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let texts: StringArray = (0..9).map(|row| (row != 6).then(|| format!("text {}", row % 5))).collect();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..9));
+    let large: ArrayRef =
+        Arc::new((0..9).map(|row| Some("x".repeat(row * 40))).collect::<LargeStringArray>());
+    let coded: ArrayRef =
+        Arc::new((0..9).map(|row| Some(["a b", "c"][row % 2])).collect::<DictionaryArray<Int8Type>>());
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(
+        (0..9).map(|row| (row != 2).then(|| (0..row).map(Some))),
+    ));
+    let binary: ArrayRef = Arc::new(BinaryArray::from_iter_values((0..9_u8).map(|row| [row, 0xe4, b'a'])));
+    let texts: ArrayRef = Arc::new(texts);
+    let plain = vec![("id", Arc::clone(&ids)), ("text", texts.clone()), ("tags", lists)];
+    let named = vec![("key", Arc::clone(&texts)), ("body", coded), ("stamp", Arc::clone(&ids))];
+    let widest = vec![("id", ids), ("text", large), ("value", binary)];
+    let batches = [plain, named, widest].map(|columns| {
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .expect("columns of one length")
+    });
+    let mut files = Vec::new();
+    for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        let options = IpcWriteOptions::default().try_with_compression(compression).expect("an option");
+        for batch in &batches {
+            let parts = [batch.slice(0, 5), batch.slice(5, 4)];
+            let mut file = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options.clone())
+                .expect("memory");
+            let mut stream = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options.clone())
+                .expect("memory");
+            for part in &parts {
+                file.write(part).expect("memory");
+                stream.write(part).expect("memory");
+            }
+            files.push(file.into_inner().expect("memory"));
+            files.push(stream.into_inner().expect("memory"));
+        }
+    }
+    files
+});
+
+/// Patches a valid Arrow file. A patch has four bytes: an offset (2 bytes), an operation and a value.
+pub(super) fn patched_arrow(body: &[u8]) -> Vec<u8> {
+    let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
+    let mut file = ARROW[usize::from(which) % ARROW.len()].clone();
+    for patch in patches.chunks_exact(4) {
+        let (&[low, high, way, value], all) = (patch.first_chunk().expect("four"), file.len());
+        if all == 0 {
+            break;
+        }
+        let at = usize::from(u16::from_le_bytes([low, high])) % all;
+        match way % 6 {
+            0 => file[at] = value,
+            1 => file[at] ^= 1 << (value % 8),
+            2 => file[at] = file[at].wrapping_add(value),
+            3 => file[at..all.min(at + 8)].fill(value),
+            4 => file.truncate(at),
+            _ => file.insert(at, value),
+        }
+    }
+    file
+}
+
 /// Patches a valid Parquet file. A patch has four bytes: an offset (2 bytes), an operation and a value. If bytes are
 /// added to the footer or removed from it, the stored length of the footer is updated.
 pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
@@ -490,6 +576,22 @@ pub fn seeds() -> Vec<Vec<u8>> {
         add(head(8, 0, if at == 3 { 0x83 } else { 7 }, 56), &[at, 40, 1, 1, 3, 9, 3, 2, 1]);
         add(head(8, 0, if matches!(at, 1 | 2 | 4) { 0x23 } else { 3 }, 0), &[at]);
         add(head(8, 0, if at == 3 { 0x83 } else { 3 }, 6), &[at]);
+    }
+    for (at, file) in ARROW.iter().enumerate() {
+        let at = at as u8;
+        let bits = if at % 6 / 2 == 1 { 0x83 } else { 3 };
+        add(head(OF_ARROW, 0, bits, 48), file);
+        add(head(OF_ARROW + 1, 0, bits, 56), &[at, 40, 1, 1, 3, 9, 3, 2, 1]);
+        add(head(OF_ARROW + 1, 0, bits, 6), &[at]);
+    }
+    let dump: &[u8] = b"1\ta b\\tc\\\\d\\\ne\n2\t\\N\n3\tf;'g''h\\'i'\n";
+    let quoted: &[u8] = b"id;text;value\r\n1;'a;''b\\'c';v\r\n2;\"d;e\";w\r\n'3';f ^' g;x";
+    for dialect in [0x94, 0x14, 0x11, 0x19, 0x29, 0x2b, 0x3d, 0x86, 0x12] {
+        for (what, body) in [(2, dump), (1, quoted), (1, csv)] {
+            let mut head = head(what, 0, 3, 48);
+            head[10] = dialect;
+            add(head, body);
+        }
     }
     for (at, body) in [json, csv, tsv, wet, warc].into_iter().enumerate() {
         add(head(11, at as u8, 3, 0), &gzip(body));

@@ -18,11 +18,14 @@ use std::sync::Arc;
 
 use twindex::format::header::MAGIC;
 use twindex_corpus::input::{
-    BATCH_BYTES, Batch, Buffers, Content, Counts, Documents, Ending, Form, InputFormat, InputOptions,
-    InvalidUtf8, KEPT, KeptBlock, KeptWriter, Kind, NamedFields, OwnAttached, Parser, Place, Record,
+    BATCH_BYTES, Batch, Buffers, Content, Counts, Dialect, Documents, Ending, Form, InputFormat,
+    InputOptions, InvalidUtf8, KEPT, KeptBlock, KeptWriter, Kind, NamedFields, OwnAttached, Parser, Place,
+    Record,
 };
 
-use made::{ExpectedRecord, FuzzHeader, FuzzInput, HEAD, Packing, made_archive, patched_parquet};
+use made::{
+    ExpectedRecord, FuzzHeader, FuzzInput, HEAD, Packing, made_archive, patched_arrow, patched_parquet,
+};
 
 /// Maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -406,13 +409,16 @@ impl<'w> ReadPlan<'w> {
 
 /// An input is an ARC file if its first byte has at least this value.
 pub(super) const OF_ARC: u8 = 252;
+/// An input is an Arrow file if its first byte has this value, and patches of one if it has the next value.
+pub(super) const OF_ARROW: u8 = 250;
 
 /// The readers by name, and the values of the first byte of an input that select each.
-const READERS: [(&str, &[u8]); 6] = [
+const READERS: [(&str, &[u8]); 7] = [
     ("jsonl", &[0]),
     ("csv", &[1, 2]),
     ("archives", &[3, 4, 5, 6, OF_ARC]),
     ("parquet", &[7, 8]),
+    ("arrow", &[OF_ARROW, OF_ARROW + 1]),
     ("texts", &[9, 10]),
     ("compressed", &[11]),
 ];
@@ -433,6 +439,12 @@ pub fn inputs_of(reader: &str, data: &[u8]) {
     inputs(&data);
 }
 
+/// Returns whether the first byte of an input selects this reader.
+pub fn is_of(reader: &str, data: &[u8]) -> bool {
+    let choices = READERS.iter().find(|(name, _)| *name == reader).map_or(&[][..], |(_, choices)| choices);
+    data.first().is_some_and(|first| choices.contains(first))
+}
+
 /// The fuzz target; see the documentation of this file.
 ///
 /// # Panics
@@ -441,7 +453,7 @@ pub fn inputs_of(reader: &str, data: &[u8]) {
 pub fn inputs(data: &[u8]) {
     let Some((head, body)) = data.split_first_chunk::<HEAD>() else { return };
     // The last values select a reader that was added later, so that inputs found earlier keep their meaning.
-    let (what, plain, made) = match if head[0] >= OF_ARC { 12 } else { head[0] % 12 } {
+    let (what, plain, made) = match if head[0] >= OF_ARROW { head[0] } else { head[0] % 12 } {
         0 => (FuzzInput::Records(Kind::Jsonl), body.to_vec(), None),
         1 => (FuzzInput::Records(Kind::Csv), body.to_vec(), None),
         2 => (FuzzInput::Records(Kind::Tsv), body.to_vec(), None),
@@ -453,7 +465,9 @@ pub fn inputs(data: &[u8]) {
         8 => (FuzzInput::Records(Kind::Parquet), patched_parquet(body), None),
         9 => (FuzzInput::Text, body.to_vec(), None),
         10 => (FuzzInput::Html, body.to_vec(), None),
-        12 => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
+        OF_ARC.. => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
+        OF_ARROW => (FuzzInput::Records(Kind::Arrow), body.to_vec(), None),
+        251 => (FuzzInput::Records(Kind::Arrow), patched_arrow(body), None),
         // Decodes the remaining bytes as a compressed file.
         _ => {
             read_decoded(head, body);
@@ -496,7 +510,7 @@ fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
         .file(&path, packed)
         .in_chunks(head.chunk_bytes)
         .read(std::slice::from_ref(&path), None);
-    if matches!(head.what, FuzzInput::Html | FuzzInput::Records(Kind::Parquet)) {
+    if matches!(head.what, FuzzInput::Html | FuzzInput::Records(Kind::Parquet | Kind::Arrow)) {
         let singly = ReadPlan::new(options).file(&path, packed).read(&[path], None);
         singly.assert_same(&from_file, "in chunks");
         return singly;
@@ -639,7 +653,9 @@ fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Optio
             }
         }
         FuzzInput::Text | FuzzInput::Html => assert_eq!(seen, 1, "a file is one document"),
-        FuzzInput::Records(kind @ (Kind::Csv | Kind::Tsv)) if !plain.contains(&b'"') => {
+        FuzzInput::Records(kind @ (Kind::Csv | Kind::Tsv))
+            if head.options.dialect == Dialect::default() && !plain.contains(&b'"') =>
+        {
             check_rows(head, outcome, plain, if kind == Kind::Csv { b',' } else { b'\t' });
             assert_eq!(seen + 1, rows_of(plain).count() as u64, "rows");
         }
@@ -709,7 +725,8 @@ fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder:
     fs::create_dir(&kept).expect("a folder");
     let way = ReadPlan { kept: Some(&kept), ..ReadPlan::new(&head.options).file(&path, packed) };
     let unkept = way.read(&[path], None).unkept;
-    if head.what == FuzzInput::Records(Kind::Parquet) && unkept.is_some() {
+    let is_of_columns = matches!(head.what, FuzzInput::Records(Kind::Parquet | Kind::Arrow));
+    if is_of_columns && unkept.is_some() {
         // Columns that are not read may be damaged, or bytes after the rows that were read.
         assert!(unkept.is_some_and(|error| error.contains("its rows cannot be copied: ")));
         return;
@@ -739,7 +756,7 @@ fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder:
     let mut way = ReadPlan::new(&options);
     for file in &files {
         let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();
-        if head.what != FuzzInput::Records(Kind::Parquet) {
+        if !is_of_columns {
             assert!(bytes.ends_with(&lines), "records are kept as they stood, each with its end");
         }
         way = way.file(file, &bytes);
