@@ -421,6 +421,7 @@ fn contradicting_options_are_refused_as_usage_errors() {
     bench.write("in.jsonl", "");
     for (options, parts) in [
         ("--near within:11", &["within:K (0 to 10)", "within:11"][..]),
+        ("--near 80%", &["found \"80%\"; 80 % is 0.8"]),
         ("--near resembling:0.9", &["expected 0.05 to 1, containment:J, within:K", "resembling:0.9"]),
         ("--near equal --weights tf", &["--weights goes with a resemblance or containment in --near"]),
         ("--near within:3 --weights tf", &["--weights goes with a resemblance or containment in --near"]),

@@ -199,10 +199,7 @@ fn unclosed_quote_in_the_last_row_is_refused_with_its_line() {
             "id,text\na,one two three\nb,\"four\nfive\nsix,\n".replace(',', &delimiter.to_string()),
         );
         let message = bench.refused(&format!("dedup {name} {quote} -o out"));
-        says(
-            &message,
-            &[&format!("{name}:3"), "a field that begins with a quote is not ended by one", "--skip-bad"],
-        );
+        says(&message, &[&format!("{name}:3"), "a quote that opens a field is not closed", "--skip-bad"]);
         assert!(!bench.path("out").exists());
         // After the error, each line is read as a record of its own.
         let report = bench.json(&format!("dedup {name} {quote} -o out --force --skip-bad 2"));
@@ -414,7 +411,7 @@ fn column_of_an_unsuitable_type_is_refused_as_stamp_or_value() {
     bench.write("f.parquet.gz", gzip(b"PAR1"));
     says(&bench.refused("build i.twx f.parquet.gz"), &["f.parquet.gz", "unpack it"]);
     bench.write("no.parquet", "PAR1 and no more of it");
-    says(&bench.refused("build i.twx no.parquet"), &["no.parquet", "is it a Parquet file?"]);
+    says(&bench.refused("build i.twx no.parquet"), &["no.parquet", "is it a whole Parquet file?"]);
     // A column of numbers can be used as stamps. A null would be a bad record, but there is none.
     bench.ok("build i.twx in.parquet --stamp-field n --expire-after 100 --value-field text -q");
     assert_eq!(bench.ok("get i.twx --count"), "20\n");

@@ -269,7 +269,11 @@ fn mistakes_get_a_message_that_says_what_to_do() {
         ("s3://bucket/a.jsonl", &["s3://bucket/a.jsonl: a URL", "download it", "`-`"][..]),
         ("spread.json", &["spread.json:1", "one whole object, as `jq -c .` writes it"]),
         ("within.jsonl", &["within.jsonl:1", "--text-field 'text.NAME' takes a member of it"]),
-        ("zeros.jsonl", &["zeros.jsonl:2", "zero bytes are where a file was not written to its end"]),
+        (
+            "zeros.jsonl",
+            &["zeros.jsonl:2", "zero bytes, as where a file was not written to its end: copy it again"],
+        ),
+        ("*.jsonl", &["*.jsonl: no file has this name", "--glob"]),
         ("joined.csv", &["joined.csv:3", "the names of the columns again", "remove this row"]),
     ] {
         says(&bench.refused(&format!("dedup {line} -o out")), parts);

@@ -313,11 +313,11 @@ fn invalid_fields_are_reported_with_line_and_value() {
     let bench = Bench::new();
     let line = |id: u32, rest: &str| format!("{{\"id\":{id},\"text\":\"t{id}\"{rest}}}\n");
     for (rest, options, part) in [
-        ("", "--keep max:score", "no field \"score\", by which --keep decides"),
-        (",\"score\":null", "--keep max:score", "no field \"score\", by which --keep decides"),
+        ("", "--keep max:score", "no field \"score\" for --keep"),
+        (",\"score\":null", "--keep max:score", "no field \"score\" for --keep"),
         (",\"score\":\"x\"", "--keep min:score", "field \"score\": expected a number or a time such as"),
         (",\"score\":1e999", "--keep min:score", "found 1e999"),
-        ("", "--inside lang", "no field \"lang\", inside of whose values --inside compares"),
+        ("", "--inside lang", "no field \"lang\" for --inside"),
         (",\"lang\":\"\"", "--inside lang", "field \"lang\" is empty"),
         (",\"lang\":[1]", "--inside lang", "expected a string, an integer or a boolean, found [1]"),
     ] {

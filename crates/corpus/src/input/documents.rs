@@ -305,10 +305,12 @@ impl Documents {
     /// Adds the file or folder at `path`.
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
         let metadata = fs::metadata(path).map_err(|error| {
-            if path.to_str().is_some_and(|name| name.contains("://")) {
-                return reader::of_file(path, "a URL, where a file is needed: download it, or pipe it in as `-`".into());
-            }
-            reader::cannot(path, "read", &error)
+            let advice = match path.to_str() {
+                Some(name) if name.contains("://") => "a URL, where a file is needed: download it, or pipe it in as `-`",
+                Some(name) if name.contains(['*', '?']) => "no file has this name; name the folder, and the pattern by --glob",
+                _ => return reader::cannot(path, "read", &error),
+            };
+            reader::of_file(path, advice.into())
         })?;
         if metadata.is_dir() {
             return self.add_folder(path, format);

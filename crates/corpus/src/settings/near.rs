@@ -83,8 +83,10 @@ impl FromStr for Near {
             Some(_) => None,
         };
         near.ok_or_else(|| {
+            let percent = text.trim_end_matches('%').parse().ok().filter(|share| (1.0..=100.0).contains(share));
+            let advice = percent.map(|share: f64| format!("; {share} % is {}", share / 100.0)).unwrap_or_default();
             format!(
-                "expected {THRESHOLD_MIN} to 1, containment:J, within:K (0 to {WITHIN_MAX}) or equal, found {text:?}"
+                "expected {THRESHOLD_MIN} to 1, containment:J, within:K (0 to {WITHIN_MAX}) or equal, found {text:?}{advice}"
             )
         })
     }

@@ -530,11 +530,14 @@ fn lengths_that_a_file_does_not_have_are_refused_before_memory_is_allocated() {
         fs::write(&path, bytes).unwrap();
         read_and_copy(&path, &out, 1 << 20).unwrap_err()
     };
-    let hint = "(is it an Arrow IPC file?)";
+    let hint = "(is it a whole Arrow IPC file? copy it again)";
     for (bytes, wanted) in [
         (&b"FEA1\0\0\0\0"[..], "it is Feather of version 1"),
         (b"ARROW1\0\0\0\0\0\0ARROW1", hint),
-        (b"ARROW1\0\0\xff\xff\xff\x7fARROW1", "its footer is of 2147483647 bytes, and the file of 18"),
+        (
+            b"ARROW1\0\0\xff\xff\xff\x7fARROW1",
+            "its end names a footer of 2147483647 bytes, and the file has 18",
+        ),
         (b"ARROW1\0\0 not the end of one", "it does not end as an Arrow file does"),
         (
             b"\xff\xff\xff\xff\xff\xff\xff\x7f",

@@ -91,7 +91,7 @@ impl IpcFile {
             );
         }
         let read = if start.starts_with(MAGIC) { ipc.read_footer() } else { ipc.read_schema() };
-        read.map(|()| ipc).map_err(|reason| format!("{reason} (is it an Arrow IPC file?)"))
+        read.map(|()| ipc).map_err(|reason| format!("{reason} (is it a whole Arrow IPC file? copy it again)"))
     }
 
     /// Returns whether the file has the file format, and not the stream format.
@@ -167,7 +167,7 @@ impl IpcFile {
         let length = length.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)).into();
         let start = before
             .checked_sub(length)
-            .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {}", self.bytes))?;
+            .ok_or_else(|| format!("its end names a footer of {length} bytes, and the file has {}", self.bytes))?;
         let footer = self.read("its footer", start, length)?;
         let footer =
             root_as_footer_with_opts(&limits(&footer), &footer).map_err(|_| "its footer is damaged")?;

@@ -187,11 +187,11 @@ impl DecidingFields {
 }
 
 /// The purpose of the number field. The message that the field is missing ends with it.
-const NUMBER: &str = "by which --keep decides which document stays";
+const NUMBER: &str = "for --keep";
 /// The purpose of the priority field. The message that the field is missing ends with it.
-const PRIORITY: &str = "which --priority-field says is the priority";
+const PRIORITY: &str = "for --priority-field";
 /// The purpose of the `--inside` field. The message that the field is missing ends with it.
-const INSIDE: &str = "inside of whose values --inside compares documents";
+const INSIDE: &str = "for --inside";
 
 /// Returns the expected format of the number field, for a message. Where a number is expected, a time is valid, too.
 fn number_or_time(expected: &str) -> String {
@@ -199,7 +199,7 @@ fn number_or_time(expected: &str) -> String {
 }
 
 fn missing(name: &str, purpose: &str) -> anyhow::Error {
-    MissingField(format!("no field {name:?}, {purpose}: give each document one")).into()
+    MissingField(format!("no field {name:?} {purpose}: give each document one")).into()
 }
 
 fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
@@ -211,11 +211,11 @@ fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
 /// Returns an error if a value is empty or too long to be stored. All documents without a value would share the empty
 /// value.
 fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
-    ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
+    ensure!(!value.is_empty(), "field {name:?} {INSIDE} is empty: give each document a value");
     let bytes = value.len();
     ensure!(
         bytes <= INSIDE_BYTES_MAX,
-        "field {name:?}: a value of {bytes} bytes, {INSIDE}; expected at most {INSIDE_BYTES_MAX}"
+        "field {name:?} {INSIDE}: a value of {bytes} bytes; expected at most {INSIDE_BYTES_MAX}"
     );
     Ok(())
 }
@@ -300,7 +300,7 @@ mod tests {
             (Some("\"03/01/2026\""), Some("1"), "found \"03/01/2026\""),
             (Some("[1]"), Some("1"), "found [1]"),
             (Some("{\"a\":1}"), Some("1"), "found {\"a\":1}"),
-            (Some("1"), None, "no field \"lang\", inside of whose values"),
+            (Some("1"), None, "no field \"lang\" for --inside"),
             (Some("1"), Some("\"\""), "field \"lang\" is empty"),
             (Some("1"), Some("1.5"), "expected a string, an integer or a boolean, found 1.5"),
             (Some("1"), Some("{}"), "found {}"),

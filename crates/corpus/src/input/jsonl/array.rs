@@ -111,7 +111,7 @@ impl JsonArray {
             }
             if !self.lines.more()? {
                 return Err(
-                    self.problem(format!("truncated: its array has no end after {} records", self.number))
+                    self.problem(format!("truncated: its array does not end after record {}; copy the file again", self.number))
                 );
             }
         };
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(elements("[null]", 9, 100), [bad("a value that is no object")]);
         assert_eq!(elements("[,{}]", 9, 100), [bad("nothing"), "{}".to_owned()]);
         assert_eq!(elements("[ \n]", 9, 100), [""; 0]);
-        let truncated = "in.json: truncated: its array has no end after 1 records";
+        let truncated = "in.json: truncated: its array does not end after record 1; copy the file again";
         assert_eq!(elements("[{},{\"a", 9, 100), ["{}", truncated]);
         let more = "in.json: its array is followed by more: one array is expected, or JSON lines";
         assert_eq!(elements("[{}]\n[{}]", 3, 100), [more]);

@@ -172,6 +172,9 @@ pub(crate) fn select_error(line: &str, error: &serde_json::Error) -> String {
 
 /// Returns the message for invalid JSON without the parser's line number, which is always 1.
 pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
+    if line.starts_with('\0') {
+        return "zero bytes, as where a file was not written to its end: copy it again".to_owned();
+    }
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
@@ -191,7 +194,6 @@ pub(crate) fn invalid_json(line: &str, error: &serde_json::Error) -> String {
         () if line.starts_with('\u{feff}') => {
             "; a byte order mark begins the line, as where files were joined: remove it"
         }
-        () if line.starts_with('\0') => "; zero bytes are where a file was not written to its end",
         () if spread => "; each line must hold one whole object, as `jq -c .` writes it",
         () => "",
     };

@@ -292,7 +292,7 @@ pub(crate) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         // guard: a footer is not longer than its file
         // without it: .checked_sub(length) -> .checked_sub(length).or(REMOVED.then_some(0))
         .checked_sub(length)
-        .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
+        .ok_or_else(|| format!("its end names a footer of {length} bytes, and the file has {bytes}"))?;
     let mut footer = vec![0; length as usize];
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
@@ -539,11 +539,11 @@ mod tests {
             (&b""[..], "does not end as a Parquet file does"),
             (b"PAR1", "does not end as a Parquet file does"),
             (b"PAR1\x00\x00\x00\x00PAR2", "does not end as a Parquet file does"),
-            (b"PAR1\xff\xff\xff\xffPAR1", "its footer is of 4294967295 bytes, and the file of 12"),
+            (b"PAR1\xff\xff\xff\xffPAR1", "its end names a footer of 4294967295 bytes, and the file has 12"),
             (b"PAR1\x00\x00\x00\x00PAR1", "its footer is damaged"),
         ] {
             let said = opened(bytes);
-            assert!(said.contains(wanted) && said.contains("(is it a Parquet file?)"), "{said}");
+            assert!(said.contains(wanted) && said.contains("(is it a whole Parquet file? copy it again)"), "{said}");
         }
     }
 

@@ -264,7 +264,13 @@ impl TableHeader {
     /// Returns the error message for a row with a wrong number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
-        format!("{fields} fields, where {row} {}", self.columns)
+        let advice = match self.written.quote {
+            Some(_) if fields > self.columns => {
+                format!("; quote fields that hold {:?}", char::from(self.written.delimiter))
+            }
+            _ => String::new(),
+        };
+        format!("{fields} fields, where {row} {}{advice}", self.columns)
     }
 
     /// Returns the requested values of a row, except key and text.
@@ -527,7 +533,7 @@ impl TableRows {
                         Some(format!("more than {COLUMNS_MAX} fields"))
                         // guard: a quote that is not closed is reported
                     } else if at_end && self.written.raw_fields(trimmed(row).0).1 {
-                        Some("a field that begins with a quote is not ended by one".to_owned())
+                        Some("a quote that opens a field is not closed: close it, or double it".to_owned())
                     } else if self.written.quote.is_some()
                         && self.columns > 0
                         && columns != self.columns
@@ -719,10 +725,10 @@ mod tests {
         let one_of =
             |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
         assert_eq!(found[2], (4, Err(too_long)));
-        let not_ended = "a field that begins with a quote is not ended by one".to_owned();
+        let not_ended = "a quote that opens a field is not closed: close it, or double it".to_owned();
         assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
         assert_eq!(found[4], good(6, "4", "d"));
-        assert_eq!(found[5], (7, Err("3 fields, where the first row names 2".to_owned())));
+        assert_eq!(found[5], (7, Err("3 fields, where the first row names 2; quote fields that hold ','".to_owned())));
         assert_eq!(found[6], good(8, "6", ""));
     }
 
@@ -771,7 +777,7 @@ mod tests {
     #[test]
     fn unclosed_quote_is_reported_and_row_is_not_a_document() {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
-        let not_ended = "a field that begins with a quote is not ended by one";
+        let not_ended = "a quote that opens a field is not closed: close it, or double it";
         let bad = |line| (line, Err(not_ended.to_owned()));
         let one_of_two = "; a quote makes 2 lines of it, and only this one is passed over";
         assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
