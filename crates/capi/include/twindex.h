@@ -1424,9 +1424,9 @@ twindex_code twindex_writer_commit_with(const twindex_writer *writer,
 // Makes all commits survive a crash of the machine.
 twindex_code twindex_writer_sync(const twindex_writer *writer, twindex_error **error);
 
-// Sets an option of the writer by name, such as "max_jump" to "86400". The names are those of the functions of `WriterOptions`:
-// memory, threads, memtable, stalls, one_segment, logged, durability, drop_duplicates, near, unverified, estimated, max_jump,
-// background_merges and merge_rate. A wrong value returns an error with the expected form.
+// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
+// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
+// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
 twindex_code twindex_writer_set(const twindex_writer *writer,
                                 const char *name,
                                 const char *value,

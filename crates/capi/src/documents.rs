@@ -67,7 +67,7 @@ pub(crate) struct Given<'a> {
     threads: usize,
 }
 
-impl<'a> Given<'a> {
+impl Given<'_> {
     /// Converts documents that a C caller passed.
     ///
     /// # Safety

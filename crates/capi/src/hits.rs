@@ -9,7 +9,7 @@ use crate::record::Record;
 /// The documents that a query found, nearest first. Must be freed with `twindex_hits_free`.
 #[derive(Debug)]
 pub struct Hits {
-    hits: Vec<twindex::Hit>,
+    found: Vec<twindex::Hit>,
     has_more: bool,
     unvisited: u64,
     /// The snapshot that was queried; `None` if it was a writer.
@@ -19,25 +19,25 @@ pub struct Hits {
 impl Hits {
     /// The hits of a writer.
     pub(crate) fn new(hits: Vec<twindex::Hit>, has_more: bool) -> Self {
-        Self { hits, has_more, unvisited: 0, snapshot: None }
+        Self { found: hits, has_more, unvisited: 0, snapshot: None }
     }
 
     /// The hits of a query on a snapshot.
     pub(crate) fn of(snapshot: twindex::Snapshot, answers: twindex::Answers) -> Self {
         let twindex::Answers { hits, has_more, unvisited, .. } = answers;
-        Self { hits, has_more, unvisited, snapshot: Some(snapshot) }
+        Self { found: hits, has_more, unvisited, snapshot: Some(snapshot) }
     }
 }
 
 fn hit(hits: Option<&Hits>, at: usize) -> Option<&twindex::Hit> {
-    hits.and_then(|hits| hits.hits.get(at))
+    hits.and_then(|hits| hits.found.get(at))
 }
 
 /// Returns the number of hits; 0 if `hits` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_len(hits: Option<&Hits>) -> usize {
-    hits.map_or(0, |hits| hits.hits.len())
+    hits.map_or(0, |hits| hits.found.len())
 }
 
 /// Returns whether there are near documents beyond the limit of the query; false if `hits` is null.
@@ -116,7 +116,7 @@ pub extern "C" fn twindex_hits_record(
         let snapshot = hits.snapshot.as_ref().ok_or_else(|| {
             Error::invalid("these hits are of a writer, which may have changed since: use twindex_writer_get")
         })?;
-        if let Some(hit) = hits.hits.get(at)
+        if let Some(hit) = hits.found.get(at)
             && let Some(found) = snapshot.get(&hit.key)?
         {
             slot.give(Record::new(found));

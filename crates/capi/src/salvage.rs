@@ -18,7 +18,7 @@ pub struct Salvaged {
     lost_keys: Vec<KeyBuf>,
 }
 
-fn string(text: impl ToString) -> CString {
+fn string(text: &impl ToString) -> CString {
     CString::new(text.to_string().replace('\0', "")).unwrap_or_default()
 }
 
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn twindex_salvage(
         let result = twindex::salvage(&vfs, &path, &out)?;
         let of_files = result.files.iter().flat_map(|file| &file.problems);
         slot.give(Salvaged {
-            paths: result.files.iter().map(|file| string(file.path.display())).collect(),
+            paths: result.files.iter().map(|file| string(&file.path.display())).collect(),
             problems: result.problems.iter().chain(of_files).map(string).collect(),
             lost_keys: result.files.iter().flat_map(|file| &file.lost_keys).cloned().collect(),
             result,

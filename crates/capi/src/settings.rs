@@ -169,6 +169,7 @@ pub(crate) fn set_writer(options: WriterOptions, name: &str, value: &str) -> Res
 
 /// The settings of a new index that were set, besides those that a builder holds.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "independent settings")]
 pub(crate) struct ParamSettings {
     /// How texts are split, by a table of document frequencies; the settings of texts then have no effect.
     pub(crate) of_table: Option<Shingling>,
@@ -220,12 +221,18 @@ impl ParamSettings {
             "words" => value.parse().ok().map(|widths| self.words = Some(Words::Widths(widths))),
             "normal_form" => flag(value, "nfkc", "none").map(|nfkc| self.nfkc = nfkc),
             "fold" => folded(value).map(|folded| (self.fold_marks, self.fold_invisible) = folded),
-            "stop_words" if value == "none" => Some(self.stop_words = None),
+            "stop_words" if value == "none" => {
+                self.stop_words = None;
+                Some(())
+            }
             "stop_words" => value.strip_prefix('@').map(|path| self.stop_words = Some(path.into())),
             "stemming" => Stemming::named(value).map(|stemming| self.stemming = Some(stemming)),
             "shingle_hash" => ShingleHash::named(value).map(|hash| self.hash = Some(hash)),
             "seed" => value.parse().ok().map(|seed| self.seed = seed),
-            "near" => Some(self.near = Some(near(value)?)),
+            "near" => {
+                self.near = Some(near(value)?);
+                Some(())
+            }
             "bands" => value.parse().ok().map(|bands| self.bands = Some(bands)),
             "rows" => value.parse().ok().map(|rows| self.rows = Some(rows)),
             "simhash_weights" => {

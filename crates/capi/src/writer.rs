@@ -353,9 +353,9 @@ pub extern "C" fn twindex_writer_sync(
     with(writer, error, |inner| Ok(inner.sync()?))
 }
 
-/// Sets an option of the writer by name, such as "max_jump" to "86400". The names are those of the functions of `WriterOptions`:
-/// memory, threads, memtable, stalls, one_segment, logged, durability, drop_duplicates, near, unverified, estimated, max_jump,
-/// background_merges and merge_rate. A wrong value returns an error with the expected form.
+/// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
+/// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
+/// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_set(
