@@ -14,6 +14,11 @@ use crate::sketch::Sketches;
 use crate::snapshot::Snapshot;
 use crate::writer::{Writer, hit_of};
 
+/// The minimum number of keys for each thread. One takes less than a microsecond.
+const KEYS_PER_THREAD: usize = 1 << 10;
+/// The minimum number of queries for each thread.
+const QUERIES_PER_THREAD: usize = 8;
+
 /// Calls `one` for each document, in order, with the writer locked once.
 ///
 /// # Safety
@@ -138,9 +143,14 @@ pub unsafe extern "C" fn twindex_snapshot_get_many(
         let snapshot = &given(snapshot, "snapshot")?.inner;
         // SAFETY: the caller passes `count + 1` offsets, or null, and as many bytes as the last of them says.
         let keys = unsafe { Packed::read(keys, key_offsets, count, "keys") }?;
-        let found = in_parallel(keys.len(), threads, |at| -> border::Result<Option<twindex::Record>> {
-            Ok(snapshot.get(key(snapshot.params(), keys.get(at))?)?)
-        });
+        let found = in_parallel(
+            keys.len(),
+            threads,
+            KEYS_PER_THREAD,
+            |at| -> border::Result<Option<twindex::Record>> {
+                Ok(snapshot.get(key(snapshot.params(), keys.get(at))?)?)
+            },
+        );
         let mut batch = Batch::new();
         for record in found {
             let done = record.map(|record| {
@@ -174,7 +184,7 @@ pub unsafe extern "C" fn twindex_snapshot_near_many(
         let sketches = &given(sketches, "sketches")?.all;
         // SAFETY: the caller passes options as the header requires, or null.
         let options = unsafe { Options::read(query) }?;
-        let found = in_parallel(sketches.len(), threads, |at| {
+        let found = in_parallel(sketches.len(), threads, QUERIES_PER_THREAD, |at| {
             let sketch = sketches[at].as_ref().map_err(Clone::clone)?;
             Ok(options.run(snapshot, sketch)?)
         });

@@ -55,13 +55,16 @@ pub struct Sketches {
     pub(crate) all: Vec<Result<twindex::Sketch>>,
 }
 
+/// The minimum number of texts for each thread. A text of a hundred words takes about 10 us.
+const TEXTS_PER_THREAD: usize = 32;
+
 /// Computes the sketches of texts, in parallel.
 pub(crate) fn sketch_all(sketcher: &twindex::Sketcher, texts: Packed<'_>, threads: usize) -> Sketches {
     let sketch = |at| {
         let text = String::from_utf8_lossy(texts.get(at));
         Ok(sketcher.sketch(&text).map_err(twindex::Error::from)?)
     };
-    Sketches { all: in_parallel(texts.len(), threads, sketch) }
+    Sketches { all: in_parallel(texts.len(), threads, TEXTS_PER_THREAD, sketch) }
 }
 
 /// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all texts

@@ -24,8 +24,37 @@ public final class Costs {
         return Keys.bytes(text.toString());
     }
 
-    private static void print(String what, long start, int count) {
-        System.out.printf("java %s %.2f us%n", what, (System.nanoTime() - start) / 1e3 / count);
+    private static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
+
+    /** A measured step. */
+    private interface Step {
+        int run() throws Exception;
+    }
+
+    /** Prints the CPU time of this thread for an item. On one core, the library starts no others for texts. */
+    private static void measure(String what, boolean isWarm, Step step) throws Exception {
+        long start = THREADS.getCurrentThreadCpuTime();
+        int count = step.run();
+        if (isWarm) {
+            System.out.printf("java %s %.2f us%n", what, (THREADS.getCurrentThreadCpuTime() - start) / 1e3 / count);
+        }
+    }
+
+    private static int put(Index index, List<byte[]> keys, List<byte[]> texts, int batch) throws Exception {
+        try (Writer writer = index.writer()) {
+            writer.set("durability", "none").set("background_merges", "false");
+            Documents documents = new Documents();
+            for (int i = 0; i < keys.size(); i++) {
+                if (batch == 1) {
+                    writer.put(keys.get(i), texts.get(i));
+                } else if (documents.add(keys.get(i), texts.get(i)).size() == batch) {
+                    writer.putMany(documents);
+                    documents.clear();
+                }
+            }
+            writer.rollback();
+        }
+        return keys.size();
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -35,59 +64,44 @@ public final class Costs {
             keys.add(Keys.bytes("https://example.org/" + i));
             texts.add(page(i));
         }
-        for (String warm : new String[] {"warm", ""}) {
-            try (Params params = new Params().set("near", "0.8");
-                    Index index = Index.create(Path.of(arguments[0] + warm), params);
-                    Writer writer = index.writer()) {
-                writer.set("durability", "none").set("threads", "1");
-                long start = System.nanoTime();
-                for (int i = 0; i < PAGES / 2; i++) {
-                    writer.put(keys.get(i), texts.get(i));
+        try (Params params = new Params().set("near", "0.8"); Index index = Index.create(Path.of(arguments[0]), params)) {
+            for (boolean isWarm : new boolean[] {false, false, true, true, true}) {
+                measure("document, single", isWarm, () -> put(index, keys, texts, 1));
+                measure("document, batch", isWarm, () -> put(index, keys, texts, 100));
+            }
+            try (Writer writer = index.writer()) {
+                Documents all = new Documents();
+                for (int i = 0; i < PAGES; i++) {
+                    all.add(keys.get(i), texts.get(i));
                 }
-                if (warm.isEmpty()) {
-                    print("document, single", start, PAGES / 2);
-                }
+                writer.putMany(all);
                 writer.commit();
-                Documents documents = new Documents();
-                start = System.nanoTime();
-                for (int i = PAGES / 2; i < PAGES; i++) {
-                    documents.add(keys.get(i), texts.get(i));
-                    if (documents.size() == 100) {
-                        writer.putMany(documents);
-                        documents.clear();
-                    }
-                }
-                if (warm.isEmpty()) {
-                    print("document, batch", start, PAGES / 2);
-                }
-                writer.commit();
-                try (Snapshot snapshot = index.snapshot()) {
-                    start = System.nanoTime();
-                    for (int i = 0; i < KEYS; i++) {
-                        snapshot.contains(keys.get(i % PAGES));
-                    }
-                    if (warm.isEmpty()) {
-                        print("key looked up, single", start, KEYS);
-                    }
-                    start = System.nanoTime();
-                    for (int i = 0; i < KEYS; i += 100) {
-                        snapshot.getMany(keys.subList(i % PAGES, i % PAGES + 100));
-                    }
-                    if (warm.isEmpty()) {
-                        print("record, batch", start, KEYS);
-                    }
-                    start = System.nanoTime();
-                    int listed = 0;
-                    for (int i = 0; i < 10; i++) {
-                        try (Keys all = snapshot.keys()) {
-                            for (; all.hasNext(); all.next()) {
-                                listed++;
+            }
+            try (Snapshot snapshot = index.snapshot()) {
+                for (boolean isWarm : new boolean[] {false, false, true, true, true}) {
+                    measure("key looked up, single", isWarm, () -> {
+                        for (int i = 0; i < KEYS; i++) {
+                            snapshot.contains(keys.get(i % PAGES));
+                        }
+                        return KEYS;
+                    });
+                    measure("record, batch", isWarm, () -> {
+                        for (int i = 0; i < KEYS; i += 100) {
+                            snapshot.getMany(keys.subList(i % PAGES, i % PAGES + 100));
+                        }
+                        return KEYS;
+                    });
+                    measure("key listed, batch", isWarm, () -> {
+                        int listed = 0;
+                        for (int i = 0; i < 10; i++) {
+                            try (Keys all = snapshot.keys()) {
+                                for (; all.hasNext(); all.next()) {
+                                    listed++;
+                                }
                             }
                         }
-                    }
-                    if (warm.isEmpty()) {
-                        print("key listed, batch", start, listed);
-                    }
+                        return listed;
+                    });
                 }
             }
         }
