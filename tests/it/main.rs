@@ -8,6 +8,7 @@ mod across;
 mod admitting;
 mod adopt;
 mod answers;
+mod c_front;
 mod cancel;
 mod choosing_page;
 mod crashes;

@@ -26,13 +26,67 @@
 #include <stdint.h>
 
 /* Initial values of structures, to be set before the caller sets fields. */
-#define TWINDEX_DOCUMENT_INIT { sizeof(twindex_document), 0, 0, 0, 0, 0, 0, 0 }
-#define TWINDEX_METRICS_INIT { sizeof(twindex_metrics), 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_ACTIVITY_INIT { 0, 0, 0, 0 }
+#define TWINDEX_ARRAYS_INIT { sizeof(twindex_arrays), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_DOCUMENT_INIT { sizeof(twindex_document), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_DOCUMENTS_INIT { sizeof(twindex_documents), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TWINDEX_MERGED_INIT { sizeof(twindex_merged), 0, 0, 0 }
+#define TWINDEX_METRICS_INIT { sizeof(twindex_metrics), 0, 0, 0, 0, 0, 0, 0, 0, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, TWINDEX_ACTIVITY_INIT, 0 }
+#define TWINDEX_OPEN_INIT { sizeof(twindex_open), 0, 0, 0, 0 }
+#define TWINDEX_QUERY_INIT { sizeof(twindex_query), 10, 0, -1, 0, 0, 0, 0, 0 }
 
 
 // The version of this interface, incremented with each addition. A library with the same soname and an equal or higher
 // version has everything that a program compiled with this header needs.
-#define TWINDEX_ABI_VERSION 2
+#define TWINDEX_ABI_VERSION 3
+
+// The document has a fingerprint.
+#define TWINDEX_HAS_FINGERPRINT 1
+
+// The document has a value.
+#define TWINDEX_HAS_VALUE 2
+
+// The document has a stamp.
+#define TWINDEX_HAS_STAMP 4
+
+// The document has a priority.
+#define TWINDEX_HAS_PRIORITY 8
+
+// The document is marked as a duplicate.
+#define TWINDEX_IS_DUPLICATE 16
+
+// A key that has different records in several indexes is an error.
+#define TWINDEX_CONFLICT_REFUSE 0
+
+// Of different records of a key, the one of the first index is kept.
+#define TWINDEX_CONFLICT_FIRST 1
+
+// Of different records of a key, the one of the last index is kept.
+#define TWINDEX_CONFLICT_LAST 2
+
+// A number of queries that is enough to decide the group of almost any document.
+#define TWINDEX_GROUP_QUERIES 10000
+
+// Documents are near if the exact distance of their fingerprints is small enough.
+#define TWINDEX_GROUPS_BY_DISTANCE 0
+
+// Documents are near if the exact resemblance of their sets is high enough.
+#define TWINDEX_GROUPS_COUNTED 1
+
+// Documents are near if the resemblance that their signatures estimate is high enough.
+#define TWINDEX_GROUPS_ESTIMATED 2
+
+// Maps segment files, with advice to the operating system. The default.
+#define TWINDEX_ACCESS_MAP 0
+
+// Maps segment files without advice.
+#define TWINDEX_ACCESS_PLAIN_MAP 1
+
+// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
+#define TWINDEX_ACCESS_READ 2
+
+// Reads each segment file completely when it is opened.
+#define TWINDEX_ACCESS_LOAD 3
 
 // Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
 #define TWINDEX_QUERY_UNVERIFIED 1
@@ -42,6 +96,15 @@
 
 // Excludes documents that are marked as duplicates.
 #define TWINDEX_QUERY_UNMARKED 4
+
+// Ends the search at the first hit, which need not be the nearest.
+#define TWINDEX_QUERY_ANY 8
+
+// Excludes the key `from` of a range.
+#define TWINDEX_RANGE_AFTER 1
+
+// Includes the key `to` of a range.
+#define TWINDEX_RANGE_THROUGH 2
 
 // A commit survives a crash of the machine. The default.
 #define TWINDEX_DURABILITY_SYNC 0
@@ -85,6 +148,10 @@ typedef enum {
     TWINDEX_CODE_PANICKED = 13,
     // An error for which this version has no code.
     TWINDEX_CODE_OTHER = 14,
+    // The work was ended early by a `twindex_cancel`. Nothing was changed.
+    TWINDEX_CODE_CANCELLED = 15,
+    // The limit on queries was too low to decide the group of a document.
+    TWINDEX_CODE_UNDECIDED = 16,
 } twindex_code;
 
 // The result of `twindex_writer_admit`. The numbers never change.
@@ -101,11 +168,27 @@ typedef enum {
     TWINDEX_ADMITTED_EXPIRED = 4,
 } twindex_admitted;
 
+// The results of a call for many items. Must be freed with `twindex_batch_free`.
+typedef struct twindex_batch twindex_batch;
+
+// A request to end work early, for functions that take one. Any thread may make it. Must be freed with
+// `twindex_cancel_free`, when no work uses it.
+typedef struct twindex_cancel twindex_cancel;
+
+// The documents whose leader differs between two snapshots. Must be freed with `twindex_changes_free`.
+typedef struct twindex_changes twindex_changes;
+
 // An error with a code and a message. Must be freed with `twindex_error_free`.
 typedef struct twindex_error twindex_error;
 
 // The result of `twindex_index_verify`. Must be freed with `twindex_findings_free`.
 typedef struct twindex_findings twindex_findings;
+
+// The group of a document. Must be freed with `twindex_group_free`.
+typedef struct twindex_group twindex_group;
+
+// All groups of a snapshot. Must be freed with `twindex_groups_free`.
+typedef struct twindex_groups twindex_groups;
 
 // The documents that a query found, nearest first. Must be freed with `twindex_hits_free`.
 typedef struct twindex_hits twindex_hits;
@@ -130,6 +213,9 @@ typedef struct twindex_params twindex_params;
 // The stored record of a document. Must be freed with `twindex_record_free`.
 typedef struct twindex_record twindex_record;
 
+// The result of `twindex_salvage`. Must be freed with `twindex_salvaged_free`.
+typedef struct twindex_salvaged twindex_salvaged;
+
 // The sketch of a text: the fingerprint, minima and hashes that the parameters specify. Must be freed with
 // `twindex_sketch_free`.
 typedef struct twindex_sketch twindex_sketch;
@@ -138,12 +224,141 @@ typedef struct twindex_sketch twindex_sketch;
 // `twindex_sketcher_free`.
 typedef struct twindex_sketcher twindex_sketcher;
 
+// The sketches of many texts. Must be freed with `twindex_sketches_free`.
+typedef struct twindex_sketches twindex_sketches;
+
 // The state of an index at one commit, which never changes. Must be freed with `twindex_snapshot_free`.
 typedef struct twindex_snapshot twindex_snapshot;
 
 // The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at a
 // commit; changes that are not committed when the writer is freed are lost. Must be freed with `twindex_writer_free`.
 typedef struct twindex_writer twindex_writer;
+
+// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise with
+// `TWINDEX_ARRAYS_INIT`.
+typedef struct {
+    // The size of this structure in the caller's program, in bytes.
+    size_t struct_size;
+    // The number of items.
+    size_t items;
+    // For each item its `twindex_code`; `twindex_batch_message` has the message of an error.
+    const int32_t *codes;
+    // For each item its `twindex_admitted`. Only of `twindex_writer_admit_many`.
+    const uint8_t *admitted;
+    // The results of item i are the entries `starts[i]` to `starts[i + 1] - 1`.
+    const uint64_t *starts;
+    // The number of entries of all items.
+    size_t entries;
+    // The bytes of all entries: keys of hits, keys, or values of documents.
+    const uint8_t *bytes;
+    // The bytes of entry i are those from `offsets[i]` to `offsets[i + 1] - 1`.
+    const uint64_t *offsets;
+    // For each hit, the distance in bits; -1 if it is unknown.
+    const int32_t *distances;
+    // For each hit, the resemblance from 0 to 1; -1 if it is unknown.
+    const double *resemblances;
+    // For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of `twindex_snapshot_get_many`,
+    // as the arrays that follow.
+    const uint8_t *flags;
+    // For each document, its fingerprint; 0 if it has none.
+    const uint64_t *fingerprints;
+    // For each document, its stamp; 0 if it has none.
+    const uint64_t *stamps;
+    // For each document, its priority; 0 if it has none.
+    const uint64_t *priorities;
+} twindex_arrays;
+
+// The result of `twindex_index_merge`. Initialise with `TWINDEX_MERGED_INIT`.
+typedef struct {
+    // The size of this structure in the caller's program, in bytes.
+    size_t struct_size;
+    // Number of documents in the new index.
+    uint64_t documents;
+    // Number of keys that several indexes contain with the same record.
+    uint64_t repeated;
+    // Number of keys that several indexes contain with different records.
+    uint64_t conflicts;
+} twindex_merged;
+
+// Called with `data`, the key of a document, the key of its leader, and the size of its group. Keys are valid until it
+// returns. If it returns 0, no more documents follow.
+typedef int32_t (*twindex_group_visitor)(void *data,
+                                         const uint8_t *key,
+                                         size_t key_len,
+                                         const uint8_t *leader,
+                                         size_t leader_len,
+                                         uint32_t size);
+
+// Many documents. Initialise with `TWINDEX_DOCUMENTS_INIT`. Bytes of all documents are stored one after the other, and
+// `..._offsets` has the start of each and, as one more number, the end of the last: `count + 1` numbers that do not decrease.
+// Null pointers mean that the documents have no such data.
+typedef struct {
+    // The size of this structure in the caller's program, in bytes.
+    size_t struct_size;
+    // The number of documents.
+    size_t count;
+    // The keys. Numeric keys have 8 bytes each, in native byte order.
+    const uint8_t *keys;
+    // The offsets of the keys.
+    const uint64_t *key_offsets;
+    // The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the writer is
+    // locked.
+    const uint8_t *texts;
+    // The offsets of the texts.
+    const uint64_t *text_offsets;
+    // The sketches of the texts, from `twindex_sketcher_sketch_many`.
+    const twindex_sketches *sketches;
+    // The fingerprints, for an index that stores only fingerprints.
+    const uint64_t *fingerprints;
+    // The values.
+    const uint8_t *values;
+    // The offsets of the values.
+    const uint64_t *value_offsets;
+    // The stamps.
+    const uint64_t *stamps;
+    // The priorities.
+    const uint64_t *priorities;
+    // For each document, a number that is not 0 if it is marked as a duplicate.
+    const uint8_t *duplicates;
+    // The number of threads that sketch texts; 0 for all cores.
+    size_t threads;
+} twindex_documents;
+
+// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule of the
+// index. A zero in a field means its default.
+typedef struct {
+    // The size of this structure in the caller's program, in bytes.
+    size_t struct_size;
+    // The maximum number of hits.
+    size_t limit;
+    // The smallest resemblance of near documents. If it is 0 and `within` is negative, the rule of the index decides.
+    double threshold;
+    // The largest distance of near fingerprints in bits; a negative number if distance does not decide.
+    int32_t within;
+    // 0 or a combination of `TWINDEX_QUERY_...`.
+    uint32_t flags;
+    // The number of bands that a near document must share; by default 1.
+    uint32_t sharing;
+    // The number of leading bits of each feature that are compared; by default all that the index stores.
+    uint32_t feature_bits;
+    // The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited` returns
+    // the number of buckets that were skipped because of it.
+    uint64_t visit_limit;
+    // Ends the query early with `TWINDEX_CODE_CANCELLED`; null if nothing does.
+    const twindex_cancel *cancel;
+} twindex_query;
+
+// Statistics of a repeated activity since the index was opened. Work of other processes is not included.
+typedef struct {
+    // Number of times the activity was completed.
+    uint64_t count;
+    // Total time in seconds.
+    double seconds;
+    // Number of bytes written.
+    uint64_t bytes;
+    // Number of failures.
+    uint64_t failures;
+} twindex_activity;
 
 // Statistics of an index. Initialise with `TWINDEX_METRICS_INIT`.
 typedef struct {
@@ -161,7 +376,43 @@ typedef struct {
     uint64_t memtable_bytes;
     // Size of segments and logs in bytes.
     uint64_t disk_bytes;
+    // Memory of the data that queries cached, in bytes.
+    uint64_t cached_bytes;
+    // Bytes of segment pages whose checksums have been verified.
+    uint64_t verified_bytes;
+    // Commits that were appended to the log.
+    twindex_activity commits;
+    // Segments built from memtables.
+    twindex_activity flushes;
+    // Background merges of segments.
+    twindex_activity merges;
+    // Commits that waited because segments were written more slowly than documents arrived.
+    twindex_activity stalls;
+    // The bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log; 0 before
+    // the first commit to the log.
+    double write_amplification;
 } twindex_metrics;
+
+// Called with `progress_data`, the number of log bytes that were read so far, and the total number.
+typedef void (*twindex_progress)(void *data, uint64_t read, uint64_t all);
+
+// Options for opening an index. Initialise with `TWINDEX_OPEN_INIT`.
+typedef struct {
+    // The size of this structure in the caller's program, in bytes.
+    size_t struct_size;
+    // How segment files are read: one of `TWINDEX_ACCESS_...`. Also applies to segments that are written later.
+    uint32_t access;
+    // If not 0, opens this generation instead of the newest: the number in the name of a `MANIFEST-...`. Use it if the
+    // newest is damaged. The index then has no writer; `twindex_index_copy_to` makes an independent index from it.
+    uint64_t generation;
+    // Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no calls.
+    twindex_progress progress;
+    // Passed to `progress`.
+    void *progress_data;
+} twindex_open;
+
+// Called with `data` and the number of bytes that were verified so far.
+typedef void (*twindex_verify_progress)(void *data, uint64_t bytes);
 
 // A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a sketch
 // or a fingerprint. Null pointers mean that the document has no such data.
@@ -182,6 +433,11 @@ typedef struct {
     const uint64_t *priority;
     // If not 0, the document is marked as a duplicate.
     uint8_t is_duplicate;
+    // The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no sketch,
+    // which has them.
+    const uint64_t *set;
+    // Number of hashes in the set.
+    size_t set_len;
 } twindex_document;
 
 #ifdef __cplusplus
@@ -194,6 +450,60 @@ uint32_t twindex_abi_version(void);
 // Returns the version of the loaded library, such as "0.1.0". The string must not be freed.
 const char *twindex_version(void);
 
+// Fills `arrays`, whose `struct_size` must be set.
+twindex_code twindex_batch_arrays(const twindex_batch *batch, twindex_arrays *arrays, twindex_error **error);
+
+// Returns the message of the error of item `at`, counted from 0, in UTF-8; an empty string if it succeeded. The string is
+// valid until the batch is freed.
+const char *twindex_batch_message(const twindex_batch *batch,
+                                  size_t at);
+
+// Frees a batch. `batch` may be null.
+void twindex_batch_free(twindex_batch *batch);
+
+// Creates a request that is made by `twindex_cancel_request` or, if `milliseconds` is not negative, after this time.
+// Returns null if memory cannot be allocated.
+twindex_cancel *twindex_cancel_new(int64_t milliseconds);
+
+// Makes the request. There is no way back. `cancel` may be null.
+void twindex_cancel_request(const twindex_cancel *cancel);
+
+// Returns whether the request was made, or its time has passed; false if `cancel` is null.
+bool twindex_cancel_is_requested(const twindex_cancel *cancel);
+
+// Frees a request. `cancel` may be null.
+void twindex_cancel_free(twindex_cancel *cancel);
+
+// Copies the current state of the index to a new directory: a backup, while a writer may continue. Files are linked if the
+// file system supports it. Sets `commit`, which may be null, to the number of the copied commit. To restore, open the copy,
+// or copy it back to the path of the index.
+twindex_code twindex_index_copy_to(const twindex_index *index,
+                                   const char *path,
+                                   uint64_t *commit,
+                                   twindex_error **error);
+
+// Merges `count` indexes with the same parameters into a new index at `path`, with a single segment. The indexes are not
+// changed. `on_conflict` is one of `TWINDEX_CONFLICT_...`, `memory` a number of bytes, `threads` a number of threads or 0
+// for all cores. Fills `merged`, which may be null.
+twindex_code twindex_index_merge(const char *path,
+                                 const twindex_index *const *indexes,
+                                 size_t count,
+                                 uint32_t on_conflict,
+                                 size_t memory,
+                                 size_t threads,
+                                 twindex_merged *merged,
+                                 twindex_error **error);
+
+// Creates an index at `path` from `count` finished segment files, which other indexes with these parameters have written:
+// see `twindex_snapshot_segment`. No key may be in two segments. The files are linked, or copied. Sets `documents`, which
+// may be null, to the number of documents.
+twindex_code twindex_index_adopt(const char *path,
+                                 const twindex_params *params,
+                                 const char *const *segments,
+                                 size_t count,
+                                 uint64_t *documents,
+                                 twindex_error **error);
+
 // Returns the code of an error; `TWINDEX_CODE_OK` if `error` is null.
 twindex_code twindex_error_code(const twindex_error *error);
 
@@ -203,6 +513,126 @@ const char *twindex_error_message(const twindex_error *error);
 
 // Frees an error. `error` may be null.
 void twindex_error_free(twindex_error *error);
+
+// Sets `group` to the leader of a document, without size and members. If there is no such document, sets `group` to null and
+// returns `TWINDEX_CODE_OK`. Returns `TWINDEX_CODE_UNDECIDED` if it takes more than `max_queries` queries for near documents:
+// `TWINDEX_GROUP_QUERIES` suits most uses. The caller must free the group.
+twindex_code twindex_snapshot_leader(const twindex_snapshot *snapshot,
+                                     const uint8_t *key_bytes,
+                                     size_t key_len,
+                                     uint64_t max_queries,
+                                     twindex_group **group,
+                                     twindex_error **error);
+
+// As `twindex_snapshot_leader`, with the size of the group.
+twindex_code twindex_snapshot_membership(const twindex_snapshot *snapshot,
+                                         const uint8_t *key_bytes,
+                                         size_t key_len,
+                                         uint64_t max_queries,
+                                         twindex_group **group,
+                                         twindex_error **error);
+
+// As `twindex_snapshot_leader`, with the size and the members of the group.
+twindex_code twindex_snapshot_group(const twindex_snapshot *snapshot,
+                                    const uint8_t *key_bytes,
+                                    size_t key_len,
+                                    uint64_t max_queries,
+                                    twindex_group **group,
+                                    twindex_error **error);
+
+// Sets `rule` to how the index decides which stored documents are near: one of `TWINDEX_GROUPS_...`. Returns
+// `TWINDEX_CODE_INVALID` if it cannot.
+twindex_code twindex_snapshot_group_rule(const twindex_snapshot *snapshot,
+                                         uint32_t *rule,
+                                         twindex_error **error);
+
+// Returns the key of the leader, and sets `len` to its length. The key is valid until the group is freed.
+const uint8_t *twindex_group_leader(const twindex_group *group, size_t *len);
+
+// Returns the number of documents in the group; 0 if it was not asked for.
+uint64_t twindex_group_size(const twindex_group *group);
+
+// Returns the key of member `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there is
+// no such member, or if members were not asked for. The key is valid until the group is freed.
+const uint8_t *twindex_group_member(const twindex_group *group,
+                                    size_t at,
+                                    size_t *len);
+
+// Returns the number of queries for near documents that decided the group.
+uint64_t twindex_group_queries(const twindex_group *group);
+
+// Frees a group. `group` may be null.
+void twindex_group_free(twindex_group *group);
+
+// Finds the documents whose leader differs between `since`, an earlier snapshot, and `snapshot`. The caller must free the
+// changes.
+twindex_code twindex_snapshot_changed_leaders(const twindex_snapshot *snapshot,
+                                              const twindex_snapshot *since,
+                                              twindex_changes **changes,
+                                              twindex_error **error);
+
+// Returns the number of documents whose leader changed.
+size_t twindex_changes_len(const twindex_changes *changes);
+
+// Returns the key of document `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there
+// is no such document. The key is valid until the changes are freed.
+const uint8_t *twindex_changes_key(const twindex_changes *changes,
+                                   size_t at,
+                                   size_t *len);
+
+// Returns the key of the leader of document `at` before, and sets `len` to its length. Returns null if the document did not
+// exist. The key is valid until the changes are freed.
+const uint8_t *twindex_changes_before(const twindex_changes *changes,
+                                      size_t at,
+                                      size_t *len);
+
+// As `twindex_changes_before`, for the leader after the changes; null if the document no longer exists.
+const uint8_t *twindex_changes_after(const twindex_changes *changes, size_t at, size_t *len);
+
+// Frees changes. `changes` may be null.
+void twindex_changes_free(twindex_changes *changes);
+
+// Computes all groups of a snapshot. Data beyond `memory` bytes is stored in scratch files in the directory `scratch_dir`.
+// `threads` may be 0 for all cores. `cancel`, which may be null, ends the work early with `TWINDEX_CODE_CANCELLED`. The caller
+// must free the groups.
+twindex_code twindex_snapshot_groups(const twindex_snapshot *snapshot,
+                                     const char *scratch_dir,
+                                     size_t memory,
+                                     size_t threads,
+                                     const twindex_cancel *cancel,
+                                     twindex_groups **groups,
+                                     twindex_error **error);
+
+// Returns the number of groups, including groups of one document; 0 if `groups` is null.
+uint64_t twindex_groups_count(const twindex_groups *groups);
+
+// Returns the number of queries for near documents that were made.
+uint64_t twindex_groups_queries(const twindex_groups *groups);
+
+// Sets `size` and `count`, which may be null, to the size of groups `at`, counted from 0 with the smallest first, and the
+// number of groups of this size. Returns false if there is no such size.
+bool twindex_groups_size(const twindex_groups *groups,
+                         size_t at,
+                         uint32_t *size,
+                         uint64_t *count);
+
+// Sets `group` to the leader and the size of the group of a document; to null if there is no such document. The caller must
+// free the group.
+twindex_code twindex_groups_leader(const twindex_groups *groups,
+                                   const uint8_t *key_bytes,
+                                   size_t key_len,
+                                   twindex_group **group,
+                                   twindex_error **error);
+
+// Calls `each` for each document whose group has at least `min_size` documents, in the order of keys, on the calling thread.
+twindex_code twindex_groups_for_each(const twindex_groups *groups,
+                                     uint32_t min_size,
+                                     twindex_group_visitor each,
+                                     void *data,
+                                     twindex_error **error);
+
+// Frees groups. `groups` may be null.
+void twindex_groups_free(twindex_groups *groups);
 
 // Returns the number of hits; 0 if `hits` is null.
 size_t twindex_hits_len(const twindex_hits *hits);
@@ -224,6 +654,26 @@ int32_t twindex_hits_distance(const twindex_hits *hits,
 // query did not set `TWINDEX_QUERY_ESTIMATED`, otherwise estimated.
 double twindex_hits_resemblance(const twindex_hits *hits,
                                 size_t at);
+
+// Returns the fraction of the query's document that is contained in hit `at`, from 0 to 1, estimated from samples; -1 if the
+// index stores none.
+double twindex_hits_query_in_hit(const twindex_hits *hits,
+                                 size_t at);
+
+// Returns the fraction of hit `at` that is contained in the query's document, from 0 to 1; -1 if it is unknown.
+double twindex_hits_hit_in_query(const twindex_hits *hits,
+                                 size_t at);
+
+// Returns the number of table buckets that were skipped because of the visit limit of the query. They may contain further
+// hits.
+uint64_t twindex_hits_unvisited(const twindex_hits *hits);
+
+// Sets `record` to the stored record of hit `at`, in the snapshot that was queried. Sets it to null if there is no such hit.
+// Not for hits of a writer: use `twindex_writer_get`. The caller must free the record.
+twindex_code twindex_hits_record(const twindex_hits *hits,
+                                 size_t at,
+                                 twindex_record **record,
+                                 twindex_error **error);
 
 // Frees hits. `hits` may be null.
 void twindex_hits_free(twindex_hits *hits);
@@ -265,6 +715,13 @@ twindex_code twindex_idf_counter_add(const twindex_idf_counter *counter,
                                      const uint8_t *text,
                                      size_t text_len,
                                      twindex_error **error);
+
+// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files. Call it
+// before the first text.
+twindex_code twindex_idf_counter_memory(const twindex_idf_counter *counter,
+                                        size_t bytes,
+                                        const char *scratch_dir,
+                                        twindex_error **error);
 
 // Builds the table. The counter then accepts no more texts. The caller must free both the table and the counter.
 twindex_code twindex_idf_counter_finish(const twindex_idf_counter *counter,
@@ -313,13 +770,25 @@ twindex_code twindex_index_writer(const twindex_index *index,
                                   twindex_writer **writer,
                                   twindex_error **error);
 
+// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is freed.
+const char *twindex_index_path(const twindex_index *index);
+
+// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller must
+// free it.
+twindex_code twindex_index_idf(const twindex_index *index,
+                               twindex_idf **idf,
+                               twindex_error **error);
+
 // Reads the commits of other processes. Sets `changed`, which may be null, to whether there were any.
 twindex_code twindex_index_refresh(const twindex_index *index, bool *changed, twindex_error **error);
 
-// Fills `metrics`, whose `struct_size` must be set.
-twindex_code twindex_index_metrics(const twindex_index *index,
-                                   twindex_metrics *metrics,
-                                   twindex_error **error);
+// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit can be
+// one of this process or of another. Sets `changed`, which may be null, to false if the time passed without one.
+twindex_code twindex_index_wait(const twindex_index *index,
+                                uint64_t since,
+                                uint64_t milliseconds,
+                                bool *changed,
+                                twindex_error **error);
 
 // Verifies all files of the index completely. `TWINDEX_CODE_OK` means only that the verification was completed;
 // `twindex_findings_problems` returns the number of problems found. The caller must free the findings.
@@ -344,14 +813,85 @@ void twindex_index_free(twindex_index *index);
 twindex_code twindex_guard_install(twindex_error **error);
 
 // Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid until
-// the next call with the same `keys`, so two threads must not share them.
+// the next call with the same `keys`, so two threads must not share them. For many keys, use `twindex_keys_next_many`.
 twindex_code twindex_keys_next(const twindex_keys *keys,
                                const uint8_t **key,
                                size_t *key_len,
                                twindex_error **error);
 
+// As `twindex_keys_next`, but from the end: sets `key` to the last key that was not returned yet.
+twindex_code twindex_keys_previous(const twindex_keys *keys,
+                                   const uint8_t **key,
+                                   size_t *key_len,
+                                   twindex_error **error);
+
 // Frees an iterator over keys. `keys` may be null.
 void twindex_keys_free(twindex_keys *keys);
+
+// Adds documents, or replaces the documents with these keys, in order. Texts are sketched in parallel before the writer is
+// locked. Sets `batch` to the results. If `batch` is null, returns the error of the first document that failed. The caller must
+// free the batch.
+twindex_code twindex_writer_put_many(const twindex_writer *writer,
+                                     const twindex_documents *documents,
+                                     twindex_batch **batch,
+                                     twindex_error **error);
+
+// As `twindex_writer_admit` for each document, in order: a document can be the duplicate of one before it. Texts are sketched
+// in parallel before the writer is locked. Sets `batch` to the results: `admitted`, and one entry for each document that is
+// near another, the nearest. The caller must free the batch.
+twindex_code twindex_writer_admit_many(const twindex_writer *writer,
+                                       const twindex_documents *documents,
+                                       twindex_batch **batch,
+                                       twindex_error **error);
+
+// Removes the documents with `count` keys in packed form; see `twindex_documents`. Keys without a document are ignored.
+twindex_code twindex_writer_delete_many(const twindex_writer *writer,
+                                        const uint8_t *keys,
+                                        const uint64_t *key_offsets,
+                                        size_t count,
+                                        twindex_error **error);
+
+// Finds the stored documents with `count` keys in packed form; see `twindex_documents`. Sets `batch` to the results: for each
+// key an entry with the value and the other data of the document, or none if there is no such document. The caller must free
+// the batch.
+twindex_code twindex_snapshot_get_many(const twindex_snapshot *snapshot,
+                                       const uint8_t *keys,
+                                       const uint64_t *key_offsets,
+                                       size_t count,
+                                       size_t threads,
+                                       twindex_batch **batch,
+                                       twindex_error **error);
+
+// Finds the documents near each of many sketches, in parallel on `threads` threads; 0 for all cores. `query` has the options of
+// all of them; null means the defaults. Sets `batch` to the results: for each sketch the hits, nearest first. The caller must
+// free the batch.
+twindex_code twindex_snapshot_near_many(const twindex_snapshot *snapshot,
+                                        const twindex_sketches *sketches,
+                                        const twindex_query *query,
+                                        size_t threads,
+                                        twindex_batch **batch,
+                                        twindex_error **error);
+
+// Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must free the
+// batch.
+twindex_code twindex_keys_next_many(const twindex_keys *keys,
+                                    size_t max,
+                                    twindex_batch **batch,
+                                    twindex_error **error);
+
+// Fills `metrics`, whose `struct_size` must be set.
+twindex_code twindex_index_metrics(const twindex_index *index,
+                                   twindex_metrics *metrics,
+                                   twindex_error **error);
+
+// Opens an existing index with these options.
+twindex_code twindex_index_open_with(const char *path,
+                                     const twindex_open *options,
+                                     twindex_index **index,
+                                     twindex_error **error);
+
+// Returns how the index reads segment files: one of `TWINDEX_ACCESS_...`; 0 if `index` is null.
+uint32_t twindex_index_access(const twindex_index *index);
 
 // Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options are
 // checked when they are used. Returns null if memory cannot be allocated.
@@ -364,10 +904,32 @@ twindex_code twindex_params_parse(const char *text,
                                   twindex_params **params,
                                   twindex_error **error);
 
-// Returns the canonical text of complete parameters, which come from `twindex_index_params` or `twindex_params_parse`,
-// with one option per line. Returns an empty string for other parameters. The string is valid until the parameters are
-// freed.
+// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters come
+// from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
 const char *twindex_params_text(const twindex_params *params);
+
+// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex build` has
+// have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names, and a wrong value
+// an error with the expected form. `near` alone is enough for an index: it also determines the bands, or the tables.
+twindex_code twindex_params_set(const twindex_params *params,
+                                const char *name,
+                                const char *value,
+                                twindex_error **error);
+
+// Returns the fraction of documents with this resemblance that share at least `sharing` of `bands` bands of `rows`
+// minima with a query; 0 for arguments out of range.
+double twindex_banding_recall(uint16_t bands,
+                              uint16_t rows,
+                              double resemblance,
+                              uint16_t sharing);
+
+// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If `minima`
+// is not 0, their product is at most this number.
+twindex_code twindex_banding_for_threshold(double threshold,
+                                           uint16_t minima,
+                                           uint16_t *bands,
+                                           uint16_t *rows,
+                                           twindex_error **error);
 
 // Uses 64-bit numbers as keys, instead of bytes.
 twindex_code twindex_params_u64_keys(const twindex_params *params, twindex_error **error);
@@ -480,6 +1042,31 @@ twindex_code twindex_params_near(const twindex_params *params,
 // Frees parameters. `params` may be null. Indexes that were created with them remain valid.
 void twindex_params_free(twindex_params *params);
 
+// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must free the
+// hits.
+twindex_code twindex_snapshot_query(const twindex_snapshot *snapshot,
+                                    const twindex_sketch *sketch,
+                                    const twindex_query *query,
+                                    twindex_hits **hits,
+                                    twindex_error **error);
+
+// Sets `count` to the number of documents that are near a sketch, without regard to the limit of `query`.
+twindex_code twindex_snapshot_count(const twindex_snapshot *snapshot,
+                                    const twindex_sketch *sketch,
+                                    const twindex_query *query,
+                                    uint64_t *count,
+                                    twindex_error **error);
+
+// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len` distinct
+// hashes in ascending order. The caller must free the hits.
+twindex_code twindex_snapshot_resembling_set(const twindex_snapshot *snapshot,
+                                             const uint64_t *set,
+                                             size_t len,
+                                             double threshold,
+                                             size_t limit,
+                                             twindex_hits **hits,
+                                             twindex_error **error);
+
 // Sets `fingerprint`, which may be null, to the fingerprint of the document. Returns false if it has none.
 bool twindex_record_fingerprint(const twindex_record *record, uint64_t *fingerprint);
 
@@ -497,8 +1084,77 @@ bool twindex_record_priority(const twindex_record *record, uint64_t *priority);
 // Returns whether the document is marked as a duplicate.
 bool twindex_record_is_duplicate(const twindex_record *record);
 
+// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the index
+// stores no sets. They are valid until the record is freed.
+const uint64_t *twindex_record_set(const twindex_record *record,
+                                   size_t *len);
+
+// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is valid until
+// the record is freed.
+const uint8_t *twindex_record_signature(const twindex_record *record,
+                                        size_t *len);
+
+// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none. They are
+// valid until the record is freed.
+const uint64_t *twindex_record_bottom(const twindex_record *record,
+                                      size_t *len);
+
+// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their number:
+// 0 if the index stores none. They are valid until the record is freed.
+const uint64_t *twindex_record_modular(const twindex_record *record,
+                                       size_t *len);
+
 // Frees a record. `record` may be null.
 void twindex_record_free(twindex_record *record);
+
+// Recovers the readable documents of the index at `path` into a new index at `out`. Changes nothing at `path`. A document is
+// lost if any part of it cannot be read. The caller must free the result.
+twindex_code twindex_salvage(const char *path,
+                             const char *out,
+                             twindex_salvaged **salvaged,
+                             twindex_error **error);
+
+// Returns whether no problem was found, so that the new index has all documents of the old one.
+bool twindex_salvaged_is_whole(const twindex_salvaged *salvaged);
+
+// Returns the number of documents in the new index.
+uint64_t twindex_salvaged_documents(const twindex_salvaged *salvaged);
+
+// Returns the number of documents that are known to be lost.
+uint64_t twindex_salvaged_lost(const twindex_salvaged *salvaged);
+
+// Returns the number of documents in the new index that a commit after `twindex_salvaged_known_until` may have deleted or
+// replaced.
+uint64_t twindex_salvaged_doubtful(const twindex_salvaged *salvaged);
+
+// Returns the last commit up to which all deletions and replacements are known; 0 if all of them are known.
+uint64_t twindex_salvaged_known_until(const twindex_salvaged *salvaged);
+
+// Returns the generation whose manifest was used; 0 if none could be read.
+uint64_t twindex_salvaged_generation(const twindex_salvaged *salvaged);
+
+// Returns the path of file `at`, counted from 0, and sets `saved` and `lost`, which may be null, to the numbers of its
+// recovered and lost documents. Returns null if there is no such file. The string is valid until the result is freed.
+const char *twindex_salvaged_file(const twindex_salvaged *salvaged,
+                                  size_t at,
+                                  uint64_t *saved,
+                                  uint64_t *lost);
+
+// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the result is freed.
+const char *twindex_salvaged_problem(const twindex_salvaged *salvaged,
+                                     size_t at);
+
+// Returns the key of lost document `at`, counted from 0, of those whose keys could be read, and sets `len` to its length.
+// Returns null if there is no such key. It is valid until the result is freed.
+const uint8_t *twindex_salvaged_lost_key(const twindex_salvaged *salvaged,
+                                         size_t at,
+                                         size_t *len);
+
+// As `twindex_salvaged_lost_key`, for the keys of documents that may have been deleted or replaced.
+const uint8_t *twindex_salvaged_doubtful_key(const twindex_salvaged *salvaged, size_t at, size_t *len);
+
+// Frees the result. `salvaged` may be null.
+void twindex_salvaged_free(twindex_salvaged *salvaged);
 
 // Computes the sketch of a text in UTF-8. Invalid UTF-8 is replaced by U+FFFD. The caller must free the sketch.
 twindex_code twindex_sketcher_sketch(const twindex_sketcher *sketcher,
@@ -506,6 +1162,29 @@ twindex_code twindex_sketcher_sketch(const twindex_sketcher *sketcher,
                                      size_t text_len,
                                      twindex_sketch **sketch,
                                      twindex_error **error);
+
+// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all texts
+// are stored one after the other, and `text_offsets` has `count + 1` numbers: the start of each text, and the end of the last.
+// A text that cannot be sketched is an error of the call that uses its sketch. The caller must free the sketches.
+twindex_code twindex_sketcher_sketch_many(const twindex_sketcher *sketcher,
+                                          const uint8_t *texts,
+                                          const uint64_t *text_offsets,
+                                          size_t count,
+                                          size_t threads,
+                                          twindex_sketches **sketches,
+                                          twindex_error **error);
+
+// Returns the number of sketches; 0 if `sketches` is null.
+size_t twindex_sketches_len(const twindex_sketches *sketches);
+
+// Returns a copy of sketch `at`, counted from 0, or the error of its text. The caller must free the sketch.
+twindex_code twindex_sketches_get(const twindex_sketches *sketches,
+                                  size_t at,
+                                  twindex_sketch **sketch,
+                                  twindex_error **error);
+
+// Frees sketches. `sketches` may be null.
+void twindex_sketches_free(twindex_sketches *sketches);
 
 // Frees a sketcher. `sketcher` may be null.
 void twindex_sketcher_free(twindex_sketcher *sketcher);
@@ -522,6 +1201,16 @@ bool twindex_sketch_fingerprint(const twindex_sketch *sketch, uint64_t *fingerpr
 const uint64_t *twindex_sketch_set(const twindex_sketch *sketch,
                                    size_t *len);
 
+// Returns all minima, and sets `len` to their number: 0 if the parameters exclude minima. They are valid until the sketch is
+// freed.
+const uint32_t *twindex_sketch_signature(const twindex_sketch *sketch,
+                                         size_t *len);
+
+// Returns the features, one for each band, and sets `len` to their number: 0 if the parameters exclude bands. They are valid
+// until the sketch is freed.
+const uint64_t *twindex_sketch_features(const twindex_sketch *sketch,
+                                        size_t *len);
+
 // Frees a sketch. `sketch` may be null.
 void twindex_sketch_free(twindex_sketch *sketch);
 
@@ -535,6 +1224,39 @@ uint64_t twindex_snapshot_commit(const twindex_snapshot *snapshot);
 // none. The payload is valid until the snapshot is freed.
 const uint8_t *twindex_snapshot_payload(const twindex_snapshot *snapshot,
                                         size_t *len);
+
+// Returns the number of live documents that are not in a segment on disk yet; 0 if `snapshot` is null.
+uint64_t twindex_snapshot_logged_documents(const twindex_snapshot *snapshot);
+
+// Returns the number of the last commit that is known to survive a crash of the machine; 0 if `snapshot` is null.
+uint64_t twindex_snapshot_durable_commit(const twindex_snapshot *snapshot);
+
+// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if there
+// is none.
+bool twindex_snapshot_now(const twindex_snapshot *snapshot,
+                          uint64_t *now);
+
+// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+twindex_code twindex_snapshot_uuid(const twindex_snapshot *snapshot,
+                                   uint8_t (*uuid)[16],
+                                   twindex_error **error);
+
+// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The
+// caller must free them.
+twindex_code twindex_snapshot_params(const twindex_snapshot *snapshot,
+                                     twindex_params **params,
+                                     twindex_error **error);
+
+// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The string is
+// valid until the snapshot is freed.
+const char *twindex_snapshot_segment(const twindex_snapshot *snapshot,
+                                     size_t at);
+
+// Returns a snapshot that contains only segment `at`, counted from 0, to distribute work. The caller must free it.
+twindex_code twindex_snapshot_of_segment(const twindex_snapshot *snapshot,
+                                         size_t at,
+                                         twindex_snapshot **part,
+                                         twindex_error **error);
 
 // Sets `contained` to whether there is a live document with this key.
 twindex_code twindex_snapshot_contains(const twindex_snapshot *snapshot,
@@ -558,6 +1280,25 @@ twindex_code twindex_snapshot_keys(const twindex_snapshot *snapshot,
                                    size_t prefix_len,
                                    twindex_keys **keys,
                                    twindex_error **error);
+
+// Returns an iterator over the keys from `from` up to, but without, `to`. A null pointer means that there is no bound.
+// `flags` is 0 or a combination of `TWINDEX_RANGE_...`. The caller must free it.
+twindex_code twindex_snapshot_range(const twindex_snapshot *snapshot,
+                                    const uint8_t *from,
+                                    size_t from_len,
+                                    const uint8_t *to,
+                                    size_t to_len,
+                                    uint32_t flags,
+                                    twindex_keys **keys,
+                                    twindex_error **error);
+
+// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored bits as
+// `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
+twindex_code twindex_snapshot_same_feature(const twindex_snapshot *snapshot,
+                                           size_t band,
+                                           uint64_t feature,
+                                           twindex_keys **keys,
+                                           twindex_error **error);
 
 // Finds the documents that are near a sketch by the rule of the index. Returns at most the `limit` nearest ones. The
 // caller must free the hits.
@@ -590,6 +1331,17 @@ twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
 // Frees a snapshot. `snapshot` may be null.
 void twindex_snapshot_free(twindex_snapshot *snapshot);
 
+// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened. `access_number` is
+// one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with `TWINDEX_CODE_CANCELLED`. `progress` may be
+// null. The caller must free the findings.
+twindex_code twindex_verify(const char *path,
+                            uint32_t access_number,
+                            const twindex_cancel *cancel,
+                            twindex_verify_progress progress,
+                            void *data,
+                            twindex_findings **findings,
+                            twindex_error **error);
+
 // Returns the number of problems; 0 if the index is undamaged.
 size_t twindex_findings_problems(const twindex_findings *findings);
 
@@ -618,7 +1370,8 @@ twindex_code twindex_writer_put(const twindex_writer *writer,
                                 const twindex_document *document,
                                 twindex_error **error);
 
-// Adds a document with this text in UTF-8, or replaces the document with this key.
+// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the writer is
+// locked.
 twindex_code twindex_writer_put_text(const twindex_writer *writer,
                                      const uint8_t *key_bytes,
                                      size_t key_len,
@@ -638,7 +1391,7 @@ twindex_code twindex_writer_admit(const twindex_writer *writer,
                                   twindex_hits **near,
                                   twindex_error **error);
 
-// As `twindex_writer_admit`, with a text in UTF-8.
+// As `twindex_writer_admit`, with a text in UTF-8. The text is sketched before the writer is locked.
 twindex_code twindex_writer_admit_text(const twindex_writer *writer,
                                        const uint8_t *key_bytes,
                                        size_t key_len,
@@ -653,13 +1406,6 @@ twindex_code twindex_writer_delete(const twindex_writer *writer,
                                    const uint8_t *key_bytes,
                                    size_t key_len,
                                    twindex_error **error);
-
-// Sets `contained` to whether a document with this key exists, including uncommitted changes.
-twindex_code twindex_writer_contains(const twindex_writer *writer,
-                                     const uint8_t *key_bytes,
-                                     size_t key_len,
-                                     bool *contained,
-                                     twindex_error **error);
 
 // Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the commit
 // number.
@@ -677,6 +1423,14 @@ twindex_code twindex_writer_commit_with(const twindex_writer *writer,
 
 // Makes all commits survive a crash of the machine.
 twindex_code twindex_writer_sync(const twindex_writer *writer, twindex_error **error);
+
+// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
+// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
+// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
+twindex_code twindex_writer_set(const twindex_writer *writer,
+                                const char *name,
+                                const char *value,
+                                twindex_error **error);
 
 // Sets the durability of commits: one of `TWINDEX_DURABILITY_...`.
 twindex_code twindex_writer_durability(const twindex_writer *writer,
@@ -708,6 +1462,129 @@ twindex_code twindex_writer_memory(const twindex_writer *writer,
 
 // Frees a writer. `writer` may be null. Uncommitted changes are lost.
 void twindex_writer_free(twindex_writer *writer);
+
+// Sets `contained` to whether a document with this key exists, including uncommitted changes.
+twindex_code twindex_writer_contains(const twindex_writer *writer,
+                                     const uint8_t *key_bytes,
+                                     size_t key_len,
+                                     bool *contained,
+                                     twindex_error **error);
+
+// As `twindex_snapshot_get`, including uncommitted changes. The caller must free the record.
+twindex_code twindex_writer_get(const twindex_writer *writer,
+                                const uint8_t *key_bytes,
+                                size_t key_len,
+                                twindex_record **record,
+                                twindex_error **error);
+
+// Finds the documents that are near a document by the rule of this writer, including uncommitted changes. Returns at most the
+// `limit` nearest ones. The caller must free the hits.
+twindex_code twindex_writer_find_near(const twindex_writer *writer,
+                                      const twindex_document *document,
+                                      size_t limit,
+                                      twindex_hits **hits,
+                                      twindex_error **error);
+
+// As `twindex_snapshot_leader`, including uncommitted changes. The caller must free the group.
+twindex_code twindex_writer_leader(const twindex_writer *writer,
+                                   const uint8_t *key_bytes,
+                                   size_t key_len,
+                                   uint64_t max_queries,
+                                   twindex_group **group,
+                                   twindex_error **error);
+
+// As `twindex_snapshot_group`, including uncommitted changes. The caller must free the group.
+twindex_code twindex_writer_group(const twindex_writer *writer,
+                                  const uint8_t *key_bytes,
+                                  size_t key_len,
+                                  uint64_t max_queries,
+                                  twindex_group **group,
+                                  twindex_error **error);
+
+// As `twindex_writer_admit`; also sets `group` to the leader and the size of the document's group, including uncommitted
+// changes, or to null for a duplicate that was omitted. If the group takes more than `max_queries` queries, returns
+// `TWINDEX_CODE_UNDECIDED` after the document was admitted; `admitted` and `near` are then set. The caller must free the hits and
+// the group.
+twindex_code twindex_writer_admit_grouped(const twindex_writer *writer,
+                                          const uint8_t *key_bytes,
+                                          size_t key_len,
+                                          const twindex_document *document,
+                                          uint64_t max_queries,
+                                          twindex_admitted *admitted,
+                                          twindex_hits **near,
+                                          twindex_group **group,
+                                          twindex_error **error);
+
+// As `twindex_writer_admit`, but compares the document only with documents of the same value.
+twindex_code twindex_writer_admit_inside(const twindex_writer *writer,
+                                         const uint8_t *key_bytes,
+                                         size_t key_len,
+                                         const twindex_document *document,
+                                         twindex_admitted *admitted,
+                                         twindex_hits **near,
+                                         twindex_error **error);
+
+// Removes the mark of a document. Sets `changed`, which may be null, to false if there is no such document, or if it has none.
+twindex_code twindex_writer_unmark(const twindex_writer *writer,
+                                   const uint8_t *key_bytes,
+                                   size_t key_len,
+                                   bool *changed,
+                                   twindex_error **error);
+
+// Removes all documents whose keys begin with `prefix`, including uncommitted ones, and sets `removed`, which may be null, to
+// their number. An empty prefix removes all documents.
+twindex_code twindex_writer_delete_prefix(const twindex_writer *writer,
+                                          const uint8_t *prefix,
+                                          size_t prefix_len,
+                                          uint64_t *removed,
+                                          twindex_error **error);
+
+// Adds `count` fingerprints, each with its numeric key, faster than single calls if commits write segments. Only for an index
+// that stores nothing but fingerprints.
+twindex_code twindex_writer_put_fingerprints(const twindex_writer *writer,
+                                             const uint64_t *keys,
+                                             const uint64_t *fingerprints,
+                                             size_t count,
+                                             twindex_error **error);
+
+// Drops all uncommitted changes.
+twindex_code twindex_writer_rollback(const twindex_writer *writer, twindex_error **error);
+
+// Writes the documents of the log to a segment. Commit first.
+twindex_code twindex_writer_flush(const twindex_writer *writer, twindex_error **error);
+
+// Adds the documents of `count` finished segment files to the batch: see `twindex_snapshot_segment`. A document replaces the
+// one with its key. Sets `documents`, which may be null, to their number.
+twindex_code twindex_writer_ingest(const twindex_writer *writer,
+                                   const char *const *segments,
+                                   size_t count,
+                                   uint64_t *documents,
+                                   twindex_error **error);
+
+// Merges all segments and the batch into one segment, and commits it. If `cancel` is not null, it can end the work early with
+// `TWINDEX_CODE_CANCELLED`; the batch must then be empty. Sets `commit`, which may be null, to the commit number.
+twindex_code twindex_writer_compact(const twindex_writer *writer,
+                                    const twindex_cancel *cancel,
+                                    uint64_t *commit,
+                                    twindex_error **error);
+
+// Runs the next due merge of segments on the calling thread. Sets `merged`, which may be null, to false if none is due. `cancel`
+// may be null.
+twindex_code twindex_writer_merge_step(const twindex_writer *writer,
+                                       const twindex_cancel *cancel,
+                                       bool *merged,
+                                       twindex_error **error);
+
+// Waits for the merge in the background, if one is running, and uses its result.
+twindex_code twindex_writer_wait_for_merge(const twindex_writer *writer, twindex_error **error);
+
+// Returns the error that stopped merges in the background, such as a full disk, and lets them begin again; returns
+// `TWINDEX_CODE_OK` if there is none.
+twindex_code twindex_writer_take_merge_failure(const twindex_writer *writer,
+                                               twindex_error **error);
+
+// As `twindex_index_gc`, by this writer.
+twindex_code twindex_writer_gc(const twindex_writer *writer, uint64_t *bytes, twindex_error **error);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -38,10 +38,14 @@ pub enum Code {
     Panicked = 13,
     /// An error for which this version has no code.
     Other = 14,
+    /// The work was ended early by a `twindex_cancel`. Nothing was changed.
+    Cancelled = 15,
+    /// The limit on queries was too low to decide the group of a document.
+    Undecided = 16,
 }
 
 /// An error with a code and a message. Must be freed with `twindex_error_free`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error {
     code: Code,
     message: CString,
@@ -61,6 +65,10 @@ impl Error {
     pub(crate) fn code(&self) -> Code {
         self.code
     }
+
+    pub(crate) fn into_message(self) -> CString {
+        self.message
+    }
 }
 
 impl From<twindex::Error> for Error {
@@ -79,6 +87,7 @@ impl From<twindex::Error> for Error {
             E::AfterCommit { .. } => Code::AfterCommit,
             E::NoSpace { .. } => Code::NoSpace,
             E::Poisoned { .. } => Code::Poisoned,
+            E::Cancelled => Code::Cancelled,
             _ => Code::Other,
         };
         Self::new(code, error.to_string())

@@ -19,9 +19,13 @@ pub struct Idf {
 }
 
 impl Idf {
-    pub(crate) fn new(table: IdfTable) -> Self {
+    pub(crate) fn of(table: Arc<IdfTable>) -> Self {
         let digest = CString::new(format!("{:032x}", table.digest())).unwrap_or_default();
-        Self { table: Arc::new(table), digest }
+        Self { table, digest }
+    }
+
+    pub(crate) fn new(table: IdfTable) -> Self {
+        Self::of(Arc::new(table))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Counts texts, to build a table of document frequencies.
 
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
@@ -66,6 +67,34 @@ pub unsafe extern "C" fn twindex_idf_counter_add(
         let text = unsafe { border::bytes(text, text_len, "text") }?;
         shingler.distinct(&String::from_utf8_lossy(text), buffers, shingles);
         builder.add(shingles)?;
+        Ok(())
+    })
+}
+
+/// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files. Call it
+/// before the first text.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_idf_counter_memory(
+    counter: Option<&IdfCounter>,
+    bytes: usize,
+    scratch_dir: *const c_char,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let mut counting = lock(&given(counter, "counter")?.counting)?;
+        let dir = if scratch_dir.is_null() {
+            None
+        } else {
+            // SAFETY: the caller passes a string.
+            Some(unsafe { border::path(scratch_dir) }?)
+        };
+        let mut taken = counting.take().ok_or_else(is_made)?;
+        taken.builder = taken.builder.memory(bytes);
+        if let Some(dir) = dir {
+            taken.builder = taken.builder.scratch_dir(&dir);
+        }
+        *counting = Some(taken);
         Ok(())
     })
 }

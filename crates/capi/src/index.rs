@@ -1,10 +1,12 @@
 //! An index in a directory.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use crate::border::{self, Result, Slot, given};
 use crate::error::{Code, Error};
+use crate::idf::Idf;
 use crate::params::Params;
 use crate::sketch::Sketcher;
 use crate::snapshot::Snapshot;
@@ -14,37 +16,27 @@ use crate::writer::Writer;
 /// An open index. Snapshots, sketchers and writers that were created from it remain valid after `twindex_index_free`.
 #[derive(Debug)]
 pub struct Index {
-    inner: twindex::Index,
+    pub(crate) inner: twindex::Index,
+    /// The directory, for C.
+    path: CString,
 }
 
-/// Statistics of an index. Initialise with `TWINDEX_METRICS_INIT`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Metrics {
-    /// The size of this structure in the caller's program, in bytes.
-    pub struct_size: usize,
-    /// The number of the last commit.
-    pub commit: u64,
-    /// Number of live documents.
-    pub documents: u64,
-    /// Number of live documents that are not in a segment yet.
-    pub logged_documents: u64,
-    /// Number of segments on disk.
-    pub segments: u64,
-    /// Size in bytes of the memtable, and of the memtable that is being written as a segment.
-    pub memtable_bytes: u64,
-    /// Size of segments and logs in bytes.
-    pub disk_bytes: u64,
+impl Index {
+    fn new(inner: twindex::Index) -> Self {
+        let path = CString::new(inner.path().as_os_str().as_encoded_bytes()).unwrap_or_default();
+        Self { inner, path }
+    }
 }
 
-fn open_by(
+/// Stores the index that `open` returns in `*index`.
+pub(crate) fn open_by(
     index: Option<&mut MaybeUninit<*mut Index>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
     open: impl FnOnce() -> Result<twindex::Index>,
 ) -> Code {
     border::call(error, || {
         let slot = Slot::handle(index, "index")?;
-        slot.give(Index { inner: open()? });
+        slot.give(Index::new(open()?));
         Ok(())
     })
 }
@@ -170,6 +162,31 @@ pub extern "C" fn twindex_index_writer(
     })
 }
 
+/// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_path(index: Option<&Index>) -> *const c_char {
+    index.map_or(c"", |index| &index.path).as_ptr()
+}
+
+/// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller must
+/// free it.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_idf(
+    index: Option<&Index>,
+    idf: Option<&mut MaybeUninit<*mut Idf>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(idf, "idf")?;
+        if let Some(table) = given(index, "index")?.inner.idf()? {
+            slot.give(Idf::of(table));
+        }
+        Ok(())
+    })
+}
+
 /// Reads the commits of other processes. Sets `changed`, which may be null, to whether there were any.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
@@ -188,29 +205,23 @@ pub extern "C" fn twindex_index_refresh(
     })
 }
 
-/// Fills `metrics`, whose `struct_size` must be set.
+/// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit can be
+/// one of this process or of another. Sets `changed`, which may be null, to false if the time passed without one.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn twindex_index_metrics(
+pub extern "C" fn twindex_index_wait(
     index: Option<&Index>,
-    metrics: *mut Metrics,
+    since: u64,
+    milliseconds: u64,
+    changed: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     border::call(error, || {
-        // SAFETY: the caller passes a structure that begins with its size, or null; the reference ends with this line.
-        let struct_size = unsafe { border::sized(metrics.cast_const(), "metrics") }?.struct_size;
-        let now = given(index, "index")?.inner.metrics();
-        let filled = Metrics {
-            struct_size,
-            commit: now.commit,
-            documents: now.documents,
-            logged_documents: now.logged_documents,
-            segments: now.segments,
-            memtable_bytes: now.memtable_bytes,
-            disk_bytes: now.disk_bytes,
-        };
-        // SAFETY: `sized` has checked that it is not null, aligned, and as large as `Metrics`.
-        unsafe { metrics.write(filled) };
+        let has_changed = given(index, "index")?.inner.wait(since, Duration::from_millis(milliseconds));
+        if let Some(changed) = changed {
+            changed.write(matches!(has_changed, Ok(true)));
+        }
+        has_changed?;
         Ok(())
     })
 }

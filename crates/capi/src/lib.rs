@@ -19,26 +19,41 @@
     reason = "what is exported to C is `pub`, which cbindgen goes by, and no Rust crate links this one"
 )]
 
+mod batch;
 mod border;
+mod cancel;
 mod catch;
+mod copies;
+mod documents;
 mod error;
+mod groups;
 mod hits;
 mod idf;
 mod idf_counter;
 mod index;
 mod keys;
+mod many;
+mod metrics;
+mod open;
+mod packed;
+mod parallel;
 mod params;
+mod query;
 mod record;
+mod salvage;
+mod settings;
 mod sketch;
 mod snapshot;
 mod verify;
 mod writer;
+mod writer_reads;
+mod writer_work;
 
 use std::ffi::c_char;
 
 /// The version of this interface, incremented with each addition. A library with the same soname and an equal or higher
 /// version has everything that a program compiled with this header needs.
-pub const TWINDEX_ABI_VERSION: u32 = 2;
+pub const TWINDEX_ABI_VERSION: u32 = 3;
 
 /// Returns the `TWINDEX_ABI_VERSION` of the loaded library.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`, so no other symbol has this name.
@@ -58,7 +73,12 @@ pub extern "C" fn twindex_version() -> *const c_char {
 /// Checks at compile time that threads can share all handles.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
+    shared::<batch::Batch>();
+    shared::<cancel::Cancel>();
     shared::<error::Error>();
+    shared::<groups::Changes>();
+    shared::<groups::Group>();
+    shared::<groups::Groups>();
     shared::<hits::Hits>();
     shared::<idf::Idf>();
     shared::<idf_counter::IdfCounter>();
@@ -66,8 +86,10 @@ const _: () = {
     shared::<keys::Keys>();
     shared::<params::Params>();
     shared::<record::Record>();
+    shared::<salvage::Salvaged>();
     shared::<sketch::Sketch>();
     shared::<sketch::Sketcher>();
+    shared::<sketch::Sketches>();
     shared::<snapshot::Snapshot>();
     shared::<verify::Findings>();
     shared::<writer::Writer>();
@@ -77,20 +99,31 @@ const _: () = {
 mod tests {
     use std::collections::BTreeMap;
 
-    const SOURCES: [&str; 13] = [
+    const SOURCES: [&str; 24] = [
         include_str!("lib.rs"),
+        include_str!("batch.rs"),
+        include_str!("cancel.rs"),
+        include_str!("copies.rs"),
         include_str!("error.rs"),
+        include_str!("groups.rs"),
         include_str!("hits.rs"),
         include_str!("idf.rs"),
         include_str!("idf_counter.rs"),
         include_str!("index.rs"),
         include_str!("keys.rs"),
+        include_str!("many.rs"),
+        include_str!("metrics.rs"),
+        include_str!("open.rs"),
         include_str!("params.rs"),
+        include_str!("query.rs"),
         include_str!("record.rs"),
+        include_str!("salvage.rs"),
         include_str!("sketch.rs"),
         include_str!("snapshot.rs"),
         include_str!("verify.rs"),
         include_str!("writer.rs"),
+        include_str!("writer_reads.rs"),
+        include_str!("writer_work.rs"),
     ];
 
     /// Finds the functions in `text` whose names follow `before`. Returns their names and numbers of arguments.

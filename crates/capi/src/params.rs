@@ -12,6 +12,7 @@ use twindex::params::{
 use crate::border::{self, Result, Slot, given, lock};
 use crate::error::{Code, Error};
 use crate::idf::{Idf, table};
+use crate::settings::ParamSettings;
 use crate::sketch::Sketcher;
 
 /// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then create
@@ -28,8 +29,12 @@ pub struct Params {
 
 #[derive(Debug, Clone)]
 enum Choices {
-    Open(Box<ParamsBuilder>),
+    Open(Box<(ParamsBuilder, ParamSettings)>),
     Complete(Box<twindex::Params>),
+}
+
+fn built((builder, settings): &(ParamsBuilder, ParamSettings)) -> Result<twindex::Params> {
+    Ok(settings.apply(builder.clone()).map_err(Error::invalid)?.build()?)
 }
 
 impl Params {
@@ -51,8 +56,7 @@ impl Params {
     /// Returns the rules by which texts are split into shingles. They do not depend on what the index stores.
     pub(crate) fn shingling(&self) -> Result<Shingling> {
         match &*lock(&self.choices)? {
-            // `build` requires a kind of sketch, which does not affect the shingling. So choose any kind.
-            Choices::Open(builder) => Ok((**builder).clone().simhash(3).build()?.shingling),
+            Choices::Open(open) => open.1.shingling().map_err(Error::invalid),
             Choices::Complete(params) => Ok(params.shingling.clone()),
         }
     }
@@ -62,7 +66,7 @@ impl Params {
     fn weight(
         &self,
         table: Arc<IdfTable>,
-        change: impl FnOnce(ParamsBuilder, &IdfTable) -> Result<ParamsBuilder>,
+        change: impl FnOnce(ParamsBuilder, &mut ParamSettings, &IdfTable) -> Result<ParamsBuilder>,
     ) -> Result<()> {
         let mut known = lock(&self.table)?;
         if let Some(known) = known.as_ref().filter(|known| known.digest() != table.digest()) {
@@ -72,21 +76,27 @@ impl Params {
                 table.digest()
             )));
         }
-        self.change(|builder| change(builder, &table))?;
+        self.change(|builder, settings| {
+            settings.of_table = Some(table.shingling().clone());
+            change(builder, settings, &table)
+        })?;
         *known = Some(table);
         Ok(())
     }
 
     pub(crate) fn build(&self) -> Result<twindex::Params> {
         match &*lock(&self.choices)? {
-            Choices::Open(builder) => Ok((**builder).clone().build()?),
+            Choices::Open(open) => built(open),
             Choices::Complete(params) => Ok((**params).clone()),
         }
     }
 
-    fn change(&self, change: impl FnOnce(ParamsBuilder) -> Result<ParamsBuilder>) -> Result<()> {
+    fn change(
+        &self,
+        change: impl FnOnce(ParamsBuilder, &mut ParamSettings) -> Result<ParamsBuilder>,
+    ) -> Result<()> {
         match &mut *lock(&self.choices)? {
-            Choices::Open(builder) => **builder = change((**builder).clone())?,
+            Choices::Open(open) => open.0 = change(open.0.clone(), &mut open.1)?,
             Choices::Complete(_) => {
                 return Err(Error::invalid(
                     "these parameters are complete: begin with twindex_params_new to choose",
@@ -100,7 +110,7 @@ impl Params {
 fn set(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
-    change: impl FnOnce(ParamsBuilder) -> Result<ParamsBuilder>,
+    change: impl FnOnce(ParamsBuilder, &mut ParamSettings) -> Result<ParamsBuilder>,
 ) -> Code {
     border::call(error, || given(params, "params")?.change(change))
 }
@@ -111,7 +121,7 @@ fn set(
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_new() -> *mut Params {
     border::ask(std::ptr::null_mut(), || {
-        let choices = Choices::Open(Box::new(twindex::Params::builder()));
+        let choices = Choices::Open(Box::new((twindex::Params::builder(), ParamSettings::default())));
         Box::into_raw(Box::new(Params::new(choices, None, String::new())))
     })
 }
@@ -129,8 +139,7 @@ pub unsafe extern "C" fn twindex_params_parse(
     border::call(error, || {
         let slot = Slot::handle(params, "params")?;
         // SAFETY: the caller passes a string, or null.
-        let text = unsafe { border::text(text, "text") }?;
-        let text = text.to_str().map_err(|_| Error::invalid("text is not UTF-8"))?;
+        let text = unsafe { border::utf8(text, "text") }?;
         slot.give(Params::complete(twindex::Params::decode(text)?, None));
         Ok(())
     })
@@ -144,6 +153,63 @@ pub extern "C" fn twindex_params_text(params: Option<&Params>) -> *const c_char 
     params.map_or(c"", |params| &params.text).as_ptr()
 }
 
+/// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex build` has
+/// have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names, and a wrong value
+/// an error with the expected form. `near` alone is enough for an index: it also determines the bands, or the tables.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_params_set(
+    params: Option<&Params>,
+    name: *const c_char,
+    value: *const c_char,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    set(params, error, |builder, settings| {
+        // SAFETY: the caller passes strings, or null.
+        let (name, value) = unsafe { (border::utf8(name, "name")?, border::utf8(value, "value")?) };
+        settings.set(builder, name, value).map_err(Error::invalid)
+    })
+}
+
+/// Returns the fraction of documents with this resemblance that share at least `sharing` of `bands` bands of `rows`
+/// minima with a query; 0 for arguments out of range.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_banding_recall(bands: u16, rows: u16, resemblance: f64, sharing: u16) -> f64 {
+    border::ask(0.0, || {
+        if bands == 0 || rows == 0 || !(0.0..=1.0).contains(&resemblance) {
+            return 0.0;
+        }
+        twindex::Banding { bands, rows }.recall_sharing(resemblance, sharing.max(1))
+    })
+}
+
+/// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If `minima`
+/// is not 0, their product is at most this number.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_banding_for_threshold(
+    threshold: f64,
+    minima: u16,
+    bands: Option<&mut MaybeUninit<u16>>,
+    rows: Option<&mut MaybeUninit<u16>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let (bands, rows) = (Slot::new(bands, 0, "bands")?, Slot::new(rows, 0, "rows")?);
+        if !(0.05..=1.0).contains(&threshold) {
+            return Err(Error::invalid(format!("threshold is {threshold}, expected 0.05 to 1")));
+        }
+        let chosen = match minima {
+            0 => twindex::Banding::for_threshold(threshold),
+            minima => twindex::Banding::of_minima(minima, threshold),
+        };
+        bands.put(chosen.bands);
+        rows.put(chosen.rows);
+        Ok(())
+    })
+}
+
 /// Uses 64-bit numbers as keys, instead of bytes.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
@@ -151,7 +217,7 @@ pub extern "C" fn twindex_params_u64_keys(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.u64_keys()))
+    set(params, error, |builder, _| Ok(builder.u64_keys()))
 }
 
 /// Sets the number of words per shingle, 1 to 16.
@@ -162,7 +228,10 @@ pub extern "C" fn twindex_params_words(
     width: u8,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.words(width)))
+    set(params, error, |builder, settings| {
+        settings.set_words(width);
+        Ok(builder)
+    })
 }
 
 /// Sets the seed of all hash functions. The default is 0.
@@ -173,7 +242,10 @@ pub extern "C" fn twindex_params_seed(
     seed: u64,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.seed(seed)))
+    set(params, error, |builder, settings| {
+        settings.seed = seed;
+        Ok(builder)
+    })
 }
 
 /// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
@@ -185,7 +257,10 @@ pub extern "C" fn twindex_params_simhash(
     within: u8,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.simhash(within)))
+    set(params, error, |builder, settings| {
+        settings.has_simhash = true;
+        Ok(builder.simhash(within))
+    })
 }
 
 /// Makes the index store MinHash features in `bands` bands of `rows` minima each.
@@ -197,7 +272,10 @@ pub extern "C" fn twindex_params_minhash(
     rows: u16,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.minhash(bands, rows)))
+    set(params, error, |builder, settings| {
+        settings.has_minhash = true;
+        Ok(builder.minhash(bands, rows))
+    })
 }
 
 /// Makes the index store MinHash features with the bands and rows of a preset, such as "lsh-20x6" or "broder-84".
@@ -208,13 +286,14 @@ pub unsafe extern "C" fn twindex_params_preset(
     name: *const c_char,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| {
+    set(params, error, |builder, settings| {
         // SAFETY: the caller passes a string, or null.
         let name = unsafe { border::text(name, "name") }?.to_string_lossy();
         let preset = Preset::named(&name).ok_or_else(|| {
             let names: Vec<_> = Preset::ALL.iter().map(|preset| preset.name).collect();
             Error::invalid(format!("no preset `{name}`, expected one of: {}", names.join(", ")))
         })?;
+        settings.has_minhash = true;
         Ok(builder.preset(preset))
     })
 }
@@ -228,7 +307,7 @@ pub extern "C" fn twindex_params_signature_bits(
     bits: u8,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.signature_bits(bits)))
+    set(params, error, |builder, _| Ok(builder.signature_bits(bits)))
 }
 
 /// Makes the index store the `t` smallest sampled shingle hashes of each document, from which containment is estimated.
@@ -239,7 +318,7 @@ pub extern "C" fn twindex_params_bottom(
     t: u16,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.bottom(t)))
+    set(params, error, |builder, _| Ok(builder.bottom(t)))
 }
 
 /// Makes the index store the sampled shingle hashes of each document that are divisible by `modulus`, from which
@@ -251,7 +330,7 @@ pub extern "C" fn twindex_params_modulus(
     modulus: u32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.modulus(modulus)))
+    set(params, error, |builder, _| Ok(builder.modulus(modulus)))
 }
 
 /// Makes the index store the distinct shingle hashes of each document. Resemblance is then exact, and queries find all
@@ -262,7 +341,7 @@ pub extern "C" fn twindex_params_sets(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.sets()))
+    set(params, error, |builder, _| Ok(builder.sets()))
 }
 
 /// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
@@ -277,9 +356,10 @@ pub extern "C" fn twindex_params_simhash_idf(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     border::call(error, || {
-        given(params, "params")?.weight(table(idf)?, |builder, table| {
+        given(params, "params")?.weight(table(idf)?, |builder, settings, table| {
+            settings.has_simhash = true;
             let weights = SimhashWeights::Idf { table: table.digest() };
-            Ok(builder.shingling(table.shingling().clone()).simhash_weighted(within, weights))
+            Ok(builder.simhash_weighted(within, weights))
         })
     })
 }
@@ -292,7 +372,7 @@ pub extern "C" fn twindex_params_minhash_frequencies(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
+    set(params, error, |builder, _| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
 }
 
 /// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
@@ -310,9 +390,9 @@ pub extern "C" fn twindex_params_minhash_idf(
 ) -> Code {
     border::call(error, || {
         let unit = if unit == 0.0 { None } else { Some(WeightUnit::of(unit).map_err(twindex::Error::from)?) };
-        given(params, "params")?.weight(table(idf)?, |builder, table| {
+        given(params, "params")?.weight(table(idf)?, |builder, _, table| {
             let weights = MinhashWeights::Idf { table: table.digest() };
-            let builder = builder.shingling(table.shingling().clone()).minhash_weights(weights);
+            let builder = builder.minhash_weights(weights);
             Ok(match unit {
                 Some(unit) => builder.weight_unit(unit),
                 None => builder.family(Family::Darts),
@@ -365,7 +445,7 @@ pub extern "C" fn twindex_params_marks(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.marks()))
+    set(params, error, |builder, _| Ok(builder.marks()))
 }
 
 /// Lets each document have a value: up to 65,536 bytes of the caller's data, which the index stores.
@@ -375,7 +455,7 @@ pub extern "C" fn twindex_params_values(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.values()))
+    set(params, error, |builder, _| Ok(builder.values()))
 }
 
 /// Lets each document have a priority. A group of near-duplicates is represented by its document with the smallest
@@ -386,7 +466,7 @@ pub extern "C" fn twindex_params_priorities(
     params: Option<&Params>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.priorities()))
+    set(params, error, |builder, _| Ok(builder.priorities()))
 }
 
 /// Lets each document have a stamp, and sets the age at which documents expire, at least 1: a document expires when the
@@ -398,7 +478,7 @@ pub extern "C" fn twindex_params_expire_after(
     age: u64,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.expire_after(age)))
+    set(params, error, |builder, _| Ok(builder.expire_after(age)))
 }
 
 /// Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
@@ -414,7 +494,7 @@ pub extern "C" fn twindex_params_near(
     within: i32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    set(params, error, |builder| Ok(builder.near(near(threshold, within)?)))
+    set(params, error, |builder, _| Ok(builder.near(near(threshold, within)?)))
 }
 
 /// Converts a resemblance threshold and a distance to the rule that decides which documents are near.

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::border::{self, show_bytes, show_empty};
+use crate::border::{self, show_bytes, show_empty, show_numbers};
 
 /// The stored record of a document. Must be freed with `twindex_record_free`.
 #[derive(Debug)]
@@ -72,6 +72,53 @@ pub extern "C" fn twindex_record_priority(
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_is_duplicate(record: Option<&Record>) -> bool {
     record.is_some_and(|record| record.inner.is_duplicate)
+}
+
+/// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the index
+/// stores no sets. They are valid until the record is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_record_set(
+    record: Option<&Record>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u64 {
+    show_numbers(record.map(|record| record.inner.set.as_slice()), len)
+}
+
+/// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is valid until
+/// the record is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_record_signature(
+    record: Option<&Record>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u8 {
+    match record {
+        Some(record) => show_bytes(&record.inner.signature, len),
+        None => show_empty(len),
+    }
+}
+
+/// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none. They are
+/// valid until the record is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_record_bottom(
+    record: Option<&Record>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u64 {
+    show_numbers(record.map(|record| record.inner.bottom.as_slice()), len)
+}
+
+/// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their number:
+/// 0 if the index stores none. They are valid until the record is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_record_modular(
+    record: Option<&Record>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u64 {
+    show_numbers(record.map(|record| record.inner.modular.as_slice()), len)
 }
 
 /// Frees a record. `record` may be null.

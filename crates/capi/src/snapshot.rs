@@ -1,34 +1,34 @@
 //! The state of an index at one commit.
 
+use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
+use std::ops::Bound;
+use std::sync::OnceLock;
 
-use twindex::{Fingerprint, Query};
+use twindex::{Fingerprint, Key};
 
-use crate::border::{self, Result, Slot, given, key, show_bytes, show_empty};
+use crate::border::{self, Slot, given, key, show_bytes, show_empty};
 use crate::error::{Code, Error};
 use crate::hits::Hits;
 use crate::keys::Keys;
+use crate::params::Params;
+use crate::query::{check_flags, with_flags};
 use crate::record::Record;
 use crate::sketch::Sketch;
 
 /// The state of an index at one commit, which never changes. Must be freed with `twindex_snapshot_free`.
 #[derive(Debug)]
 pub struct Snapshot {
-    inner: twindex::Snapshot,
+    pub(crate) inner: twindex::Snapshot,
+    /// The paths of the segments on disk; set when the caller asks for them.
+    segments: OnceLock<Vec<CString>>,
 }
 
 impl Snapshot {
     pub(crate) fn new(inner: twindex::Snapshot) -> Self {
-        Self { inner }
+        Self { inner, segments: OnceLock::new() }
     }
 }
-
-/// Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
-pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
-/// Estimates resemblances, even if the index stores sets.
-pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
-/// Excludes documents that are marked as duplicates.
-pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
 
 /// Returns the number of live documents; 0 if `snapshot` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
@@ -56,6 +56,102 @@ pub extern "C" fn twindex_snapshot_payload(
         Some(payload) => show_bytes(payload, len),
         None => show_empty(len),
     }
+}
+
+/// Returns the number of live documents that are not in a segment on disk yet; 0 if `snapshot` is null.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_logged_documents(snapshot: Option<&Snapshot>) -> u64 {
+    border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.logged_documents()))
+}
+
+/// Returns the number of the last commit that is known to survive a crash of the machine; 0 if `snapshot` is null.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_durable_commit(snapshot: Option<&Snapshot>) -> u64 {
+    border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.durable_commit()))
+}
+
+/// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if there
+/// is none.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_now(
+    snapshot: Option<&Snapshot>,
+    now: Option<&mut MaybeUninit<u64>>,
+) -> bool {
+    border::ask(false, || {
+        let found = snapshot.and_then(|snapshot| snapshot.inner.now());
+        if let Some(now) = now {
+            now.write(found.unwrap_or(0));
+        }
+        found.is_some()
+    })
+}
+
+/// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_uuid(
+    snapshot: Option<&Snapshot>,
+    uuid: Option<&mut MaybeUninit<[u8; 16]>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::new(uuid, [0; 16], "uuid")?;
+        slot.put(given(snapshot, "snapshot")?.inner.uuid().to_be_bytes());
+        Ok(())
+    })
+}
+
+/// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The
+/// caller must free them.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_params(
+    snapshot: Option<&Snapshot>,
+    params: Option<&mut MaybeUninit<*mut Params>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(params, "params")?;
+        slot.give(Params::complete(given(snapshot, "snapshot")?.inner.params().clone(), None));
+        Ok(())
+    })
+}
+
+/// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The string is
+/// valid until the snapshot is freed.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_segment(snapshot: Option<&Snapshot>, at: usize) -> *const c_char {
+    border::ask(std::ptr::null(), || {
+        let Some(snapshot) = snapshot else { return std::ptr::null() };
+        let paths = snapshot.segments.get_or_init(|| {
+            let on_disk = snapshot.inner.entries().len();
+            let path = |segment: &std::path::Path| {
+                CString::new(segment.as_os_str().as_encoded_bytes()).unwrap_or_default()
+            };
+            snapshot.inner.segments().take(on_disk).map(|(segment, _)| path(segment.path())).collect()
+        });
+        paths.get(at).map_or(std::ptr::null(), |path| path.as_ptr())
+    })
+}
+
+/// Returns a snapshot that contains only segment `at`, counted from 0, to distribute work. The caller must free it.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_of_segment(
+    snapshot: Option<&Snapshot>,
+    at: usize,
+    part: Option<&mut MaybeUninit<*mut Snapshot>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(part, "part")?;
+        slot.give(Snapshot::new(given(snapshot, "snapshot")?.inner.of_segment(at)?));
+        Ok(())
+    })
 }
 
 /// Sets `contained` to whether there is a live document with this key.
@@ -123,10 +219,65 @@ pub unsafe extern "C" fn twindex_snapshot_keys(
     })
 }
 
-fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
-    let answers = query.limit(limit).run()?;
-    slot.give(Hits::new(answers.hits, answers.has_more));
-    Ok(())
+/// Excludes the key `from` of a range.
+pub const TWINDEX_RANGE_AFTER: u32 = 1;
+/// Includes the key `to` of a range.
+pub const TWINDEX_RANGE_THROUGH: u32 = 2;
+
+/// Returns an iterator over the keys from `from` up to, but without, `to`. A null pointer means that there is no bound.
+/// `flags` is 0 or a combination of `TWINDEX_RANGE_...`. The caller must free it.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_range(
+    snapshot: Option<&Snapshot>,
+    from: *const u8,
+    from_len: usize,
+    to: *const u8,
+    to_len: usize,
+    flags: u32,
+    keys: Option<&mut MaybeUninit<*mut Keys>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(keys, "keys")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        let known = TWINDEX_RANGE_AFTER | TWINDEX_RANGE_THROUGH;
+        if flags & !known != 0 {
+            return Err(Error::invalid(format!("flags are {flags:#x}, this version knows {known:#x}")));
+        }
+        // SAFETY: the caller passes this many bytes, or null.
+        let (first, last) =
+            unsafe { (border::bytes(from, from_len, "from")?, border::bytes(to, to_len, "to")?) };
+        let bound = |is_given: bool, bytes, is_included: bool| -> border::Result<Bound<Key<'_>>> {
+            Ok(match (is_given, is_included) {
+                (false, _) => Bound::Unbounded,
+                (true, true) => Bound::Included(key(snapshot.params(), bytes)?),
+                (true, false) => Bound::Excluded(key(snapshot.params(), bytes)?),
+            })
+        };
+        let from = bound(!from.is_null(), first, flags & TWINDEX_RANGE_AFTER == 0)?;
+        let to = bound(!to.is_null(), last, flags & TWINDEX_RANGE_THROUGH != 0)?;
+        slot.give(Keys::new(snapshot.range((from, to))?));
+        Ok(())
+    })
+}
+
+/// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored bits as
+/// `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_same_feature(
+    snapshot: Option<&Snapshot>,
+    band: usize,
+    feature: u64,
+    keys: Option<&mut MaybeUninit<*mut Keys>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(keys, "keys")?;
+        slot.give(Keys::of(given(snapshot, "snapshot")?.inner.same_feature(band, feature)?));
+        Ok(())
+    })
 }
 
 /// Finds the documents that are near a sketch by the rule of the index. Returns at most the `limit` nearest ones. The
@@ -142,7 +293,10 @@ pub extern "C" fn twindex_snapshot_near(
 ) -> Code {
     border::call(error, || {
         let slot = Slot::handle(hits, "hits")?;
-        run(given(snapshot, "snapshot")?.inner.near(&given(sketch, "sketch")?.inner), limit, slot)
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        let answers = snapshot.near(&given(sketch, "sketch")?.inner).limit(limit).run()?;
+        slot.give(Hits::of(snapshot.clone(), answers));
+        Ok(())
     })
 }
 
@@ -162,22 +316,12 @@ pub extern "C" fn twindex_snapshot_resembling(
 ) -> Code {
     border::call(error, || {
         let slot = Slot::handle(hits, "hits")?;
-        let known = TWINDEX_QUERY_UNVERIFIED | TWINDEX_QUERY_ESTIMATED | TWINDEX_QUERY_UNMARKED;
-        if flags & !known != 0 {
-            return Err(Error::invalid(format!("flags are {flags:#x}, this version knows {known:#x}")));
-        }
-        let sketch = &given(sketch, "sketch")?.inner;
-        let mut query = given(snapshot, "snapshot")?.inner.resembling(sketch, threshold);
-        if flags & TWINDEX_QUERY_UNVERIFIED != 0 {
-            query = query.unverified();
-        }
-        if flags & TWINDEX_QUERY_ESTIMATED != 0 {
-            query = query.estimated();
-        }
-        if flags & TWINDEX_QUERY_UNMARKED != 0 {
-            query = query.unmarked();
-        }
-        run(query, limit, slot)
+        check_flags(flags)?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        let query = snapshot.resembling(&given(sketch, "sketch")?.inner, threshold);
+        let answers = with_flags(query, flags).limit(limit).run()?;
+        slot.give(Hits::of(snapshot.clone(), answers));
+        Ok(())
     })
 }
 
@@ -195,7 +339,10 @@ pub extern "C" fn twindex_snapshot_within(
 ) -> Code {
     border::call(error, || {
         let slot = Slot::handle(hits, "hits")?;
-        run(given(snapshot, "snapshot")?.inner.within(Fingerprint(fingerprint), within), limit, slot)
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        let answers = snapshot.within(Fingerprint(fingerprint), within).limit(limit).run()?;
+        slot.give(Hits::of(snapshot.clone(), answers));
+        Ok(())
     })
 }
 

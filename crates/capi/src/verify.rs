@@ -1,8 +1,14 @@
 //! The result of verifying all files of an index.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
+use std::mem::MaybeUninit;
 
-use crate::border;
+use twindex::RealVfs;
+
+use crate::border::{self, Slot};
+use crate::cancel::{self, Cancel};
+use crate::error::{Code, Error};
+use crate::open::access;
 
 /// The result of `twindex_index_verify`. Must be freed with `twindex_findings_free`.
 #[derive(Debug)]
@@ -24,6 +30,38 @@ impl Findings {
             bytes: findings.bytes,
         }
     }
+}
+
+/// Called with `data` and the number of bytes that were verified so far.
+pub type VerifyProgress = Option<extern "C" fn(data: *mut c_void, bytes: u64)>;
+
+/// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened. `access_number` is
+/// one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with `TWINDEX_CODE_CANCELLED`. `progress` may be
+/// null. The caller must free the findings.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_verify(
+    path: *const c_char,
+    access_number: u32,
+    cancel: Option<&Cancel>,
+    progress: VerifyProgress,
+    data: *mut c_void,
+    findings: Option<&mut MaybeUninit<*mut Findings>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(findings, "findings")?;
+        // SAFETY: the caller passes a string, or null.
+        let path = unsafe { border::path(path) }?;
+        let verified =
+            twindex::verify_until(&RealVfs, &path, access(access_number)?, &cancel::of(cancel), |bytes| {
+                if let Some(progress) = progress {
+                    progress(data, bytes);
+                }
+            })?;
+        slot.give(Findings::new(&verified));
+        Ok(())
+    })
 }
 
 /// Returns the number of problems; 0 if the index is undamaged.

@@ -1,44 +1,68 @@
 //! The writer of an index.
 
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use crate::border::{self, Result, Slot, given, key, lock};
+use twindex::{Hit, Key};
+
+use crate::border::{self, Result, Slot, Structure, given, key, lock};
 use crate::error::{Code, Error};
 use crate::hits::Hits;
 use crate::params::near;
+use crate::settings::set_writer;
 use crate::sketch::Sketch;
 
 /// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at a
 /// commit; changes that are not committed when the writer is freed are lost. Must be freed with `twindex_writer_free`.
 #[derive(Debug)]
 pub struct Writer {
-    inner: Mutex<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    writer: twindex::Writer,
+    inner: Mutex<twindex::Writer>,
     index: twindex::Index,
     params: twindex::Params,
-    /// The sketcher of the index, created when the caller adds the first text.
-    sketcher: Option<twindex::Sketcher>,
+    /// The sketcher of the index, created when the caller adds the first text. Texts are sketched without the lock of `inner`.
+    sketcher: OnceLock<twindex::Sketcher>,
 }
 
 impl Writer {
     pub(crate) fn new(writer: twindex::Writer, index: twindex::Index) -> Self {
         let params = index.params();
-        Self { inner: Mutex::new(Inner { writer, index, params, sketcher: None }) }
+        Self { inner: Mutex::new(writer), index, params, sketcher: OnceLock::new() }
     }
-}
 
-impl Inner {
-    fn sketch(&mut self, text: &[u8]) -> Result<twindex::Sketch> {
-        if self.sketcher.is_none() {
-            self.sketcher = Some(self.index.sketcher()?);
+    pub(crate) fn params(&self) -> &twindex::Params {
+        &self.params
+    }
+
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, twindex::Writer>> {
+        lock(&self.inner)
+    }
+
+    pub(crate) fn sketcher(&self) -> Result<&twindex::Sketcher> {
+        if let Some(sketcher) = self.sketcher.get() {
+            return Ok(sketcher);
         }
-        let sketcher = self.sketcher.as_ref().ok_or_else(|| Error::invalid("no sketcher"))?;
-        Ok(sketcher.sketch(&String::from_utf8_lossy(text)).map_err(twindex::Error::from)?)
+        let sketcher = self.index.sketcher()?;
+        Ok(self.sketcher.get_or_init(|| sketcher))
+    }
+
+    /// Converts a key that a C caller passed.
+    ///
+    /// # Safety
+    /// `bytes` is null, or points to `len` bytes that are not written to while the key is in use.
+    pub(crate) unsafe fn key<'a>(&self, bytes: *const u8, len: usize) -> Result<Key<'a>> {
+        // SAFETY: the caller guarantees the same.
+        key(&self.params, unsafe { border::bytes(bytes, len, "key") }?)
+    }
+
+    /// Computes the sketch of a text that a C caller passed.
+    ///
+    /// # Safety
+    /// `text` is null, or points to `len` bytes that are not written to until the call returns.
+    unsafe fn sketch(&self, text: *const u8, len: usize) -> Result<twindex::Sketch> {
+        // SAFETY: the caller guarantees the same.
+        let text = unsafe { border::bytes(text, len, "text") }?;
+        Ok(self.sketcher()?.sketch(&String::from_utf8_lossy(text)).map_err(twindex::Error::from)?)
     }
 }
 
@@ -69,7 +93,7 @@ pub const TWINDEX_DURABILITY_NONE: u32 = 2;
 /// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a sketch
 /// or a fingerprint. Null pointers mean that the document has no such data.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Document {
     /// The size of this structure in the caller's program, in bytes.
     pub struct_size: usize,
@@ -87,6 +111,16 @@ pub struct Document {
     pub priority: *const u64,
     /// If not 0, the document is marked as a duplicate.
     pub is_duplicate: u8,
+    /// The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no sketch,
+    /// which has them.
+    pub set: *const u64,
+    /// Number of hashes in the set.
+    pub set_len: usize,
+}
+
+// SAFETY: the first field is the size, and numbers and raw pointers have no invalid bits.
+unsafe impl Structure for Document {
+    const FIRST: usize = 8 * 8;
 }
 
 /// Calls `then` with the document that a C caller passed.
@@ -94,7 +128,7 @@ pub struct Document {
 /// # Safety
 /// `document` is null or set as the header requires. The caller does not change it, nor the memory that it points to,
 /// until this call returns.
-unsafe fn with_document<T>(
+pub(crate) unsafe fn with_document<T>(
     document: *const Document,
     then: impl FnOnce(twindex::Document<'_>) -> Result<T>,
 ) -> Result<T> {
@@ -106,42 +140,62 @@ unsafe fn with_document<T>(
     };
     // SAFETY: `value` is null or has `value_len` bytes.
     let value = unsafe { border::bytes(given.value, given.value_len, "value") }?;
+    // SAFETY: `set` is null or has `set_len` numbers.
+    let set = unsafe { border::values(given.set, given.set_len, "set") }?;
     let document: twindex::Document<'_> = match (sketch, fingerprint) {
         (Some(sketch), None) => (&sketch.inner).into(),
         (None, Some(&fingerprint)) => twindex::Fingerprint(fingerprint).into(),
         _ => return Err(Error::invalid("document: set either a sketch or a fingerprint")),
     };
     let document = document.with_value(value).with_stamp(stamp.copied()).with_priority(priority.copied());
+    let document = if given.set.is_null() { document } else { document.with_set(set) };
     then(if given.is_duplicate != 0 { document.as_duplicate() } else { document })
 }
 
 /// Runs `change` on the writer.
-fn with(
+pub(crate) fn with(
     writer: Option<&Writer>,
     error: Option<&mut MaybeUninit<*mut Error>>,
-    change: impl FnOnce(&mut Inner) -> Result<()>,
+    change: impl FnOnce(&mut twindex::Writer) -> Result<()>,
 ) -> Code {
-    border::call(error, || change(&mut *lock(&given(writer, "writer")?.inner)?))
+    border::call(error, || change(&mut *given(writer, "writer")?.lock()?))
 }
 
-fn show_admitted(
-    found: twindex::Admitted,
-    admitted: Slot<'_, Admitted>,
-    hits: Option<Slot<'_, *mut Hits>>,
-) -> Result<()> {
-    let (what, hit) = match found {
+/// Returns the number for how a document was admitted, and the nearest document if it is near one.
+pub(crate) fn hit_of(found: twindex::Admitted) -> Result<(Admitted, Option<Hit>)> {
+    Ok(match found {
         twindex::Admitted::New => (Admitted::New, None),
         twindex::Admitted::Updated => (Admitted::Updated, None),
         twindex::Admitted::Known { near } => (Admitted::Known, Some(near)),
         twindex::Admitted::Duplicate(hit) => (Admitted::Duplicate, Some(hit)),
         twindex::Admitted::Expired => (Admitted::Expired, None),
         _ => return Err(Error::new(Code::Other, "an answer for which this version has no number")),
-    };
-    admitted.put(what);
-    if let (Some(slot), Some(hit)) = (hits, hit) {
-        slot.give(Hits::new(vec![hit], false));
+    })
+}
+
+/// Where the result of `twindex_writer_admit` is stored.
+pub(crate) struct AdmittedSlots<'a> {
+    admitted: Slot<'a, Admitted>,
+    near: Option<Slot<'a, *mut Hits>>,
+}
+
+impl<'a> AdmittedSlots<'a> {
+    pub(crate) fn new(
+        admitted: Option<&'a mut MaybeUninit<Admitted>>,
+        near: Option<&'a mut MaybeUninit<*mut Hits>>,
+    ) -> Result<Self> {
+        let near = near.map(|near| Slot::handle(Some(near), "near")).transpose()?;
+        Ok(Self { admitted: Slot::new(admitted, Admitted::Expired, "admitted")?, near })
     }
-    Ok(())
+
+    pub(crate) fn give(self, found: twindex::Admitted) -> Result<()> {
+        let (admitted, hit) = hit_of(found)?;
+        self.admitted.put(admitted);
+        if let (Some(slot), Some(hit)) = (self.near, hit) {
+            slot.give(Hits::new(vec![hit], false));
+        }
+        Ok(())
+    }
 }
 
 /// Adds a document, or replaces the document with this key.
@@ -154,16 +208,17 @@ pub unsafe extern "C" fn twindex_writer_put(
     document: *const Document,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
+    border::call(error, || {
+        let writer = given(writer, "writer")?;
         // SAFETY: the caller passes `key_len` bytes, or null and 0.
-        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
-        let key = key(&inner.params, bytes)?;
+        let key = unsafe { writer.key(key_bytes, key_len) }?;
         // SAFETY: the caller passes a document as the header requires.
-        unsafe { with_document(document, |document| Ok(inner.writer.put(key, document)?)) }
+        unsafe { with_document(document, |document| Ok(writer.lock()?.put(key, document)?)) }
     })
 }
 
-/// Adds a document with this text in UTF-8, or replaces the document with this key.
+/// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the writer is
+/// locked.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_text(
@@ -174,12 +229,11 @@ pub unsafe extern "C" fn twindex_writer_put_text(
     text_len: usize,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
+    border::call(error, || {
+        let writer = given(writer, "writer")?;
         // SAFETY: the caller passes this many bytes, or null and 0.
-        let (bytes, text) =
-            unsafe { (border::bytes(key_bytes, key_len, "key")?, border::bytes(text, text_len, "text")?) };
-        let sketch = inner.sketch(text)?;
-        Ok(inner.writer.put(key(&inner.params, bytes)?, &sketch)?)
+        let (key, sketch) = unsafe { (writer.key(key_bytes, key_len)?, writer.sketch(text, text_len)?) };
+        Ok(writer.lock()?.put(key, &sketch)?)
     })
 }
 
@@ -198,19 +252,18 @@ pub unsafe extern "C" fn twindex_writer_admit(
     near: Option<&mut MaybeUninit<*mut Hits>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        let near = near.map(|near| Slot::handle(Some(near), "near")).transpose()?;
-        let admitted = Slot::new(admitted, Admitted::Expired, "admitted")?;
+    border::call(error, || {
+        let slots = AdmittedSlots::new(admitted, near)?;
+        let writer = given(writer, "writer")?;
         // SAFETY: the caller passes `key_len` bytes, or null and 0.
-        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
-        let key = key(&inner.params, bytes)?;
+        let key = unsafe { writer.key(key_bytes, key_len) }?;
         // SAFETY: the caller passes a document as the header requires.
-        let found = unsafe { with_document(document, |document| Ok(inner.writer.admit(key, document)?)) }?;
-        show_admitted(found, admitted, near)
+        let found = unsafe { with_document(document, |document| Ok(writer.lock()?.admit(key, document)?)) }?;
+        slots.give(found)
     })
 }
 
-/// As `twindex_writer_admit`, with a text in UTF-8.
+/// As `twindex_writer_admit`, with a text in UTF-8. The text is sketched before the writer is locked.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit_text(
@@ -223,15 +276,13 @@ pub unsafe extern "C" fn twindex_writer_admit_text(
     near: Option<&mut MaybeUninit<*mut Hits>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        let near = near.map(|near| Slot::handle(Some(near), "near")).transpose()?;
-        let admitted = Slot::new(admitted, Admitted::Expired, "admitted")?;
+    border::call(error, || {
+        let slots = AdmittedSlots::new(admitted, near)?;
+        let writer = given(writer, "writer")?;
         // SAFETY: the caller passes this many bytes, or null and 0.
-        let (bytes, text) =
-            unsafe { (border::bytes(key_bytes, key_len, "key")?, border::bytes(text, text_len, "text")?) };
-        let sketch = inner.sketch(text)?;
-        let found = inner.writer.admit(key(&inner.params, bytes)?, &sketch)?;
-        show_admitted(found, admitted, near)
+        let (key, sketch) = unsafe { (writer.key(key_bytes, key_len)?, writer.sketch(text, text_len)?) };
+        let found = writer.lock()?.admit(key, &sketch)?;
+        slots.give(found)
     })
 }
 
@@ -244,29 +295,11 @@ pub unsafe extern "C" fn twindex_writer_delete(
     key_len: usize,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
+    border::call(error, || {
+        let writer = given(writer, "writer")?;
         // SAFETY: the caller passes `key_len` bytes, or null and 0.
-        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
-        Ok(inner.writer.delete(key(&inner.params, bytes)?)?)
-    })
-}
-
-/// Sets `contained` to whether a document with this key exists, including uncommitted changes.
-// SAFETY: only this crate defines symbols with the prefix `twindex_`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn twindex_writer_contains(
-    writer: Option<&Writer>,
-    key_bytes: *const u8,
-    key_len: usize,
-    contained: Option<&mut MaybeUninit<bool>>,
-    error: Option<&mut MaybeUninit<*mut Error>>,
-) -> Code {
-    with(writer, error, |inner| {
-        let slot = Slot::new(contained, false, "contained")?;
-        // SAFETY: the caller passes `key_len` bytes, or null and 0.
-        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
-        slot.put(inner.writer.contains(key(&inner.params, bytes)?)?);
-        Ok(())
+        let key = unsafe { writer.key(key_bytes, key_len) }?;
+        Ok(writer.lock()?.delete(key)?)
     })
 }
 
@@ -280,7 +313,7 @@ pub extern "C" fn twindex_writer_commit(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     with(writer, error, |inner| {
-        let number = inner.writer.commit()?;
+        let number = inner.commit()?;
         if let Some(commit) = commit {
             commit.write(number);
         }
@@ -302,7 +335,7 @@ pub unsafe extern "C" fn twindex_writer_commit_with(
     with(writer, error, |inner| {
         // SAFETY: the caller passes `payload_len` bytes, or null and 0.
         let payload = unsafe { border::bytes(payload, payload_len, "payload") }?;
-        let number = inner.writer.commit_with(payload)?;
+        let number = inner.commit_with(payload)?;
         if let Some(commit) = commit {
             commit.write(number);
         }
@@ -317,7 +350,26 @@ pub extern "C" fn twindex_writer_sync(
     writer: Option<&Writer>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| Ok(inner.writer.sync()?))
+    with(writer, error, |inner| Ok(inner.sync()?))
+}
+
+/// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
+/// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
+/// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_set(
+    writer: Option<&Writer>,
+    name: *const c_char,
+    value: *const c_char,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        // SAFETY: the caller passes strings, or null.
+        let (name, value) = unsafe { (border::utf8(name, "name")?, border::utf8(value, "value")?) };
+        let options = set_writer(inner.options(), name, value).map_err(Error::invalid)?;
+        Ok(inner.set_options(options)?)
+    })
 }
 
 /// Sets the durability of commits: one of `TWINDEX_DURABILITY_...`.
@@ -335,7 +387,7 @@ pub extern "C" fn twindex_writer_durability(
             TWINDEX_DURABILITY_NONE => twindex::Durability::None,
             other => return Err(Error::invalid(format!("durability is {other}, expected 0, 1 or 2"))),
         };
-        Ok(inner.writer.set_options(inner.writer.options().durability(durability))?)
+        Ok(inner.set_options(inner.options().durability(durability))?)
     })
 }
 
@@ -347,9 +399,7 @@ pub extern "C" fn twindex_writer_drop_duplicates(
     drop_duplicates: i32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        Ok(inner.writer.set_options(inner.writer.options().drop_duplicates(drop_duplicates != 0))?)
-    })
+    with(writer, error, |inner| Ok(inner.set_options(inner.options().drop_duplicates(drop_duplicates != 0))?))
 }
 
 /// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index stores
@@ -361,9 +411,7 @@ pub extern "C" fn twindex_writer_estimated(
     estimated: i32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        Ok(inner.writer.set_options(inner.writer.options().estimated(estimated != 0))?)
-    })
+    with(writer, error, |inner| Ok(inner.set_options(inner.options().estimated(estimated != 0))?))
 }
 
 /// Sets which documents are near for this writer, as `twindex_params_near` does for an index.
@@ -375,9 +423,7 @@ pub extern "C" fn twindex_writer_near(
     within: i32,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| {
-        Ok(inner.writer.set_options(inner.writer.options().near(near(threshold, within)?))?)
-    })
+    with(writer, error, |inner| Ok(inner.set_options(inner.options().near(near(threshold, within)?))?))
 }
 
 /// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
@@ -389,7 +435,7 @@ pub extern "C" fn twindex_writer_memory(
     bytes: usize,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
-    with(writer, error, |inner| Ok(inner.writer.set_options(inner.writer.options().memory(bytes))?))
+    with(writer, error, |inner| Ok(inner.set_options(inner.options().memory(bytes))?))
 }
 
 /// Frees a writer. `writer` may be null. Uncommitted changes are lost.

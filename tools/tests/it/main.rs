@@ -3,6 +3,7 @@
 
 mod archives;
 mod boilerplate;
+mod c_settings;
 mod cli;
 mod containing;
 mod corpora;

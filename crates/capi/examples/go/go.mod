@@ -1,3 +1,0 @@
-module twindex-example
-
-go 1.19

@@ -1,0 +1,3 @@
+module twindex
+
+go 1.19
