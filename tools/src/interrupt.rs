@@ -1,10 +1,21 @@
-//! Handles Ctrl-C and termination signals: removes unfinished results before the process ends.
+//! Handles Ctrl-C and termination signals: removes unfinished results, and reports what is left, before the process ends.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+#[cfg(unix)]
+use crate::terminal;
 
 /// The folders and files to remove if a signal ends the process.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The message about what a signal leaves, and how to continue.
+static LEFT: OnceLock<String> = OnceLock::new();
+
+/// Sets the message that is printed if a signal ends the process. Only the first call has an effect.
+pub(crate) fn on_signal(left: String) {
+    let _ = LEFT.set(left);
+}
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,6 +64,9 @@ fn end(signal: i32) -> ! {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    if let Some(left) = LEFT.get() {
+        terminal::warn(left);
     }
     std::process::exit(128 + signal)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Context;
 use serde::Serialize;
 
-pub(crate) use twindex_corpus::numbers::{bytes, count, counted};
+pub(crate) use twindex_corpus::numbers::{bytes, bytes_of, count, counted};
 pub(crate) use twindex_corpus::watch::{Stages, Stopwatch, peak_rss_bytes};
 
 use crate::options::Output;

@@ -111,8 +111,12 @@ impl StageArgs {
         (has_head, has_numbers_as_keys): (bool, bool),
         output: &Output,
     ) -> anyhow::Result<StageFile> {
-        if !output.json || self.is_file() {
+        if self.is_file() || (!output.json && has_head) {
             return self.create(what);
+        }
+        if !output.json {
+            self.check_kind(what)?;
+            return StageFile::stdout(names);
         }
         let columns = JsonColumns::of(names, has_numbers_as_keys);
         Ok(StageFile::json(columns, has_head.then_some(names)))
@@ -128,7 +132,7 @@ impl StageArgs {
         match (&self.into, self.named()) {
             (Some(dir), _) => StageFile::by_content(dir, what),
             (None, Some(out)) => StageFile::named(out, self.force),
-            (None, None) => Ok(StageFile::stdout()),
+            (None, None) => StageFile::stdout(""),
         }
     }
 }
@@ -233,10 +237,10 @@ impl StageFile {
         Self::at(StageName::ByContent { dir: dir.to_owned(), what })
     }
 
-    /// Returns a writer to standard output.
-    pub(crate) fn stdout() -> Self {
-        let out = BufWriter::with_capacity(BUFFER, terminal::stdout());
-        Self { writer: StageWriter::Stdout(out), bytes: 0 }
+    /// Returns a writer to standard output. On a terminal, the names of the columns come first, if there are any.
+    pub(crate) fn stdout(names: &str) -> anyhow::Result<Self> {
+        let out = BufWriter::with_capacity(BUFFER, terminal::stdout_of_table(names)?);
+        Ok(Self { writer: StageWriter::Stdout(out), bytes: 0 })
     }
 
     /// Returns a writer that converts a table to JSON on standard output.

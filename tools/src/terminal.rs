@@ -4,10 +4,19 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use anyhow::Context;
+
 /// Returns standard output.
 pub(crate) fn stdout() -> Shown<io::Stdout> {
     let out = io::stdout();
     Shown { is_terminal: out.is_terminal(), out, before_c1: false }
+}
+
+/// Returns standard output for a table without a header line: a terminal first gets the names of its columns.
+pub(crate) fn stdout_of_table(names: &str) -> anyhow::Result<Shown<io::Stdout>> {
+    let out = stdout();
+    let shown = if names.is_empty() { Ok(out) } else { out.with_head(names) };
+    shown.context("cannot write to standard output")
 }
 
 /// Prints a message to standard error, after the name of the command. Ignores errors, because standard error may be
@@ -28,6 +37,17 @@ pub(crate) struct Shown<W> {
     is_terminal: bool,
     /// Whether the last byte was the first one of a control character from U+0080 to U+009F. It is not written yet.
     before_c1: bool,
+}
+
+impl<W: Write> Shown<W> {
+    /// Writes the names of the columns of a table, for people. Programs get the table without them.
+    pub(crate) fn with_head(self, names: &str) -> io::Result<Self> {
+        let mut shown = self;
+        if shown.is_terminal {
+            writeln!(shown, "{names}")?;
+        }
+        Ok(shown)
+    }
 }
 
 impl<W: Write> Write for Shown<W> {
@@ -71,12 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_escaped_only_for_a_terminal() {
+    fn only_a_terminal_gets_escapes_and_the_names_of_columns() {
         let text = "a\u{1b}[31m\tb\u{9b}c\u{7f}\r\n\u{a0}\u{e9}\u{2028}".as_bytes();
         let shown = "a\\u001b[31m\tb\\u009bc\\u007f\\u000d\n\u{a0}\u{e9}\u{2028}".as_bytes();
         for piece in [1, 2, text.len()] {
             for (is_terminal, wanted) in [(false, text), (true, shown)] {
                 let mut out = Shown { out: Vec::new(), is_terminal, before_c1: false };
+                out = out.with_head("a\tb").unwrap();
+                let wanted = if is_terminal { [b"a\tb\n", wanted].concat() } else { wanted.to_vec() };
                 text.chunks(piece).for_each(|piece| out.write_all(piece).unwrap());
                 assert_eq!(out.out, wanted, "{piece}");
             }

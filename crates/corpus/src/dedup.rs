@@ -167,11 +167,12 @@ fn work(
     let mut decision = decide(job, indexed.as_ref(), &read.corpus, &limits, &mut stages)?;
 
     let found = (&mut decision, &past.indexes[..]);
-    let written = write_results(job, indexed.as_ref(), &read.corpus, found, &limits, &mut stages)?;
+    let about = (params, documents.counts());
+    let written = write_results(job, about, indexed.as_ref(), &read.corpus, found, &limits, &mut stages)?;
     let mut run = RunFile::of(job, params, read.corpus.has_pages())?;
     run.written = Some(Written::of(folder, decision.clusters.count, &written.digests)?);
     run.write(folder)?;
-    Ok(Report::of(job, documents.counts(), &read, &decision, written, past, (whole, stages)))
+    Ok(Report::of(job, about, &read, &decision, written, past, (whole, stages)))
 }
 
 /// Creates the sketcher of a run, and copies the boilerplate list of the run to the results.

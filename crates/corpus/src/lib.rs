@@ -101,6 +101,7 @@ pub use passages::{
 };
 pub use results::documents::Revisits;
 pub use results::report::Report;
+pub use results::survey::RemovedKinds;
 pub use rule::against::{HistoryCost, HistoryKind, HistoryUsed};
 pub use rule::left_out::LeftOutReport;
 pub use rule::repeated::RepeatedKeys;
@@ -114,12 +115,11 @@ pub use sketching::sharing::Sharing;
 pub use sketching::{SetMaker, SetWork};
 pub use twindex_join::SharedProgress;
 pub use urls::{Host, HostCounter, Hosts, Mirror};
-pub use why::{
-    DocumentStatus, Explanation, FieldOfBoth, Hunk, Reason, Run, Sets, TableLine, Why, WordDiff, WordOrigin,
-};
+pub use why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
 pub use work::observer::{Observer, Progress};
 pub use work::shard::part_of;
 pub use work::watch::Stages;
+pub use work::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 
 /// The result type of functions in this crate.
 pub type Result<T> = anyhow::Result<T>;

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use twindex_corpus::page::quoted;
 use twindex_corpus::{
-    Dedup as Job, Fingerprints, HistoryCost, HistoryKind, Near, Reading, Report, Resources, Results, Rule,
-    Scope, TextOptions,
+    Dedup as Job, Fingerprints, HistoryCost, HistoryKind, Near, Reading, RemovedKinds, Report, Resources,
+    Results, Rule, Scope, TextOptions,
 };
 
+use crate::interrupt::on_signal;
 use crate::options::{Output, use_threads};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
@@ -82,6 +84,9 @@ impl DedupArgs {
             return Ok(ExitCode::SUCCESS);
         }
         use_threads(job.resources.threads)?;
+        if !self.output.quiet {
+            on_signal(left(&job));
+        }
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
         report::print(&self.output, &report, || summary(&job, &report))?;
         Ok(ExitCode::SUCCESS)
@@ -101,49 +106,28 @@ impl DedupArgs {
     }
 }
 
-/// Formats the summary as lines of text.
-fn summary(job: &Job, report: &Report) -> Vec<String> {
-    let input = &report.input;
-    let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-    let mut lines = input_lines(job, report);
-    lines.extend(report.boilerplate.as_ref().map(without_spans));
-    if let Some(dropped) = report.dropped {
-        let against: Vec<String> =
-            report.histories.iter().map(|history| history.path.display().to_string()).collect();
-        lines.push(format!(
-            "  dropped    {:>11}  documents near one of {}, before the others were compared",
-            count(dropped),
-            against.join(", ")
-        ));
+/// Returns the message for a run that a signal ends: what it leaves, and how to continue.
+fn left(job: &Job) -> String {
+    let out = job.results.out.display();
+    if job.results.resume {
+        return format!(
+            "stopped; the same command continues from the journal beside {out}, and --force starts again"
+        );
     }
+    format!(
+        "stopped; nothing of this run is left, and {out} is as it was. With --resume, a run continues after a stop"
+    )
+}
+
+/// Formats the summary as lines of text: the result, its reasons, what is unusual, and what to do next.
+fn summary(job: &Job, report: &Report) -> Vec<String> {
+    let mut lines = vec![result(job, report)];
+    lines.extend(kinds(job, report));
+    lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(contained) = report.contained {
         lines.push(format!(
             "  contained  {:>11}  earlier documents that stand in a later one that stays (contained.tsv)",
             count(contained)
-        ));
-    }
-    lines.push(match job.near() {
-        Near::Resemblance(threshold) => format!(
-            "  near       {:>11}  documents near a kept one: a resemblance of {threshold} or more, counted exactly, copies included",
-            count(report.pairs)
-        ),
-        Near::Containment(threshold) => format!(
-            "  near       {:>11}  documents near a kept one: a containment of {threshold} or more, counted exactly, copies included",
-            count(report.pairs)
-        ),
-        Near::Within(within) => format!(
-            "  near       {:>11}  documents near a kept one: fingerprints that differ in {within} bits or fewer",
-            count(report.pairs)
-        ),
-        Near::Equal => {
-            format!("  pairs      {:>11}  documents with the text of a kept one", count(report.pairs))
-        }
-    });
-    if let Some(counted) = report.counted {
-        lines.push(format!(
-            "  compared   {:>11}  pairs of texts, each with the kept ones before it; {} of them counted",
-            count(report.candidates),
-            count(counted)
         ));
     }
     if let (Some(values), Some(field)) = (report.inside_values, &job.scope.inside) {
@@ -166,15 +150,6 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         )
     }));
     lines.extend(report.hosts.as_ref().map(of_hosts));
-    lines.push(format!(
-        "  removed    {:>11}  documents, {share:.1} %; {} kept",
-        count(report.removed),
-        count(report.kept)
-    ));
-    let sizes = sizes(report);
-    if !sizes.is_empty() {
-        lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
-    }
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
     let index = if job.writes_index() { ", index" } else { "" };
@@ -188,28 +163,75 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept = kept.join(", ");
     let out = job.results.out.display();
     lines.push(format!("{out}: pairs.tsv, clusters.tsv, {kept}{against}, report.html{index}"));
+    let in_out = |name: &str| quoted(&job.results.out.join(name).to_string_lossy());
+    lines.push(format!("open {}", in_out("report.html")));
+    lines.extend(
+        (report.removed > 0).then(|| format!("twindex why {} KEY", in_out("").trim_end_matches('/'))),
+    );
     lines
 }
 
-/// Formats the counts of the inputs and of documents with equal texts.
-fn input_lines(job: &Job, report: &Report) -> Vec<String> {
+/// Formats the result in one line.
+fn result(job: &Job, report: &Report) -> String {
     let input = &report.input;
-    let is_normalised = job.near() == Near::Equal && job.text.normalises();
-    let are_fingerprints = job.brings_fingerprints();
-    let equal = match (are_fingerprints, is_normalised) {
-        (true, _) => "documents with the fingerprint of another",
-        (false, true) => "copies of another document, equal after normalisation",
-        (false, false) => "copies of another document, byte for byte",
-    };
-    let read = if are_fingerprints {
-        counted(input.documents, "fingerprint")
+    let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
+    let (noun, texts) = if job.brings_fingerprints() {
+        ("fingerprint", String::new())
     } else {
-        format!("{}, {} of text", counted(input.documents, "document"), report::bytes(input.text_bytes))
+        ("document", format!(", {} of text", report::bytes_of(report.removed_text_bytes, input.text_bytes)))
     };
-    vec![
-        format!("{read}, in {:.1} s", report.seconds),
-        format!("  identical  {:>11}  {equal}", count(report.identical)),
-    ]
+    format!(
+        "{} of {} removed ({share:.1} %){texts}; {} kept, in {:.1} s",
+        count(report.removed),
+        counted(input.documents, noun),
+        count(report.kept),
+        report.seconds
+    )
+}
+
+/// Formats the numbers of removed documents by the difference to the documents that are kept for them.
+fn kinds(job: &Job, report: &Report) -> Vec<String> {
+    let RemovedKinds { identical, same_words, near, .. } = report.removed_kinds;
+    let mut lines = Vec::new();
+    if let Some(dropped) = report.dropped {
+        let against: Vec<String> =
+            report.histories.iter().map(|history| history.path.display().to_string()).collect();
+        lines.push(format!(
+            "  dropped    {:>11}  near one of {}, before the others were compared",
+            count(dropped),
+            against.join(", ")
+        ));
+    }
+    let equal = match (job.brings_fingerprints(), job.near() == Near::Equal && job.text.normalises()) {
+        (true, _) => "with the fingerprint of the kept one",
+        (false, true) => "equal to the kept one after normalisation",
+        (false, false) => "identical to the kept one, byte for byte",
+    };
+    lines.push(format!("  identical  {:>11}  {equal}", count(identical)));
+    lines.extend((same_words > 0).then(|| same_words_line(report)));
+    let measure = match job.near() {
+        Near::Resemblance(threshold) => format!("with a resemblance of {threshold} or more, counted exactly"),
+        Near::Containment(threshold) => format!("with a containment of {threshold} or more, counted exactly"),
+        Near::Within(within) => format!("with fingerprints that differ in {within} bits or fewer"),
+        Near::Equal => return lines,
+    };
+    lines.push(format!("  near       {:>11}  {measure}", count(near)));
+    lines
+}
+
+/// Formats the number of removed documents with the words of the kept ones, and how to compare more than words.
+fn same_words_line(report: &Report) -> String {
+    let RemovedKinds { same_words, same_words_read, same_words_in_code, .. } = report.removed_kinds;
+    let in_code = match (same_words_in_code, same_words_read == same_words) {
+        (0, _) => String::new(),
+        (code, true) => format!("; {} of them in a line of code", count(code)),
+        (code, false) => {
+            format!("; {} of {} that were read again in a line of code", count(code), count(same_words_read))
+        }
+    };
+    let advice =
+        if report.ignored == "case or symbols" { ": --tokens words-symbols compares symbols" } else { "" };
+    format!("  symbols    {:>11}  that differ only in {}{in_code}{advice}", count(same_words), report.ignored)
 }
 
 /// Formats the statistics of the ignored boilerplate spans.
@@ -227,16 +249,6 @@ fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
             some => format!("{} have", count(some)),
         }
     )
-}
-
-/// Formats the number of clusters for each range of cluster sizes.
-fn sizes(report: &Report) -> Vec<String> {
-    let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
-    let shown = |&(most, clusters): &(u64, u64)| match most {
-        2 => format!("{} of 2", count(clusters)),
-        _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
-    };
-    sizes.map(shown).collect()
 }
 
 /// Formats the number of duplicates for each host.
@@ -258,25 +270,36 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
         remarks.extend(report::empty_remark(report.empty));
     }
     let is_by_index = report.histories.iter().any(|history| history.kind == HistoryKind::Index);
-    remarks.extend(report.history_cost.as_ref().map(|cost| of_history(cost, is_by_index)));
+    // Advice only if reading the history again costs more than reading the new documents.
+    let cost = report.history_cost.as_ref();
+    let cost = cost.filter(|cost| !is_by_index && cost.documents > report.input.documents);
+    remarks.extend(cost.map(of_history));
     remarks.extend(report.input.remarks());
     remarks
 }
 
-/// Formats how the run compared with the histories, and the cost of the other way.
-fn of_history(cost: &HistoryCost, is_by_index: bool) -> String {
+/// Formats the cost of a history that was read as texts, and of the other way.
+fn of_history(cost: &HistoryCost) -> String {
     let documents = count(cost.documents);
-    match (is_by_index, cost.other_bytes) {
-        (true, Some(bytes)) => format!(
-            "the index of {documents} earlier documents was queried; without it, {} of kept documents would be read again",
-            report::bytes(bytes)
-        ),
-        (true, None) => format!("the index of {documents} earlier documents was queried"),
-        (false, Some(bytes)) => format!(
+    match cost.other_bytes {
+        Some(bytes) => format!(
             "the {documents} earlier texts were read again; with --index kept, the earlier run would have stored an index \
              of about {} (an estimate) that is queried instead",
             report::bytes(bytes)
         ),
-        (false, None) => format!("the {documents} earlier texts were read again: {}", cost.why),
+        None => format!("the {documents} earlier texts were read again: {}", cost.why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopped_run_names_the_way_to_continue_it() {
+        let mut job = Job::new(["in.jsonl"], "out");
+        assert!(left(&job).contains("nothing of this run is left, and out is as it was"));
+        job.results.resume = true;
+        assert!(left(&job).contains("the same command continues from the journal beside out"));
     }
 }

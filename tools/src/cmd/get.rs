@@ -144,7 +144,10 @@ impl GetArgs {
                     )
                 })
                 .collect();
-            report::print_lines(&lines)?;
+            let mut out =
+                terminal::stdout_of_table("key\tfingerprint\tsignature_bytes\tsamples\tvalue\tage")?;
+            let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+            written.context("cannot write to standard output")?;
         }
         Ok(if absent == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

@@ -283,13 +283,16 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 }
 
 /// Returns the writer of lines to standard output, as text or as JSON.
-fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) -> Box<dyn Write> {
-    let out = BufWriter::new(terminal::stdout());
+fn lines_out(
+    is_json: bool,
+    columns: &'static str,
+    has_numbers_as_keys: bool,
+) -> anyhow::Result<Box<dyn Write>> {
     if is_json {
-        Box::new(JsonLines::new(out, JsonColumns::of(columns, has_numbers_as_keys), None))
-    } else {
-        Box::new(out)
+        let out = BufWriter::new(terminal::stdout());
+        return Ok(Box::new(JsonLines::new(out, JsonColumns::of(columns, has_numbers_as_keys), None)));
     }
+    Ok(Box::new(BufWriter::new(terminal::stdout_of_table(columns)?)))
 }
 
 impl StreamArgs {
@@ -341,7 +344,7 @@ impl StreamArgs {
             since: Instant::now(),
             waiting: Vec::new(),
             batch: 0,
-            out: Some(lines_out(self.output.json, columns, index.params().key == KeyKind::U64)),
+            out: Some(lines_out(self.output.json, columns, index.params().key == KeyKind::U64)?),
             new: 0,
             duplicates: 0,
             known: 0,

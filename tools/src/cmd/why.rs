@@ -1,12 +1,13 @@
 //! `twindex why`: explains why a document was removed or kept. [`twindex_corpus::Why`] finds the explanation; this file
 //! has the options and prints it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 use twindex_corpus::input::Documents;
+use twindex_corpus::page;
 use twindex_corpus::{DocumentStatus, Explanation, Hunk, Reason, Why as WhyQuery, WordDiff, WordOrigin, tsv};
 
 use crate::options::{InputArgs, Output};
@@ -18,6 +19,7 @@ use crate::report::{self, count, counted};
 #[command(after_help = "Examples:\n  \
     twindex why deduped page-17\n  \
     twindex why deduped page-17 --all --json\n  \
+    twindex why deduped page-17 --html page.html\n  \
     twindex why deduped page-17 pages.jsonl\n\n\
     Finds the document in OUT/clusters.tsv and OUT/pairs.tsv, or OUT/against.tsv, reads its text and that of the kept one\n\
     again, counts again, and says whether the numbers are those of the table. Words that stand in the kept document only\n\
@@ -38,6 +40,9 @@ pub(crate) struct WhyArgs {
     /// Number of words to show before and after a difference
     #[arg(long, value_name = "N", default_value_t = 5)]
     context: u16,
+    /// Write a page of HTML with the two texts side by side to this file, instead of text
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
     /// INPUT and its options are needed only if OUT/run.json does not name the inputs, or if they have been moved
     #[command(flatten)]
     input: InputArgs,
@@ -64,8 +69,16 @@ impl WhyArgs {
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);
         }
+        if let Some(html) = &self.html {
+            page::check(html, std::iter::once(&self.out).chain(&self.input.inputs))?;
+        }
         let explanation = question.explain(&Watching { quiet: self.output.quiet })?;
-        if self.output.json {
+        if let Some(html) = &self.html {
+            write_page(html, &explanation)?;
+            if !self.output.quiet {
+                report::print_lines(&[format!("{}: the page about {}", html.display(), explanation.key)])?;
+            }
+        } else if self.output.json {
             report::print_json(&explanation)?;
         } else {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
@@ -74,6 +87,17 @@ impl WhyArgs {
         // Reports a failure in the exit code if the scores in OUT differ from the recomputed scores.
         Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
+}
+
+/// Writes the explanation as a page.
+fn write_page(path: &Path, explanation: &Explanation) -> anyhow::Result<()> {
+    let without_words = Explanation { differences: None, ..explanation.clone() };
+    let mut sentences = lines(&without_words);
+    let title = sentences.remove(0);
+    let kept = explanation.kept.as_deref().unwrap_or_default();
+    let differences = explanation.differences.as_ref().filter(|differences| differences.hunks_in_all > 0);
+    let differences = differences.map(|differences| (differences, [kept, &explanation.key]));
+    page::write_decision(path, &title, &sentences, differences)
 }
 
 /// Replaces control characters, and characters that change the direction of text, by their code points, so that the line

@@ -173,7 +173,7 @@ fn result_files_of_a_small_input_are_as_documented() {
     assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]);
     says(
         &out,
-        &["9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
+        &["4 of 9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
     );
     assert_eq!(bench.ok("dedup in.jsonl -o quiet -q"), "");
 }

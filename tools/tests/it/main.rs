@@ -49,6 +49,7 @@ mod refusals;
 mod resume;
 mod round_trips;
 mod rule;
+mod run_page;
 mod shell;
 mod shingles;
 mod sketches;

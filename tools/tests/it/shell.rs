@@ -77,9 +77,14 @@ fn ctrl_c_leaves_no_partial_files() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         // A shell starts background jobs with SIGINT ignored, and it must stay ignored.
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT,TERM", TWINDEX, "dedup", "-", "-o", "out", "-q"]);
-        let (mut child, stdin) = signalled(&bench, &mut command, signal);
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        command
+            .args(["--default-signal=INT,TERM", TWINDEX, "dedup", "-", "-o", "out"])
+            .stderr(Stdio::piped());
+        let (child, stdin) = signalled(&bench, &mut command, signal);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{signal}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        says(&said, &["stopped; nothing of this run is left, and out is as it was", "With --resume"]);
         assert_eq!(names(&bench), [""; 0], "{signal}");
         drop(stdin);
     }

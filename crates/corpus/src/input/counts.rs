@@ -124,9 +124,6 @@ pub struct Counts {
     /// Counts of the checked texts by the Unicode normal form of their accented letters.
     #[serde(flatten)]
     pub forms: Forms,
-    /// A note on the characters that options remove from texts.
-    #[serde(skip)]
-    pub dropped: Option<String>,
     /// The fields that options name.
     #[serde(skip)]
     pub named: NamedFields,
@@ -300,7 +297,6 @@ impl Counts {
         self.first_bad.extend(more.first_bad.iter().take(places_left).cloned());
         self.named.add(&more.named);
         self.forms.add(more.forms);
-        self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
     /// Checks that files of folders were not all skipped, and that each field that `options` name occurs in a record of
@@ -482,9 +478,6 @@ impl Counts {
                 count(decomposed),
                 count(Forms::LOOKED_AT as u64)
             ));
-        }
-        if let Some(dropped) = &self.dropped {
-            remarks.push(dropped.clone());
         }
         if let Some(first) = self.first_bad.first() {
             remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));

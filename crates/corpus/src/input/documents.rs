@@ -622,11 +622,6 @@ impl Documents {
         self.counts.forms.add(forms);
     }
 
-    /// Sets the note for the summary on the characters that options remove from texts.
-    pub fn set_dropped_remark(&mut self, dropped: String) {
-        self.counts.dropped = Some(dropped);
-    }
-
     /// If `error` is the error of a record, counts its document as a bad record. The document, whose text has
     /// `text_bytes` bytes, must have been counted as returned; this count is reversed. Must be called in the order of
     /// the input.

@@ -87,6 +87,21 @@ impl Parser {
         }
     }
 
+    /// Returns the text in a line for people: of features their names, of a fingerprint its digits.
+    ///
+    /// # Errors
+    ///
+    /// The line is invalid; the message has the reason.
+    pub(crate) fn text_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<String> {
+        content_of_line(form, line, self, |content| match content {
+            Content::Text(text) | Content::Opaque { text, .. } => text.to_owned(),
+            Content::Features(features) => {
+                features.names().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+            }
+            Content::Fingerprint(fingerprint) => format!("{fingerprint:016x}"),
+        })
+    }
+
     /// Returns whether a field with a number determines which documents are kept.
     #[must_use]
     pub fn reads_numbers(&self) -> bool {
@@ -427,6 +442,16 @@ pub(crate) fn fields_here(form: Form, line: &[u8], parser: &Parser) -> String {
 ///
 /// The line is invalid; the message has the reason.
 pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
+    content_of_line(form, line, parser, |content| content.identity().into_owned())
+}
+
+/// Returns what `of` makes of the content in a line that was accepted before.
+fn content_of_line<T>(
+    form: Form,
+    line: &[u8],
+    parser: &Parser,
+    of: impl FnOnce(Content<'_>) -> T,
+) -> anyhow::Result<T> {
     let mut buffers = ParseBuffers::default();
     // Accepts a text that is decoded with loss, because the document was already accepted when it was first read.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
@@ -435,7 +460,7 @@ pub(crate) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     parser.fields.ids = Ids::Line;
     let parser = &parser;
     match understand(form, line, parser, &mut buffers) {
-        Ok(ParsedLine::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
+        Ok(ParsedLine::Document { content, .. }) => Ok(of(content)),
         Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => {
             Err(anyhow::anyhow!("no document any more"))
         }

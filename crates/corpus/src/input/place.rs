@@ -80,6 +80,11 @@ impl Place {
         Self { path, number: packed >> 2, unit }
     }
 
+    /// Returns whether a [packed](Self::packed) position is that of a record in a file, not of a whole file.
+    pub(crate) fn is_of_record(packed: u64) -> bool {
+        packed >> 2 > 0
+    }
+
     /// Returns whether the document with this key is a file in a folder that was named as an input. In this case, the
     /// key is the end of the path.
     #[must_use]

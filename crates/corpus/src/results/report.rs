@@ -1,9 +1,12 @@
 //! The counts that a run reports.
 
 use serde::Serialize;
+use twindex::Params;
 
 use crate::input::counts::Counts;
+use crate::results::about_run::ignored;
 use crate::results::documents::Revisits;
+use crate::results::survey::RemovedKinds;
 use crate::results::write::WrittenResults;
 use crate::rule::against::{EarlierResults, HistoryCost, HistoryUsed};
 use crate::rule::decide::Decision;
@@ -55,6 +58,13 @@ pub struct Report {
     pub revisits_written: Option<Revisits>,
     /// Number of removed documents.
     pub removed: u64,
+    /// Sum of the lengths of the texts of removed documents, in bytes.
+    pub removed_text_bytes: u64,
+    /// Number of removed documents by the difference to the kept document.
+    pub removed_kinds: RemovedKinds,
+    /// The differences that documents with the same tokens may have, in words.
+    #[serde(skip)]
+    pub ignored: &'static str,
     /// Number of kept documents.
     pub kept: u64,
     /// Names of the files of kept documents.
@@ -90,7 +100,7 @@ impl Report {
     /// Collects the counts and times of a finished run.
     pub(crate) fn of(
         job: &Dedup,
-        input: &Counts,
+        (params, input): (&Params, &Counts),
         ReadDocuments { corpus, left_out, empty, .. }: &ReadDocuments,
         Decision { near, clusters, .. }: &Decision,
         written: WrittenResults,
@@ -113,6 +123,9 @@ impl Report {
             largest_cluster: u64::from(clusters.largest),
             inside_values: job.scope.inside.is_some().then(|| corpus.grouped.values.len() as u64),
             removed: input.documents - clusters.count,
+            removed_text_bytes: written.removed.1,
+            removed_kinds: written.removed.0,
+            ignored: ignored(&params.shingling),
             kept: clusters.count,
             kept_files: written.kept_files,
             annotated_files: written.annotated_files,

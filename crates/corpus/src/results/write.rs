@@ -1,22 +1,23 @@
 //! Writes the results. The index is written in parallel with the tables and documents: neither depends on the other, and
 //! parts of both are single-threaded.
 
-use std::path::Path;
+use twindex::Params;
 
+use crate::input::counts::Counts;
 use crate::input::kept::files::{SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::results::about_run;
 use crate::results::documents::{Revisits, write_kept, write_revisits};
 use crate::results::index::{Indexed, make_of_kept};
 use crate::results::layout;
-use crate::results::page::run::{RunFigures, ScoreCounts};
+use crate::results::page::report::write_whole;
+use crate::results::survey::{RemovedKinds, Survey};
 use crate::results::tables::{write_contained, write_hosts, write_tables};
 use crate::results::written::Digests;
 use crate::rule::against::ComparedIndex;
-use crate::rule::clusters::{Clusters, for_each_removed};
+use crate::rule::clusters::Clusters;
 use crate::rule::decide::Decision;
 use crate::rule::near::JoinLimits;
-use crate::rule::score::ScoreKind;
 use crate::settings::job::Dedup;
-use crate::settings::near::Near;
 use crate::settings::results::{Also, IndexOf};
 use crate::stored::corpus::Corpus;
 use crate::stored::sketches::IndexMembership;
@@ -34,6 +35,8 @@ pub(crate) struct WrittenResults {
     pub(crate) revisits: Option<Revisits>,
     /// Number of lines in pairs.tsv.
     pub(crate) pairs: u64,
+    /// The kinds of removed documents, and the length of their texts in bytes.
+    pub(crate) removed: (RemovedKinds, u64),
     /// Names of the files of kept documents.
     pub(crate) kept_files: Vec<String>,
     /// Names of the files of annotated documents.
@@ -46,6 +49,7 @@ pub(crate) struct WrittenResults {
 /// Writes all results: the kept documents, the tables, the index if one is wanted, and the page about the run.
 pub(crate) fn write_results(
     job: &Dedup,
+    (params, input): (&Params, &Counts),
     indexed: Option<&Indexed<'_>>,
     corpus: &Corpus,
     (decision, against): (&mut Decision, &[ComparedIndex]),
@@ -54,6 +58,13 @@ pub(crate) fn write_results(
 ) -> anyhow::Result<WrittenResults> {
     let by_key = decision.by_key.take();
     let Decision { near, clusters, contained, .. } = &*decision;
+    // The page shows texts, whose lines are freed while the kept documents are written.
+    let watch = Stopwatch::start();
+    let survey = Survey::of(corpus, clusters, (near.kind, job.near()))?;
+    let removed = (survey.kinds, survey.text_bytes);
+    let read = (input.documents, input.text_bytes);
+    let mut page = about_run::collect(job, params, corpus, clusters, survey, read)?;
+    stages.add("report", watch);
     // The index uses the other half of the memory budget at the same time.
     let half = JoinLimits { memory: limits.memory / 2, ..*limits };
     let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, number), job.results.index) {
@@ -101,12 +112,13 @@ pub(crate) fn write_results(
         (indexing?, kept?, pairs?);
     digests.extend(of_tables);
     let watch = Stopwatch::start();
-    write_page(job, near.kind, corpus, clusters, hosts.as_ref(), limits.folder)?;
+    page.hosts.clone_from(&hosts);
+    write_whole(&limits.folder.join(layout::REPORT), &page.html())?;
     stages.add_seconds("index", indexing);
-    stages.insert("report", watch.cpu_seconds());
+    stages.add_seconds("report", watch.cpu_seconds());
     stages.insert("write", keeping + tabling);
     let contained = contained.as_ref().map(|found| found.len() as u64);
-    Ok(WrittenResults { contained, hosts, revisits, pairs, kept_files, annotated_files, digests })
+    Ok(WrittenResults { contained, hosts, revisits, pairs, removed, kept_files, annotated_files, digests })
 }
 
 /// Writes the kept documents, unless the stopped run already did. Returns the names of the files, and the digests of
@@ -137,43 +149,6 @@ fn keep_documents(
         journal.seal_files(KEPT, &digests.keys().cloned().collect::<Vec<_>>())?;
     }
     Ok((names, digests))
-}
-
-/// Writes the page about the run.
-fn write_page(
-    job: &Dedup,
-    kind: ScoreKind,
-    corpus: &Corpus,
-    clusters: &Clusters,
-    hosts: Option<&Hosts>,
-    folder: &Path,
-) -> anyhow::Result<()> {
-    let near = match job.near() {
-        Near::Within(within) => format!("fingerprints that differ in {within} bits or fewer"),
-        Near::Containment(share) => format!("{share} or more of a document in a larger one, counted"),
-        Near::Resemblance(threshold) => format!("a resemblance of {threshold} or more, counted"),
-        Near::Equal => "equal texts".to_owned(),
-    };
-    let near = match &job.scope.inside {
-        Some(field) => format!("{near}, inside a value of {field}"),
-        None => near,
-    };
-    let mut scores = ScoreCounts::new(kind);
-    for_each_removed(&corpus.grouped, clusters, corpus.history, &mut |_, _, score| {
-        scores.add(score);
-        Ok(())
-    })?;
-    let page = RunFigures {
-        out: &job.results.out,
-        documents: (corpus.documents().len() + corpus.dropped.len()) as u64,
-        kept: clusters.count,
-        dropped: (!job.scope.against.is_empty())
-            .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
-        clusters: clusters.for_a_page(corpus, near)?,
-        scores,
-        hosts,
-    };
-    page.write(&folder.join(layout::REPORT))
 }
 
 /// Name of the sealed journal file with the names of the kept documents' files; see [`DECIDED`].

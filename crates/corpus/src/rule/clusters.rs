@@ -1,8 +1,10 @@
 //! Computes the clusters. A cluster consists of a kept document and all documents that were removed as its duplicates.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
 use twindex::sys::Column;
 
-use crate::results::page::figures::{ClusterFigures, KEYS_SHOWN};
 use crate::rule::near::{KeepRules, NearGroups};
 use crate::rule::score::{Score, ScoreKind};
 use crate::stored::corpus::Corpus;
@@ -32,8 +34,6 @@ pub(crate) struct Clusters {
 
 /// Stored in `scores` for a group that is kept, in place of its score against itself. No score packs to this value.
 const ITSELF: u64 = u64::MAX;
-/// Number of documents of a cluster that are collected before the first [`KEYS_SHOWN`] are selected.
-const TOGETHER: usize = 1 << 16;
 
 impl Clusters {
     /// Computes the clusters from the decision `near`. The first document of a kept group is the kept document.
@@ -106,28 +106,39 @@ impl Clusters {
         self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
 
-    /// Returns the statistics of clusters for the HTML report. `near` is the definition of near documents in words.
-    pub(crate) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
-        let grouped = &corpus.grouped;
-        let keys = |kept: u32| {
-            // Selects the first few other documents of the cluster, in the order of their groups.
-            let mut others: Vec<(u32, u32)> = Vec::new();
-            for (document, &group) in (0..).zip(&grouped.group_of[..]) {
-                if document != kept && self.kept_of_group[group as usize] == kept {
-                    others.push((group, document));
-                    if others.len() >= TOGETHER {
-                        others.sort_unstable();
-                        others.truncate(KEYS_SHOWN);
-                    }
+    /// Returns the number of clusters of each size.
+    pub(crate) fn by_size(&self) -> BTreeMap<u64, u64> {
+        let mut by_size = BTreeMap::new();
+        // Most clusters have one document.
+        let mut single = 0;
+        for &size in self.sizes.iter().filter(|&&size| size > 0) {
+            if size == 1 {
+                single += 1;
+            } else {
+                *by_size.entry(u64::from(size)).or_default() += 1;
+            }
+        }
+        by_size.extend((single > 0).then_some((1, single)));
+        by_size
+    }
+
+    /// Returns the kept documents of the largest clusters of two documents or more for which `is_wanted` returns true,
+    /// at most `max`. Of clusters of the same size, the first come first.
+    pub(crate) fn largest(&self, max: usize, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut largest = BinaryHeap::new();
+        for (kept, &size) in (0..).zip(&self.sizes[..]) {
+            let is_large = largest.len() < max
+                || largest
+                    .peek()
+                    .is_some_and(|&(Reverse(smallest), _): &(Reverse<u32>, u32)| size > smallest);
+            if size > 1 && is_large && is_wanted(kept) {
+                largest.push((Reverse(size), kept));
+                if largest.len() > max {
+                    let _ = largest.pop();
                 }
             }
-            others.sort_unstable();
-            let others = others.into_iter().map(|(_, document)| document);
-            let shown = std::iter::once(kept).chain(others).take(KEYS_SHOWN);
-            Ok(shown.map(|document| corpus.keys.shown(document)).collect())
-        };
-        let clusters = self.sizes.iter().map(|&size| u64::from(size)).zip(0..);
-        Ok(ClusterFigures::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
+        }
+        largest.into_sorted_vec().into_iter().map(|(_, kept)| kept).collect()
     }
 
     /// Returns the number of documents in the cluster of a kept document.
@@ -175,6 +186,11 @@ impl Clusters {
     /// Returns whether the kept document of a group belongs to the history.
     pub(crate) fn is_of_history(&self, group: u32) -> bool {
         self.kept_of_group[group as usize] < self.history
+    }
+
+    /// Returns the number of clusters of one document.
+    pub(crate) fn of_one(&self) -> u64 {
+        self.classes.first().copied().unwrap_or(0)
     }
 
     /// Returns the number of clusters with at least two documents.

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::KeyBuf;
@@ -119,6 +120,8 @@ pub(crate) struct Corpus {
     /// For each document after the history, the number that `--keep max` and `--keep min` compare, encoded as bits.
     /// Empty if the rule uses no numbers.
     pub(crate) numbers: Column<u128>,
+    /// For each document, the length of its text in bytes.
+    text_bytes: Column<u32>,
     /// The URL of each document, empty if it has none; `None` if the job names no field with URLs.
     urls: Option<DocumentKeys>,
     /// The groups of documents with equal texts.
@@ -131,6 +134,8 @@ pub(crate) struct Corpus {
     pub(crate) wordless: Option<(Column<u32>, Column<u128>)>,
     /// Documents that were removed because they are near a document of an index.
     pub(crate) dropped: DroppedDocuments,
+    /// Sum of the lengths of the texts of the documents in `dropped`, in bytes.
+    pub(crate) dropped_text_bytes: u64,
     /// Parses stored lines again when their texts are needed.
     pub(crate) parser: Parser,
     /// For each history whose texts are read, its first document and the parser of its lines.
@@ -167,12 +172,14 @@ impl Corpus {
             places: DocumentPlaces::new(budget),
             other_keys: OtherKeys::new(budget),
             numbers: Column::new(budget),
+            text_bytes: Column::new(budget),
             urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
             grouped,
             lines: LineStore::new(folder, budget)?,
             by_key: Some(KnownKeys::new(budget)?),
             wordless: None,
             dropped: DroppedDocuments::new(budget),
+            dropped_text_bytes: 0,
             parser,
             history_parsers: Vec::new(),
             dropped_lines: None,
@@ -246,6 +253,8 @@ impl Corpus {
         let document = self.keys.len() as u32;
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
+        // The line of a text has at most 2^32 bytes.
+        self.text_bytes.push(u32::try_from(one.text_bytes).unwrap_or(u32::MAX))?;
         if let Some(urls) = &mut self.urls {
             urls.push(&one.attached.deciding().url)?;
         }
@@ -258,10 +267,8 @@ impl Corpus {
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
         // Texts with equal hashes are parsed again from their stored lines and compared.
         let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
-        let parser = |document: u32| {
-            let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
-            of.filter(|_| is_history || document < *history).map_or(&*parser, |(_, parser)| parser)
-        };
+        let parser =
+            |document: u32| parser_of(parser, history_parsers, is_history || document < *history, document);
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(|| places.get(document), lines.get(document as usize))?;
             parser(document).identity_of_line(lines.form(document as usize), &line)
@@ -284,6 +291,7 @@ impl Corpus {
             other_keys.push(!one.is_own_key)?;
             before.push(others as u32)?;
         }
+        self.dropped_text_bytes += one.text_bytes;
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
@@ -366,6 +374,23 @@ impl Corpus {
         found(|| self.places.get(document), self.lines.get(document as usize))
     }
 
+    /// Returns the text of a document that `reading` reads again; of a document of features, their names.
+    pub(crate) fn text(&self, document: u32, reading: &mut LineReader<'_>) -> anyhow::Result<String> {
+        let line = found(|| self.places.get(document), reading.get(document as usize))?;
+        let parser = parser_of(&self.parser, &self.history_parsers, document < self.history, document);
+        parser.text_of_line(self.form(document), line)
+    }
+
+    /// Returns the length of the text of a document in bytes.
+    pub(crate) fn text_bytes(&self, document: u32) -> u64 {
+        self.text_bytes[document as usize].into()
+    }
+
+    /// Returns the input file of a document; `None` if the whole file is the document.
+    pub(crate) fn file_of_record(&self, document: u32) -> Option<&Arc<Path>> {
+        self.places.file_of_record(document)
+    }
+
     /// Returns a reader of lines that is fast if lines are read mostly in order.
     pub(crate) fn reading(&self) -> LineReader<'_> {
         self.lines.reading()
@@ -432,6 +457,17 @@ impl OtherKeys {
     fn has(&self, document: u32) -> bool {
         self.bits[document as usize / 64] >> (document % 64) & 1 == 1
     }
+}
+
+/// Returns the parser of the lines of a document.
+fn parser_of<'p>(
+    parser: &'p Parser,
+    history_parsers: &'p [(u32, Parser)],
+    is_history: bool,
+    document: u32,
+) -> &'p Parser {
+    let of = history_parsers.iter().rev().find(|(first, _)| *first <= document);
+    of.filter(|_| is_history).map_or(parser, |(_, parser)| parser)
 }
 
 /// Unwraps a line that was read. The error for a missing line or an I/O error names the position of the document.

@@ -131,6 +131,8 @@ pub(crate) struct Grouped {
     pub group_of: Column<u32>,
     /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
+    /// The first minimum of the sketch of each group, and whether there is one.
+    first_minima: Column<[u32; 2]>,
     /// Finds the group of a text that occurred before; `None` after all documents were added.
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
@@ -220,6 +222,7 @@ impl Grouped {
         Ok(Self {
             group_of: Column::new(budget),
             groups: Column::new(budget),
+            first_minima: Column::new(budget),
             values: InsideValues::new(budget)?,
             equal: Some(EqualGroups::new(budget)?),
             sets: ShingleSets::within(budget, memory),
@@ -292,6 +295,7 @@ impl Grouped {
 
     fn begin_group(&mut self, one: NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {
         let mut tokens = one.tokens;
+        self.first_minima.push(one.sketch.signature().first().map_or([0, 0], |&minimum| [minimum, 1]))?;
         let shingles = match one.set {
             NewSet::Encoded(header, words) => {
                 let anchors = Anchors::of(one.sketch, one.inside);
@@ -338,6 +342,17 @@ impl Grouped {
     /// Returns whether two groups have the same value of the `--inside` field. True if there is no such field.
     pub(crate) fn are_compared(&self, a: u32, b: u32) -> bool {
         self.groups[a as usize].inside == self.groups[b as usize].inside
+    }
+
+    /// Returns the first minimum of a group; `None` if its sketch has none.
+    pub(crate) fn first_minimum(&self, group: u32) -> Option<u32> {
+        let [minimum, is_there] = self.first_minima[group as usize];
+        (is_there > 0).then_some(minimum)
+    }
+
+    /// Returns whether the texts of two groups have equally many tokens.
+    pub(crate) fn has_equal_tokens(&self, a: u32, b: u32) -> bool {
+        self.groups[a as usize].tokens == self.groups[b as usize].tokens
     }
 
     /// Returns the value of the `--inside` field of a group; empty if there is no such field.

@@ -224,6 +224,12 @@ impl DocumentPlaces {
         let [path, high, low] = self.at[number as usize];
         Place::unpacked(Arc::clone(&self.paths[path as usize]), u64::from(high) << 32 | u64::from(low))
     }
+
+    /// Returns the file of a record; `None` if the whole file is the document.
+    pub(crate) fn file_of_record(&self, number: u32) -> Option<&Arc<Path>> {
+        let [path, high, low] = self.at[number as usize];
+        Place::is_of_record(u64::from(high) << 32 | u64::from(low)).then(|| &self.paths[path as usize])
+    }
 }
 
 #[cfg(test)]

@@ -37,9 +37,6 @@ pub(crate) fn open(job: &Dedup, params: &Params) -> anyhow::Result<Documents> {
     let mut documents = open_inputs(job)?;
     if job.near() == Near::Equal {
         documents.compare_normalised(&params.shingling)?;
-    } else if let Some(dropped) = params.shingling.tokens.dropped() {
-        let tokens = params.shingling.tokens;
-        documents.set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
     }
     Ok(documents)
 }

@@ -25,9 +25,9 @@ use crate::why::explanation::{
     DocumentStatus, Explanation, FieldOfBoth, Reason, RunDescription, Sets, TableLine,
 };
 use crate::why::texts::{DocumentContent, DocumentRead, KeysToFind, add_keys, alias, find, roots};
-use crate::why::word_diff::{self, Extent, WordDiff};
 use crate::work::observer::Observer;
 use crate::work::tsv;
+use crate::work::word_diff::{self, Extent, WordDiff};
 
 /// A query about one document of a results folder. [`new`](Self::new) sets the defaults.
 ///
@@ -493,6 +493,7 @@ impl Why {
             context: self.context,
             hunks: self.hunks.unwrap_or(usize::MAX),
             run: if self.hunks.is_some() { RUN_WORDS } else { usize::MAX },
+            steps: word_diff::STEPS_MAX,
         };
         if let (DocumentContent::Text(kept), DocumentContent::Text(key)) = (kept, key) {
             return word_diff::diff(&word_diff::words(kept), &word_diff::words(key), extent);

@@ -12,7 +12,7 @@ use crate::results::run_file::{RunFile, RunInput};
 use crate::rule::repeated::RepeatedKeys;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
-use crate::why::word_diff::WordDiff;
+use crate::work::word_diff::WordDiff;
 
 /// The answer to the query [`Why`](crate::Why).
 #[derive(Clone, Debug, Serialize)]

@@ -5,8 +5,6 @@ pub(crate) mod basis;
 pub(crate) mod explain;
 pub(crate) mod explanation;
 pub(crate) mod texts;
-pub(crate) mod word_diff;
 
 pub use explain::Why;
 pub use explanation::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine};
-pub use word_diff::{Hunk, Run, WordDiff, WordOrigin};

@@ -9,3 +9,4 @@ pub(crate) mod own_folder;
 pub mod shard;
 pub mod tsv;
 pub mod watch;
+pub(crate) mod word_diff;

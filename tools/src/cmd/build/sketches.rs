@@ -103,7 +103,7 @@ impl BuildArgs {
             None if self.output.json => {
                 StageFile::json(JsonColumns::of(TSV_COLUMNS, false), Some(TSV_COLUMNS))
             }
-            None => StageFile::stdout(),
+            None => StageFile::stdout("")?,
         };
         let empty = if is_table {
             write_table(&mut documents, &sketcher, &wanted, &progress, &mut sink)?

@@ -22,6 +22,13 @@ impl Scale {
         Self::Log(1.0, 10_f64.powf(max.max(10.0).log10().ceil()))
     }
 
+    /// Returns a linear scale from 0 to a number that is at least `max` and has round labels.
+    pub(crate) fn linear_to(max: f64) -> Self {
+        let power = 10_f64.powf(max.max(5.0).log10().floor());
+        let round = [1.0, 1.5, 2.0, 2.5, 5.0, 10.0].map(|part| part * power);
+        Self::Linear(0.0, round.into_iter().find(|&round| round >= max.max(5.0)).unwrap_or(max))
+    }
+
     /// Returns the position of a value on the axis, from 0 to 1.
     fn place(self, value: f64) -> f64 {
         let place = match self {
@@ -208,6 +215,7 @@ mod tests {
         assert_eq!(chart.at((1.0, 10.0)), (f64::midpoint(left, right), f64::midpoint(top, bottom)));
         assert_eq!(chart.at((9.0, 0.0)), (right, bottom), "log of nothing is at the bottom");
         assert_eq!(Scale::log_to(0.0), Scale::Log(1.0, 10.0));
+        assert_eq!([1.0, 7.0, 1200.0].map(Scale::linear_to), [5.0, 10.0, 1500.0].map(|max| Scale::Linear(0.0, max)));
         assert_eq!(Scale::log_to(1001.0).ticks(), [1.0, 10.0, 100.0, 1000.0, 10000.0]);
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::results::page::chart::escaped;
-use crate::results::page::html::{HEAD, STYLE};
+use crate::results::page::html::{begin, end, summary};
 use crate::results::page::report::write_whole;
 use crate::work::numbers::{bytes, count};
 
@@ -17,15 +17,6 @@ const HALF: usize = 2_000;
 const EXCERPT_MAX: usize = 16_000;
 /// Maximum number of passages of a pair of texts that are listed with their positions.
 const LISTED_MAX: usize = 50;
-
-const SIDES: &str = "\
-.sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.sides>div{min-width:0}
-@media(max-width:44rem){.sides{grid-template-columns:1fr}}
-.sides h3{font-size:1rem;margin:.25rem 0;overflow-wrap:anywhere}
-.text{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;border:1px solid var(--line);padding:.5rem;margin:0;font:.9rem/1.45 system-ui,sans-serif}
-.gap{color:var(--soft);font-size:.8rem}mark{background:color-mix(in srgb,var(--b) 30%,transparent);color:inherit}
-sup{color:var(--soft);font-size:.7rem;user-select:none}
-";
 
 /// An HTML page with pairs of texts.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +72,7 @@ fn push_gap(out: &mut String, length: usize) {
 }
 
 /// Returns the last character boundary at or before byte offset `at`.
-fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
@@ -192,21 +183,13 @@ impl PassagePage {
     /// Returns the page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
-        let title = escaped(&self.title);
-        let mut page = format!(
-            "{HEAD}\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{STYLE}{SIDES}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<dl>\n"
-        );
-        for (name, value) in &self.figures {
-            let _ = writeln!(page, "<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value));
-        }
-        let _ = writeln!(page, "</dl>\n<p>{}</p>", escaped(&self.note));
+        let mut page = begin(&self.title);
+        summary(&mut page, &self.figures);
+        let _ = writeln!(page, "<p>{}</p>", escaped(&self.note));
         for (pair, number) in self.pairs.iter().zip(1..) {
             pair.push(&mut page, number);
         }
-        page.push_str("</main>\n</body>\n</html>\n");
-        page
+        end(page)
     }
 
     /// Writes the page to a temporary file, and then renames it to `path`.

@@ -1,5 +1,6 @@
 //! The HTML page about an index: one file without scripts, readable on a phone, in light and dark mode.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::results::page::chart::{Chart, Scale, escaped};
@@ -14,9 +15,9 @@ use crate::work::numbers::{bytes, count};
 pub(crate) const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"generator\" content=\"twindex\">\n";
 
-pub(crate) const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1b1b1b;--soft:#5c5c5c;--paper:#fff;--line:#d5d5d5;--a:#0072b2;--b:#d55e00;--c:#7a7a7a}
-@media(prefers-color-scheme:dark){:root{--ink:#eaeaea;--soft:#a8a8a8;--paper:#161616;--line:#3a3a3a;--a:#56b4e9;--b:#e69f00;--c:#9a9a9a}}
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1b1b1b;--soft:#5c5c5c;--paper:#fff;--line:#d5d5d5;--a:#0072b2;--b:#d55e00;--c:#7a7a7a;--k0:#d9dee4;--k1:#8fb3d9;--k2:#b7a3c9;--k3:#a4480f;--k4:#d5701a;--k5:#e8a45f;--k6:#f3cda0}
+@media(prefers-color-scheme:dark){:root{--ink:#eaeaea;--soft:#a8a8a8;--paper:#161616;--line:#3a3a3a;--a:#56b4e9;--b:#e69f00;--c:#9a9a9a;--k0:#3c434b;--k1:#3f6c9c;--k2:#6d5a80;--k3:#ffb070;--k4:#e08a3c;--k5:#b0652a;--k6:#7d4a22}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:60rem;padding:1rem;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
 h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
@@ -26,24 +27,36 @@ dt{color:var(--soft);font-size:.85rem}dd{margin:0;white-space:nowrap;font-size:1
 .wide{overflow-x:auto}.wide:focus-visible{outline:2px solid var(--a)}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.25rem 0}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right}
-th:first-child,td:first-child,.left{text-align:left}td{white-space:nowrap}td.left{white-space:normal;overflow-wrap:anywhere}
+th:first-child,td:first-child,.left{text-align:left}td{white-space:nowrap}td.left{white-space:normal;overflow-wrap:anywhere;min-width:10rem}
 figure{margin:1rem 0}svg{width:100%;height:auto;max-width:44rem;display:block;font:12px system-ui,sans-serif}
 svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:none}
 .line{fill:none;stroke-width:2}rect.a,circle.a{fill:var(--a)}rect.b,circle.b{fill:var(--b)}rect.c{fill:var(--c)}
 .line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.c{stroke:var(--c);stroke-dasharray:4 4}
 .key{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em}.key.a{background:var(--a)}.key.b{background:var(--b)}.key.c{background:var(--c)}
 .legend span{margin-right:1.2em}
+.k0{background:var(--k0)}.k1{background:var(--k1)}.k2{background:var(--k2)}.k3{background:var(--k3)}.k4{background:var(--k4)}.k5{background:var(--k5)}.k6{background:var(--k6)}
+.bar{display:flex;height:2.2rem;border-radius:4px;overflow:hidden}
+.parts{list-style:none;margin:.6rem 0;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;font-variant-numeric:tabular-nums}
+.card{border:1px solid var(--line);border-radius:6px;margin:.7rem 0;padding:.3rem .8rem .6rem}.band{font-size:1rem;margin:1.2rem 0 .3rem}
+.sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.sides>div{min-width:0}
+.sides h3{font-size:.9rem;margin:.25rem 0;overflow-wrap:anywhere}.card h3{color:var(--soft);font-weight:normal}
+.text{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;border:1px solid var(--line);padding:.5rem;margin:0;font:.9rem/1.45 system-ui,sans-serif}
+.text i,.gap{color:var(--soft);font-size:.8rem}mark,del{background:color-mix(in srgb,var(--b) 30%,transparent);color:inherit;text-decoration:none}
+ins{background:color-mix(in srgb,var(--a) 30%,transparent);color:inherit;text-decoration:none}
+sup{color:var(--soft);font-size:.7rem;user-select:none}small{color:var(--soft)}
+pre{overflow-x:auto;margin:.5rem 0;padding:.4rem .6rem;background:color-mix(in srgb,var(--ink) 6%,transparent);border-radius:4px;font-size:.8rem}
+summary{cursor:pointer;font-size:1.2rem;margin:2rem 0 .5rem}
+@media(max-width:44rem){.sides{grid-template-columns:1fr}}
 @media(max-width:36rem){svg{font-size:17px}}
 ";
 
-/// Returns the start of a page about `name`.
-pub(crate) fn begin(name: &str) -> String {
-    let name = escaped(name);
+/// Returns the start of a page with this title and heading.
+pub(crate) fn begin(title: &str) -> String {
+    let title = escaped(title);
     format!(
         "{HEAD}\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{name}: near-duplicates</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>Near-duplicates in {name}</h1>\n"
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     )
 }
 
@@ -55,11 +68,10 @@ pub(crate) fn end(page: String) -> String {
 /// Returns the report as an HTML page.
 #[must_use]
 pub fn html(figures: &Figures) -> String {
-    let mut page = begin(&figures.name);
+    let mut page = begin(&format!("Near-duplicates in {}", figures.name));
     summary(&mut page, &entries(figures));
     if let Some(found) = &figures.clusters {
-        let about = format!("Documents with {}, and whatever hangs together through such.", found.near);
-        clusters(&mut page, found, &about);
+        clusters(&mut page, found);
     }
     if let Some(groups) = &figures.groups {
         page.push_str(&groups.html());
@@ -111,26 +123,39 @@ fn entries(figures: &Figures) -> Vec<(&'static str, String)> {
 pub(crate) fn summary(page: &mut String, entries: &[(&str, String)]) {
     page.push_str("<dl>\n");
     for (name, value) in entries {
-        add(page, format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>"));
+        add(page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value)));
     }
     page.push_str("</dl>\n");
 }
 
-/// Adds the sizes of clusters, and the largest ones. `about` says what a cluster is.
-pub(crate) fn clusters(page: &mut String, found: &ClusterFigures, about: &str) {
+/// Returns the chart of the sizes of clusters; empty if no cluster has two documents.
+pub(crate) fn sizes_of_clusters(sizes: &BTreeMap<u64, u64>) -> String {
+    let Some(&largest) = sizes.keys().next_back().filter(|&&largest| largest > 1) else {
+        return String::new();
+    };
+    let upper = sizes.values().copied().max().unwrap_or(1);
+    let mut chart = Chart::new(Scale::log_to(largest as f64), Scale::log_to(upper as f64));
+    chart.dots("a", sizes.iter().map(|(&size, &clusters)| (size as f64, clusters as f64)));
+    chart.figure(
+        "documents of a cluster",
+        "clusters",
+        "How many clusters there are of each size, both in powers of ten; a cluster of one is a document alone.",
+    )
+}
+
+/// Adds the sizes of clusters, and the largest ones.
+fn clusters(page: &mut String, found: &ClusterFigures) {
     add(page, format_args!("<h2 id=\"clusters\">Clusters</h2>"));
-    let clusters = count(found.clusters);
-    add(page, format_args!("<p>{about} {clusters} clusters have two documents or more.</p>"));
+    add(
+        page,
+        format_args!(
+            "<p>Documents with {}, and whatever hangs together through such. {} clusters have two documents or more.</p>",
+            found.near,
+            count(found.clusters)
+        ),
+    );
     if found.clusters > 0 {
-        let largest = found.sizes.keys().next_back().copied().unwrap_or(1);
-        let upper = found.sizes.values().copied().max().unwrap_or(1);
-        let mut chart = Chart::new(Scale::log_to(largest as f64), Scale::log_to(upper as f64));
-        chart.dots("a", found.sizes.iter().map(|(&size, &clusters)| (size as f64, clusters as f64)));
-        page.push_str(&chart.figure(
-            "documents of a cluster",
-            "clusters",
-            "How many clusters there are of each size, both in powers of ten; a cluster of one is a document alone.",
-        ));
+        page.push_str(&sizes_of_clusters(&found.sizes));
         page.push_str(
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"The largest clusters\"><table><caption>The largest clusters</caption>\n<tr><th scope=\"col\">documents</th>\
              <th scope=\"col\" class=\"left\">some of their keys</th></tr>\n",
@@ -399,7 +424,8 @@ pub(crate) fn hosts(page: &mut String, found: &Hosts) {
     table(page, "Hosts that mirror each other most, by the smaller share", &columns, &rows);
 }
 
-fn table(page: &mut String, caption: &str, columns: &[&str], rows: &[String]) {
+/// Adds a table. The rows, the caption and the names of the columns are HTML.
+pub(crate) fn table(page: &mut String, caption: &str, columns: &[&str], rows: &[String]) {
     if rows.is_empty() {
         return;
     }

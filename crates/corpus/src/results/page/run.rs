@@ -1,107 +1,314 @@
-//! The page about a run of `dedup`. It needs no index: a run has decided about each document.
+//! The page about a run of `dedup`: what was removed, pairs of texts by which to judge it, and where the copies come
+//! from. It needs no index.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt::Write;
 
-use crate::results::page::chart::{Chart, Scale};
-use crate::results::page::figures::{BINS, ClusterFigures, name_of};
-use crate::results::page::html::{begin, clusters, end, hosts, summary};
-use crate::results::page::report::write_whole;
-use crate::rule::score::{Score, ScoreKind};
+use crate::results::page::chart::escaped;
+use crate::results::page::differing::shortened;
+use crate::results::page::html::{begin, end, hosts, sizes_of_clusters, table};
+use crate::results::page::scores::ScoreCounts;
+use crate::results::sources::Sources;
+use crate::results::survey::RemovedKinds;
 use crate::urls::hosts::Hosts;
-use crate::work::numbers::count;
+use crate::work::numbers::{bytes_of, count};
 
-/// The numbers that the page shows.
-pub(crate) struct RunFigures<'r> {
-    /// The results folder. The page is named after it.
-    pub(crate) out: &'r Path,
-    /// Number of documents of the run, and of those that are kept.
+/// Maximum number of characters shown of a key or of the name of a source.
+const NAME: usize = 120;
+/// Maximum number of values that are listed of a setting.
+const VALUES: usize = 10;
+
+/// The numbers and texts that the page shows.
+pub(crate) struct RunPage {
+    /// The command, without options that change no result.
+    pub(crate) command: String,
+    /// The settings that are not the default, each with its values.
+    pub(crate) settings: Vec<(&'static str, Vec<String>)>,
+    /// When two documents are near, in words.
+    pub(crate) near: String,
+    /// The differences that documents with the same tokens may have, in words.
+    pub(crate) ignored: &'static str,
+    /// A sentence about the characters that tokens ignore, without a full stop.
+    pub(crate) dropped_by_tokens: Option<String>,
+    /// `documents` or `fingerprints`.
+    pub(crate) noun: &'static str,
     pub(crate) documents: u64,
     pub(crate) kept: u64,
+    /// Number of kept documents for which no document was removed.
+    pub(crate) unique: u64,
+    pub(crate) text_bytes: u64,
+    pub(crate) removed_text_bytes: u64,
     /// Number of documents that were removed because of a document of a history; `None` without a history.
     pub(crate) dropped: Option<u64>,
-    pub(crate) clusters: ClusterFigures,
+    pub(crate) kinds: RemovedKinds,
+    /// Number of documents in `kinds.near` with a score of 0.9 or more.
+    pub(crate) nearest: u64,
+    /// The threshold, if it is a share of shingles.
+    pub(crate) threshold: Option<f64>,
     pub(crate) scores: ScoreCounts,
+    /// Pairs of texts: a heading, and pairs drawn at random.
+    pub(crate) pairs: Vec<(&'static str, Vec<ShownPair>)>,
+    /// Pairs of kept documents whose score is a little below the threshold; `None` if they were not searched.
+    pub(crate) missed: Option<ShownMissed>,
+    /// The commands that list all such pairs; `None` if there are none.
+    pub(crate) commands_below: Option<[String; 2]>,
+    /// The largest clusters.
+    pub(crate) groups: Vec<ShownGroup>,
+    /// The largest clusters of short texts.
+    pub(crate) short_groups: Vec<ShownGroup>,
+    /// Number of clusters of each size.
+    pub(crate) sizes: BTreeMap<u64, u64>,
+    pub(crate) sources: Option<Sources>,
     /// Statistics of duplicates by host; `None` if documents have no URLs.
-    pub(crate) hosts: Option<&'r Hosts>,
+    pub(crate) hosts: Option<Hosts>,
 }
 
-/// Numbers of removed documents by their score against the kept document of their cluster.
-pub(crate) struct ScoreCounts {
-    kind: ScoreKind,
-    /// For each bin of a twentieth, or for each distance, the number of documents.
-    counts: BTreeMap<u32, u64>,
+/// A removed document beside the document that is kept for it.
+pub(crate) struct ShownPair {
+    /// The score in words.
+    pub(crate) score: String,
+    /// The two texts, as HTML.
+    pub(crate) sides: String,
+    /// The command that explains the decision.
+    pub(crate) why: Option<String>,
 }
 
-impl ScoreCounts {
-    pub(crate) fn new(kind: ScoreKind) -> Self {
-        Self { kind, counts: BTreeMap::new() }
-    }
-
-    /// Adds a removed document with a packed score.
-    pub(crate) fn add(&mut self, packed: u64) {
-        let bin = match self.kind.unpack(packed) {
-            Score::Distance(distance) => distance,
-            // The last bin includes 1, and equal texts without shingles.
-            Score::Resemblance { intersection, union } => {
-                let bin = (u64::from(intersection) * BINS as u64).checked_div(union.into());
-                bin.map_or(BINS as u32, |bin| bin as u32).min(BINS as u32 - 1)
-            }
-        };
-        *self.counts.entry(bin).or_default() += 1;
-    }
-
-    /// Returns the section of the page; empty if no document was removed.
-    fn html(&self) -> String {
-        let Some((&last, most)) = self.counts.keys().next_back().zip(self.counts.values().max()) else {
-            return String::new();
-        };
-        let (name, x, width) = match self.kind {
-            ScoreKind::Resemblance => ("resemblance", Scale::Linear(0.0, 1.0), 1.0 / BINS as f64),
-            ScoreKind::Containment => ("containment", Scale::Linear(0.0, 1.0), 1.0 / BINS as f64),
-            ScoreKind::Distance => ("distance in bits", Scale::Linear(0.0, f64::from(last.max(4) + 1)), 1.0),
-        };
-        let mut chart = Chart::new(x, Scale::log_to(*most as f64));
-        let bars = self.counts.iter().map(|(&bin, &documents)| (f64::from(bin), documents as f64));
-        chart.bars("a", bars.map(|(bin, documents)| (bin * width, (bin + 1.0) * width, documents)));
-        let figure = chart.figure(
-            name,
-            "documents",
-            "Removed documents, by how near they are to the kept document of their cluster; copies included.",
-        );
-        format!("<h2 id=\"scores\">How near removed documents are</h2>\n{figure}")
-    }
+/// Pairs of kept documents that are a little less near than the threshold demands.
+pub(crate) struct ShownMissed {
+    /// The range of their resemblances, in words.
+    pub(crate) range: String,
+    /// Number of kept documents that were searched.
+    pub(crate) sample: u64,
+    /// Number of pairs found.
+    pub(crate) found: u64,
+    /// Some of these pairs.
+    pub(crate) pairs: Vec<ShownPair>,
 }
 
-impl RunFigures<'_> {
+/// A cluster, as it is shown.
+pub(crate) struct ShownGroup {
+    pub(crate) documents: u64,
+    pub(crate) text_bytes: u64,
+    /// The key of the kept document.
+    pub(crate) key: String,
+    /// The start of the text of the kept document.
+    pub(crate) start: String,
+}
+
+/// A part of the bar: its name, the number of documents, and the class of its colour.
+type Part = (String, u64, &'static str);
+
+impl RunPage {
     /// Returns the page as HTML.
     pub(crate) fn html(&self) -> String {
-        let mut page = begin(&name_of(self.out));
         let removed = self.documents - self.kept;
         let share = removed as f64 * 100.0 / self.documents.max(1) as f64;
-        let mut entries = vec![
-            ("Documents", count(self.documents)),
-            ("Kept", count(self.kept)),
-            ("Removed", count(removed)),
-            ("of all", format!("{share:.1} %")),
-        ];
-        entries.extend(self.dropped.map(|dropped| ("Removed for earlier runs", count(dropped))));
-        entries.push(("Clusters", count(self.clusters.clusters)));
-        summary(&mut page, &entries);
-        let about = format!(
-            "A cluster is a kept document and the documents that were removed for it, each by itself. Near are {}.",
-            self.clusters.near
+        let sentence = format!("{} of {} {} removed ({share:.1} %)", count(removed), count(self.documents), self.noun);
+        let mut page = begin(&sentence);
+        let texts = if self.text_bytes > 0 {
+            format!(" {} of text went.", bytes_of(self.removed_text_bytes, self.text_bytes))
+        } else {
+            String::new()
+        };
+        add(&mut page, format_args!("<p>{} are kept.{texts} Near are {}.</p>", count(self.kept), escaped(&self.near)));
+        add(
+            &mut page,
+            format_args!(
+                "<pre>{}</pre>\n<p class=\"soft\">twindex {}</p>",
+                escaped(&shortened(&self.command, 1000)),
+                env!("CARGO_PKG_VERSION")
+            ),
         );
-        clusters(&mut page, &self.clusters, &about);
-        page.push_str(&self.scores.html());
-        if let Some(found) = self.hosts {
-            hosts(&mut page, found);
+        self.bar(&mut page);
+        self.judge(&mut page);
+        self.missed(&mut page);
+        self.largest(&mut page);
+        if let Some(sources) = &self.sources {
+            from(&mut page, sources);
         }
+        page.push_str(&self.scores.html());
+        self.details(&mut page);
         end(page)
     }
 
-    /// Writes the page to a temporary file, and then renames it to `path`.
-    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        write_whole(path, &self.html())
+    /// Returns the kinds of documents, which are disjoint and add up to all documents.
+    fn parts(&self) -> Vec<Part> {
+        let RemovedKinds { identical, same_words, near, .. } = self.kinds;
+        let part = |name: &str, number, class| (name.to_owned(), number, class);
+        let mut parts = vec![
+            part("unique", self.unique, "k0"),
+            part("kept, with copies", self.kept - self.unique, "k1"),
+        ];
+        parts.extend(self.dropped.map(|dropped| part("near a document of an earlier run", dropped, "k2")));
+        parts.push(part("identical to the kept one", identical, "k3"));
+        match self.threshold {
+            Some(threshold) => {
+                parts.push((format!("differ only in {}", self.ignored), same_words, "k4"));
+                let nine = threshold.max(0.9);
+                parts.push((format!("{nine} to 1"), self.nearest, "k5"));
+                if threshold < 0.9 {
+                    parts.push((format!("{threshold} to 0.9"), near - self.nearest, "k6"));
+                }
+            }
+            None => parts.push(part("near the kept one", near, "k5")),
+        }
+        parts.retain(|(_, number, class)| *number > 0 || ["k0", "k1", "k3"].contains(class));
+        parts
     }
+
+    /// Adds the bar of the kinds of documents, with a legend.
+    fn bar(&self, page: &mut String) {
+        page.push_str("<h2 id=\"found\">What was found</h2>\n<div class=\"bar\" aria-hidden=\"true\">");
+        let parts = self.parts();
+        for (_, number, class) in parts.iter().filter(|(_, number, _)| *number > 0) {
+            let _ = write!(page, "<div class=\"{class}\" style=\"flex:{number} 0 3px\"></div>");
+        }
+        page.push_str("</div>\n<ul class=\"parts\">\n");
+        for (name, number, class) in &parts {
+            add(
+                page,
+                format_args!("<li><i class=\"key {class}\"></i> {} <b>{}</b></li>", escaped(name), count(*number)),
+            );
+        }
+        page.push_str("</ul>\n");
+        let RemovedKinds { same_words, same_words_read, same_words_in_code, .. } = self.kinds;
+        if let (Some(dropped), 1..) = (&self.dropped_by_tokens, same_words) {
+            let in_code = match same_words_read {
+                0 => String::new(),
+                read => format!(
+                    " Of {} such documents that were read again, {} differ in a line of code.",
+                    count(read),
+                    count(same_words_in_code)
+                ),
+            };
+            add(page, format_args!("<p class=\"soft\">{dropped}.{in_code}</p>"));
+        }
+    }
+
+    /// Adds the pairs by which the reader can judge the removal.
+    fn judge(&self, page: &mut String) {
+        let pairs: usize = self.pairs.iter().map(|(_, pairs)| pairs.len()).sum();
+        if pairs == 0 {
+            return;
+        }
+        page.push_str(
+            "<h2 id=\"judge\">Judge for yourself</h2>\n<p>Removed documents beside the documents that are kept for them, drawn \
+             at random. Words of only one of the two are marked: <del>kept</del> and <ins>removed</ins>.</p>\n",
+        );
+        for (heading, pairs) in self.pairs.iter().filter(|(_, pairs)| !pairs.is_empty()) {
+            add(page, format_args!("<h3 class=\"band\">{heading}</h3>"));
+            pairs.iter().for_each(|pair| pair.push(page));
+        }
+    }
+
+    fn missed(&self, page: &mut String) {
+        let Some(commands) = &self.commands_below else { return };
+        page.push_str("<h2 id=\"missed\">Just missed</h2>\n");
+        if let Some(ShownMissed { range, sample, found, pairs }) = &self.missed {
+            let (sample, found) = (count(*sample), count(*found));
+            add(
+                page,
+                format_args!(
+                    "<p>{found} pairs with a resemblance of {range} were found among {sample} kept documents. About a quarter of \
+                     such pairs is not found in this way.</p>"
+                ),
+            );
+            pairs.iter().for_each(|pair| pair.push(page));
+        }
+        add(
+            page,
+            format_args!(
+                "<p>These commands list all kept documents that are a little less near to each other than the threshold \
+                 demands:</p>\n<pre>{}</pre>",
+                commands.iter().map(|command| escaped(command)).collect::<Vec<_>>().join("\n")
+            ),
+        );
+    }
+
+    /// Adds the largest clusters.
+    fn largest(&self, page: &mut String) {
+        for (id, heading, groups) in [
+            ("groups", "Largest groups", &self.groups),
+            ("short", "Largest groups of texts of fewer than ten words", &self.short_groups),
+        ] {
+            let rows = groups.iter().map(|group| {
+                format!(
+                    "<tr><td class=\"left\" dir=\"auto\">{}<br><small>{}</small></td><td>{}</td><td>{}</td></tr>",
+                    escaped(&group.start),
+                    escaped(&shortened(&group.key, NAME)),
+                    count(group.documents),
+                    count(group.text_bytes)
+                )
+            });
+            let rows: Vec<String> = rows.collect();
+            if !rows.is_empty() {
+                add(page, format_args!("<h2 id=\"{id}\">{heading}</h2>"));
+                table(
+                    page,
+                    "A kept document and the documents that were removed for it, each by itself",
+                    &["the kept one begins, and its key", "documents", "bytes of the kept one"],
+                    &rows,
+                );
+            }
+        }
+    }
+
+    /// Adds what few readers want, folded.
+    fn details(&self, page: &mut String) {
+        page.push_str("<details id=\"details\"><summary>Details</summary>\n");
+        page.push_str(&sizes_of_clusters(&self.sizes));
+        if let Some(found) = &self.hosts {
+            hosts(page, found);
+        }
+        let rows: Vec<String> = self
+            .settings
+            .iter()
+            .map(|(name, values)| {
+                let mut shown: Vec<String> =
+                    values.iter().take(VALUES).map(|value| escaped(&shortened(value, NAME))).collect();
+                if values.len() > VALUES {
+                    shown.push(format!("and {} more", count((values.len() - VALUES) as u64)));
+                }
+                let shown = if shown.is_empty() { "yes".to_owned() } else { shown.join("<br>") };
+                format!("<tr><th scope=\"row\">{name}</th><td class=\"left\">{shown}</td></tr>")
+            })
+            .collect();
+        page.push_str("<h2 id=\"settings\">Settings</h2>\n");
+        table(page, "Settings other than the defaults", &["name", "value"], &rows);
+        page.push_str("</details>\n");
+    }
+}
+
+impl ShownPair {
+    fn push(&self, page: &mut String) {
+        let Self { score, sides, why } = self;
+        let why = why.as_deref().map_or_else(String::new, |why| format!("<pre>{}</pre>", escaped(why)));
+        add(page, format_args!("<section class=\"card\"><p><b>{}</b></p>\n{sides}{why}</section>", escaped(score)));
+    }
+}
+
+/// Adds the tables of sources.
+fn from(page: &mut String, found: &Sources) {
+    let of = escaped(&shortened(&found.of, NAME));
+    add(page, format_args!("<h2 id=\"sources\">Where they come from</h2>"));
+    let cell = |text: &str| format!("<td class=\"left\">{}</td>", escaped(&shortened(text, 2 * NAME)));
+    let rows = found.most.iter().map(|source| {
+        let share = source.removed as f64 * 100.0 / source.documents.max(1) as f64;
+        let (documents, removed) = (count(source.documents), count(source.removed));
+        format!("<tr>{}<td>{documents}</td><td>{removed}</td><td>{share:.1} %</td></tr>", cell(&source.name))
+    });
+    let rows: Vec<String> = rows.collect();
+    table(page, "Documents by source", &[&of, "documents", "removed", "share"], &rows);
+    if found.others > 0 {
+        add(page, format_args!("<p class=\"soft\">and {} more.</p>", count(found.others as u64)));
+    }
+    let rows = found.pairs.iter().map(|(removed, kept, documents)| {
+        format!("<tr>{}<td>{}</td></tr>", cell(&format!("{removed} → {kept}")), count(*documents))
+    });
+    let rows: Vec<String> = rows.collect();
+    table(page, "Removed documents by their source and that of the kept one", &["removed → kept", "documents"], &rows);
+}
+
+fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(page, "{line}"); // writing to a String cannot fail
 }

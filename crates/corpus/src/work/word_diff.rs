@@ -11,9 +11,8 @@ use serde::Serialize;
 
 /// Maximum number of deletions and insertions of one search. The trace of a search takes at most 8 MiB of memory.
 const DIFFERENCES_MAX: usize = 2000;
-/// Maximum number of steps of all searches together, which take one or two seconds. After these steps, the rest of the
-/// texts is reported as different.
-const STEPS_MAX: u64 = 1 << 30;
+/// Maximum number of steps for [`Extent::steps`], which take one or two seconds.
+pub(crate) const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences between the kept document and the queried document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -74,6 +73,9 @@ pub(crate) struct Extent {
     pub(crate) hunks: usize,
     /// Maximum number of words in a run.
     pub(crate) run: usize,
+    /// Maximum number of steps of all searches together. After these steps, the rest of the texts is reported as
+    /// different.
+    pub(crate) steps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +129,7 @@ pub(crate) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> W
     };
     let of_kept: Vec<u32> = kept.iter().map(&mut number).collect();
     let of_key: Vec<u32> = key.iter().map(&mut number).collect();
-    let (changes, is_least) = changes(&of_kept, &of_key);
+    let (changes, is_least) = changes(&of_kept, &of_key, extent.steps);
 
     let mut groups: Vec<Range<usize>> = Vec::new();
     for (number, change) in changes.iter().enumerate() {
@@ -180,7 +182,7 @@ fn hunk(kept: &[Word<'_>], key: &[Word<'_>], changes: &[Replacement], extent: Ex
     Hunk { word_of_kept: first.kept.start - before + 1, word_of_key: first.key.start - before + 1, runs }
 }
 
-fn joined(words: &[Word<'_>]) -> String {
+pub(crate) fn joined(words: &[Word<'_>]) -> String {
     let mut text = String::new();
     for word in words {
         if word.is_apart && !text.is_empty() {
@@ -192,7 +194,7 @@ fn joined(words: &[Word<'_>]) -> String {
 }
 
 /// Returns the differences between `a` and `b` in order, and whether their number is minimal.
-fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
+fn changes(a: &[u32], b: &[u32], steps_max: u64) -> (Vec<Replacement>, bool) {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a_rest, b_rest) = (&a[start..], &b[start..]);
     let end = a_rest.iter().rev().zip(b_rest.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -200,7 +202,7 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     if a_rest.is_empty() && b_rest.is_empty() {
         return (Vec::new(), true);
     }
-    let (is_deleted, is_inserted, is_least) = edits(a_rest, b_rest);
+    let (is_deleted, is_inserted, is_least) = edits(a_rest, b_rest, steps_max);
     let mut changes = Vec::new();
     let (mut x, mut y) = (0, 0);
     while x < a_rest.len() || y < b_rest.len() {
@@ -217,11 +219,11 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
 }
 
 /// Returns which elements of `a` are deleted and which of `b` are inserted, and whether their number is minimal.
-fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
+fn edits(a: &[u32], b: &[u32], steps_max: u64) -> (Vec<bool>, Vec<bool>, bool) {
     let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
     let (mut x, mut y, mut steps) = (0, 0, 0);
     while x < a.len() || y < b.len() {
-        let searched = (steps <= STEPS_MAX).then(|| search(&a[x..], &b[y..], &mut steps)).flatten();
+        let searched = (steps <= steps_max).then(|| search(&a[x..], &b[y..], &mut steps)).flatten();
         let Some((reached, end)) = searched else {
             is_deleted[x..].fill(true);
             is_inserted[y..].fill(true);
@@ -301,7 +303,7 @@ fn is_insertion(before: &[u32], place: usize) -> bool {
 mod tests {
     use super::*;
 
-    const ALL: Extent = Extent { context: 2, hunks: usize::MAX, run: usize::MAX };
+    const ALL: Extent = Extent { context: 2, hunks: usize::MAX, run: usize::MAX, steps: STEPS_MAX };
 
     /// Returns the length of the longest common subsequence, computed by dynamic programming.
     fn common(a: &[u32], b: &[u32]) -> usize {
@@ -328,7 +330,7 @@ mod tests {
                 (0..random(14)).map(|_| random(kinds) as u32).collect()
             };
             let (a, b) = (text(&mut random), text(&mut random));
-            let (changes, is_least) = changes(&a, &b);
+            let (changes, is_least) = changes(&a, &b, STEPS_MAX);
             assert!(is_least);
             let (mut made, mut at) = (Vec::new(), 0);
             for change in &changes {
@@ -402,7 +404,7 @@ mod tests {
         let a: Vec<u32> = (0..200_000).map(|place| place * 7919 % 10_007).collect();
         let b: Vec<u32> =
             (0..).zip(&a).map(|(place, &a)| if place % 50 == 7 { 1_000_000 } else { a }).collect();
-        let (found, is_least) = changes(&a, &b);
+        let (found, is_least) = changes(&a, &b, STEPS_MAX);
         assert!(!is_least);
         assert_eq!(found.len(), 4000);
         assert!(found.iter().all(|change| change.kept.len() == 1 && change.kept == change.key));
