@@ -27,7 +27,7 @@ use crate::error::{Failure, Result};
 enum Value {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
-    Number(u64),
+    Number(i128),
     /// The canonical bytes of features.
     Features(Vec<u8>),
     None,
@@ -59,13 +59,18 @@ impl Column {
     /// Creates a column from an Arrow array, a stream of Arrow arrays, a table with one column or one column of text,
     /// or any sequence of str, bytes or int. `name` is used in errors.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
+        Self::of_opened(name, &opened(name, values)?)
+    }
+
+    /// The same as [`of`](Self::of) for a container that is [opened](opened).
+    pub(crate) fn of_opened(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
         // A Hugging Face dataset must be read by columns, because its Arrow interface does not apply a selection of
         // rows.
         if is_arrow(values)? && !has_own_rows(values) {
             return Self::of_arrow(name, values);
         }
         if let Some(one) = only_column(values)? {
-            return Self::of(name, &values.get_item(one)?);
+            return Self::of_opened(name, &values.get_item(one)?);
         }
         if values.is_instance_of::<PyDict>()
             || values.hasattr("columns")?
@@ -74,11 +79,6 @@ impl Column {
             let found = values.get_type().name()?;
             let why =
                 format!("{name}: expected a column, found a table ({found}); name one by text_field=\"...\"");
-            return Err(PyTypeError::new_err(why).into());
-        }
-        if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
-            let why =
-                format!("{name}: expected a list or an Arrow array, found a single value; put it in a list");
             return Err(PyTypeError::new_err(why).into());
         }
         let mut all = Vec::with_capacity(values.len().unwrap_or(0));
@@ -90,7 +90,7 @@ impl Column {
                 Value::Bytes(bytes)
             } else if value.is_none() {
                 Value::None
-            } else if let Ok(number) = value.extract::<u64>() {
+            } else if let Some(number) = integer(&value) {
                 Value::Number(number)
             } else if value.is_instance_of::<PyDict>()
                 || value.is_instance_of::<PyList>()
@@ -106,7 +106,7 @@ impl Column {
             } else {
                 let kind = value.get_type().name()?;
                 let why = format!(
-                    "{name}[{at}]: expected str, bytes or an int of 0 to 2^64 - 1, found {kind} {value}"
+                    "{name}[{at}]: expected str, bytes or an int of at most 64 bits, found {kind} {value}"
                 );
                 return Err(PyTypeError::new_err(why).into());
             });
@@ -120,7 +120,7 @@ impl Column {
         if is_nested(chunks.data_type()) {
             for list in ["to_pylist", "to_list"] {
                 if values.hasattr(list)? {
-                    return Self::of(name, &values.call_method0(list)?);
+                    return Self::of_opened(name, &values.call_method0(list)?);
                 }
             }
         }
@@ -191,18 +191,41 @@ impl Column {
         (*array.data_type() != DataType::Null && !array.is_null(place)).then_some((array, place))
     }
 
+    /// Returns the integer in a row; `None` for a null and for a value of another type.
+    pub(crate) fn integer(&self, row: usize) -> Option<i128> {
+        match &self.source {
+            ColumnSource::Values(values) => match values[row] {
+                Value::Number(number) => Some(number),
+                _ => None,
+            },
+            ColumnSource::Arrays(arrays) => {
+                let (array, row) = self.place(arrays, row)?;
+                macro_rules! of {
+                    ($type:ty) => {
+                        Some(array.as_primitive::<$type>().value(row).into())
+                    };
+                }
+                match array.data_type() {
+                    DataType::Int8 => of!(Int8Type),
+                    DataType::Int16 => of!(Int16Type),
+                    DataType::Int32 => of!(Int32Type),
+                    DataType::Int64 => of!(Int64Type),
+                    DataType::UInt8 => of!(UInt8Type),
+                    DataType::UInt16 => of!(UInt16Type),
+                    DataType::UInt32 => of!(UInt32Type),
+                    DataType::UInt64 => of!(UInt64Type),
+                    _ => None,
+                }
+            }
+        }
+    }
+
     /// Returns the value of a row as bytes, with a number as decimal digits; `None` for a null.
     pub(crate) fn shown(&self, row: usize) -> Result<Option<Cow<'_, [u8]>>> {
-        let is_number = match &self.source {
-            ColumnSource::Values(values) => matches!(values[row], Value::Number(_)),
-            ColumnSource::Arrays(arrays) => {
-                self.place(arrays, row).is_some_and(|(array, _)| array.data_type().is_integer())
-            }
-        };
-        if is_number {
-            return Ok(self.number(row)?.map(|number| number.to_string().into_bytes().into()));
+        match self.integer(row) {
+            Some(number) => Ok(Some(number.to_string().into_bytes().into())),
+            None => Ok(self.bytes(row)?.map(Cow::Borrowed)),
         }
-        Ok(self.bytes(row)?.map(Cow::Borrowed))
     }
 
     /// Returns the bytes of a text or of a bytes key; `None` for a null.
@@ -215,8 +238,8 @@ impl Column {
                 Value::Text(text) => Ok(Some(text.as_bytes())),
                 Value::Bytes(bytes) => Ok(Some(bytes)),
                 Value::None => Ok(None),
-                Value::Number(_) => Err(self.refused(row, "expected str or bytes, found an int")),
-                Value::Features(_) => Err(self.refused(
+                Value::Number(_) => Err(self.wrong_type(row, "expected str or bytes, found an int")),
+                Value::Features(_) => Err(self.wrong_type(
                     row,
                     "expected str or bytes, found features, which are taken with tokens=\"features\" alone",
                 )),
@@ -232,11 +255,16 @@ impl Column {
                     DataType::BinaryView => Ok(Some(array.as_binary_view().value(row_there))),
                     _ => {
                         Err(self
-                            .refused(row, "expected a string or bytes, found an integer; cast the column"))
+                            .wrong_type(row, "expected a string or bytes, found an integer; cast the column"))
                     }
                 }
             }
         }
+    }
+
+    /// Returns whether the value in a row is a set or vector of features.
+    pub(crate) fn is_features(&self, row: usize) -> bool {
+        matches!(&self.source, ColumnSource::Values(values) if matches!(values[row], Value::Features(_)))
     }
 
     /// Returns the bytes of a text, which must not be null.
@@ -256,13 +284,13 @@ impl Column {
             ColumnSource::Values(values) => match &values[row] {
                 Value::Features(canonical) => Ok(Some(canonical)),
                 Value::None => Ok(None),
-                Value::Text(_) | Value::Bytes(_) => Err(self.refused(row, &format!("{EXPECTED} a text"))),
-                Value::Number(_) => Err(self.refused(row, &format!("{EXPECTED} an int"))),
+                Value::Text(_) | Value::Bytes(_) => Err(self.wrong_type(row, &format!("{EXPECTED} a text"))),
+                Value::Number(_) => Err(self.wrong_type(row, &format!("{EXPECTED} an int"))),
             },
             ColumnSource::Arrays(arrays) => match self.place(arrays, row) {
                 None => Ok(None),
                 Some((array, _)) => {
-                    Err(self.refused(row, &format!("{EXPECTED} an Arrow column of {}", array.data_type())))
+                    Err(self.wrong_type(row, &format!("{EXPECTED} an Arrow column of {}", array.data_type())))
                 }
             },
         }
@@ -280,32 +308,15 @@ impl Column {
 
     /// Returns a number; `None` for a null.
     pub(crate) fn number(&self, row: usize) -> Result<Option<u64>> {
-        let negative = |number: i64| {
-            u64::try_from(number)
-                .map(Some)
-                .map_err(|_| self.refused(row, &format!("expected 0 or more, found {number}")))
+        let Some(number) = self.integer(row) else {
+            let is_null = match &self.source {
+                ColumnSource::Values(values) => matches!(values[row], Value::None),
+                ColumnSource::Arrays(arrays) => self.place(arrays, row).is_none(),
+            };
+            return if is_null { Ok(None) } else { Err(self.wrong_type(row, "expected an int")) };
         };
-        match &self.source {
-            ColumnSource::Values(values) => match &values[row] {
-                Value::Number(number) => Ok(Some(*number)),
-                Value::None => Ok(None),
-                _ => Err(self.refused(row, "expected an int")),
-            },
-            ColumnSource::Arrays(arrays) => {
-                let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
-                match array.data_type() {
-                    DataType::UInt64 => Ok(Some(array.as_primitive::<UInt64Type>().value(row_there))),
-                    DataType::UInt32 => Ok(Some(array.as_primitive::<UInt32Type>().value(row_there).into())),
-                    DataType::Int64 => negative(array.as_primitive::<Int64Type>().value(row_there)),
-                    DataType::Int32 => negative(array.as_primitive::<Int32Type>().value(row_there).into()),
-                    DataType::Int16 => negative(array.as_primitive::<Int16Type>().value(row_there).into()),
-                    DataType::Int8 => negative(array.as_primitive::<Int8Type>().value(row_there).into()),
-                    DataType::UInt16 => Ok(Some(array.as_primitive::<UInt16Type>().value(row_there).into())),
-                    DataType::UInt8 => Ok(Some(array.as_primitive::<UInt8Type>().value(row_there).into())),
-                    _ => Err(self.refused(row, "expected integers")),
-                }
-            }
-        }
+        let found = || self.refused(row, &format!("expected 0 or more, found {number}"));
+        u64::try_from(number).map(Some).map_err(|_| found())
     }
 
     /// Returns the key in a row, for an index with keys of this kind.
@@ -324,6 +335,11 @@ impl Column {
         Failure::Record(row, twindex::Error::Invalid(format!("{}: {why}", self.name)))
     }
 
+    /// Returns an error for a value of a wrong type. It is a `TypeError`, and names this column and the row.
+    fn wrong_type(&self, row: usize, why: &str) -> Failure {
+        PyTypeError::new_err(format!("{}[{row}]: {why}", self.name)).into()
+    }
+
     /// Returns an error if the columns have different lengths.
     pub(crate) fn check_len(&self, other: &Self) -> Result<()> {
         if self.len == other.len {
@@ -335,6 +351,33 @@ impl Column {
             self.name, other.name
         )))
     }
+}
+
+/// Returns an int of at most 64 bits, signed or unsigned; `None` for anything else.
+fn integer(value: &Bound<'_, PyAny>) -> Option<i128> {
+    let number = value.extract::<i128>().ok()?;
+    (i64::MIN.into()..=u64::MAX.into()).contains(&number).then_some(number)
+}
+
+/// Calls a function of `twindex/_containers.py`.
+pub(crate) fn in_containers<'py>(
+    py: Python<'py>,
+    function: &str,
+    arguments: impl pyo3::call::PyCallArgs<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("twindex._containers")?.call_method1(function, arguments)
+}
+
+/// Opens a container of any library. `name` is the name of the argument, for errors.
+pub(crate) fn opened<'py>(name: &str, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // A list of values needs no import.
+    if let Ok(list) = values.cast_exact::<PyList>()
+        && let Ok(first) = list.get_item(0)
+        && (first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>())
+    {
+        return Ok(values.clone());
+    }
+    in_containers(values.py(), "opened", (name, values))
 }
 
 /// Returns the canonical bytes of the features in a Python value, which is first converted to JSON.

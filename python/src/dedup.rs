@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3_arrow::PyTable;
 use twindex::params::KeyKind;
 use twindex_corpus::settings::Door;
 use twindex_corpus::{DedupTexts, FieldNumber, Keep, SharedProgress, TextAttributes, TextsResult};
 
-use crate::columns::Column;
+use crate::columns::{Column, in_containers};
 use crate::error::{Failure, Result};
 use crate::fields::LazyTable;
 use crate::idf::IdfTable;
@@ -25,30 +27,51 @@ use crate::watch::watched;
 
 /// The result of `dedup`: columns with one value for each text, in the order of the texts. `len()` is the number of
 /// texts. Arrow libraries accept a result as a table with the columns mask, group, representative and score.
-#[pyclass(frozen, get_all, module = "twindex")]
+#[pyclass(frozen, module = "twindex")]
 pub(crate) struct Dedup {
     /// The positions of the texts that are kept.
+    #[pyo3(get)]
     kept: Py<Values>,
-    /// Whether each text is kept.
-    mask: Py<Values>,
+    /// Whether each text is kept, as an Arrow column.
+    flags: Py<Values>,
+    /// The same as a list; made when it is first read.
+    mask: PyOnceLock<Py<PyAny>>,
     /// The group number of each text. Groups are numbered in the order of their first texts. None if the text was
     /// dropped as a null.
+    #[pyo3(get)]
     groups: Py<Values>,
     /// For each text, the position of the text that is kept for it; its own position if it is kept. None if the text was
     /// removed for one of `against`, or was dropped as a null.
+    #[pyo3(get)]
     representatives: Py<Values>,
     /// The resemblance of each text to the text that is kept for it. None if the text was dropped as a null.
+    #[pyo3(get)]
     scores: Py<Values>,
     /// For each text, the position in `against` of the text for which it was removed; None if there is none.
+    #[pyo3(get)]
     history: Py<Values>,
     /// Each removed text, the text of `texts` for which it was removed, and their resemblance.
+    #[pyo3(get)]
     pairs: Py<Values>,
     /// With near="containment:J", the texts of `against` that a later, kept text contains: the position in `against`, the
     /// position of the containing text, and the share of the text of `against` that is contained.
+    #[pyo3(get)]
     contained: Py<Values>,
     /// With without_boilerplate, the number of spans that were ignored; None without it.
+    #[pyo3(get)]
     boilerplate_spans: Option<u64>,
+    drawn: Vec<DrawnPair>,
 }
+
+/// A removed text and the text that is kept for it: the position of the removed text, the name of the other, their
+/// resemblance, and both texts.
+type DrawnPair = (u32, String, f64, String, String);
+
+/// Number of pairs that [`Dedup::show`] draws.
+const DRAWN: usize = 12;
+
+/// Maximum number of bytes of a drawn text.
+const DRAWN_BYTES: usize = 8_192;
 
 /// The names of the columns in the Arrow table.
 const TABLE: [&str; 4] = ["mask", "group", "representative", "score"];
@@ -56,7 +79,33 @@ const TABLE: [&str; 4] = ["mask", "group", "representative", "score"];
 #[pymethods]
 impl Dedup {
     fn __len__(&self) -> usize {
-        self.mask.get().array().len()
+        self.flags.get().array().len()
+    }
+
+    /// Whether each text is kept: a list, which pandas, polars, pyarrow and numpy take as a mask. ~mask is true for removed
+    /// texts.
+    #[getter]
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.mask.get_or_try_init(py, || {
+            in_containers(py, "Mask", (self.flags.get().tolist(py)?,)).map(Bound::unbind)
+        });
+        made.map(|mask| mask.bind(py).clone())
+    }
+
+    /// Returns `data` without its removed rows, as a container of the same kind: data must have the rows of `texts`. Of an
+    /// Arrow scanner, reader or file, returns a table.
+    fn filter<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        in_containers(data.py(), "filtered", (data, self.mask(data.py())?))
+    }
+
+    /// Returns up to 12 removed texts beside the texts that are kept for them, from the least to the most similar. A
+    /// notebook draws them with the words that differ marked; elsewhere they are printed as lines.
+    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let module = py.import("twindex._pairs")?;
+        let pair = module.getattr("Pair")?;
+        let pairs: Vec<_> =
+            self.drawn.iter().map(|drawn| pair.call1(drawn.clone())).collect::<PyResult<_>>()?;
+        module.call_method1("Pairs", (pairs,))
     }
 
     fn __repr__(&self) -> String {
@@ -70,7 +119,7 @@ impl Dedup {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let columns = [&self.mask, &self.groups, &self.representatives, &self.scores];
+        let columns = [&self.flags, &self.groups, &self.representatives, &self.scores];
         let arrays: Vec<_> = columns.iter().map(|column| Arc::clone(column.get().array())).collect();
         let fields = TABLE
             .iter()
@@ -86,7 +135,7 @@ impl Dedup {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let columns = [
             &self.kept,
-            &self.mask,
+            &self.flags,
             &self.groups,
             &self.representatives,
             &self.scores,
@@ -95,16 +144,27 @@ impl Dedup {
             &self.contained,
         ];
         let columns = PyTuple::new(py, columns.map(|column| column.bind(py).clone()))?;
-        let state = (columns, self.boilerplate_spans).into_pyobject(py)?;
+        let state = (columns, self.boilerplate_spans, self.drawn.clone()).into_pyobject(py)?;
         Ok((py.get_type::<Self>().getattr("_of")?, state))
     }
 
     /// Restores a pickled result from the arguments of `__reduce__`.
     #[staticmethod]
-    #[pyo3(signature = (columns, boilerplate_spans=None))]
-    fn _of(columns: [Py<Values>; 8], boilerplate_spans: Option<u64>) -> Self {
-        let [kept, mask, groups, representatives, scores, history, pairs, contained] = columns;
-        Self { kept, mask, groups, representatives, scores, history, pairs, contained, boilerplate_spans }
+    fn _of(columns: [Py<Values>; 8], boilerplate_spans: Option<u64>, drawn: Vec<DrawnPair>) -> Self {
+        let [kept, flags, groups, representatives, scores, history, pairs, contained] = columns;
+        Self {
+            kept,
+            flags,
+            mask: PyOnceLock::new(),
+            groups,
+            representatives,
+            scores,
+            history,
+            pairs,
+            contained,
+            boilerplate_spans,
+            drawn,
+        }
     }
 }
 
@@ -129,12 +189,13 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// A text is removed if and only if it is near an earlier kept text, by default with a resemblance of at least 0.8, which is
 /// counted exactly. So no two kept texts are near each other, and every removed text is near a kept one.
 ///
-/// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one
-///     column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face dataset. With
-///     tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
-///     pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+/// texts: a list or another iterable of str or bytes; a column of pandas, polars, pyarrow or numpy; or a table: of pandas,
+///     polars (also a LazyFrame), pyarrow (also a dataset, a scanner or a ParquetFile), DuckDB or Hugging Face (of a
+///     DatasetDict, its only split), a list of record batches, or dicts. Texts are compared as they are, HTML with its
+///     tags. With tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a
+///     list of pairs of a name and its weight. Names are str or int; 7 is the same as "7".
 /// near: the setting `near` below; `threshold` is its second name.
-/// text_field: the column with the texts, if a table has several columns: a name, a path into structs or dicts,
+/// text_field: the column with the texts, if a table has several columns of text: a name, a path into structs or dicts,
 ///     "page.text" or "/page/text", or a list of these, "title,page.text", whose values are joined by line feeds. A column
 ///     with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
 /// id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
@@ -142,9 +203,11 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
 ///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
 ///     "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-///     hash of the key or by the key. Without keys, texts with equal numbers are considered in input order.
+///     hash of the key or by the key: ints as numbers, and keys of id_field by their digits, as the command. Without keys,
+///     texts with equal numbers are considered in input order.
 /// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
 ///     them is removed for the equal text first.
+/// against_text_field: the column with the texts of `against`; by default `text_field`, if `against` is a table.
 /// inside: a value for each text, such as its source, or the name of a column with the values. Only texts with the same
 ///     value are compared, so one text of each value is kept.
 /// against_inside: with `against` and `inside`, the value of each text of `against`, or a column of it; by default that of
@@ -163,8 +226,8 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// `dedup` lists no other pairs and forms no connected components: `Index.pairs` lists all near pairs of an index, and
 /// `Forest` connects pairs.
 #[pyfunction]
-#[pyo3(signature = (texts, near=None, *, text_field=None, id_field=None, keep=None, against=None, inside=None,
-    against_inside=None, nulls="raise", idf=None, progress=None, **settings))]
+#[pyo3(signature = (texts, near=None, *, text_field=None, id_field=None, keep=None, against=None,
+    against_text_field=None, inside=None, against_inside=None, nulls="raise", idf=None, progress=None, **settings))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
@@ -174,6 +237,7 @@ pub(crate) fn dedup(
     id_field: Option<&str>,
     keep: Option<&Bound<'_, PyAny>>,
     against: Option<&Bound<'_, PyAny>>,
+    against_text_field: Option<&str>,
     inside: Option<&Bound<'_, PyAny>>,
     against_inside: Option<&Bound<'_, PyAny>>,
     nulls: &str,
@@ -188,14 +252,28 @@ pub(crate) fn dedup(
         }
         call.set(Door::PythonDedup, "near", near)?;
     }
-    let table = LazyTable::new("texts", texts);
+    let table = LazyTable::new("texts", texts)?;
     let keys = id_field.map(|field| keys_of(Door::PythonDedup, &table, field)).transpose()?;
     let (keep, by) = keep_of(keep, &table, keys)?;
     let shingling = call.shingling(idf.map(|idf| &*idf.get().inner))?;
     call.rule.keep = keep;
-    let texts = table.texts(text_field)?;
-    let history = against.map(|against| LazyTable::new("against", against));
-    let against = history.as_ref().map(|history| history.texts(text_field)).transpose()?;
+    let is_features = takes_features(&shingling);
+    let texts = table.texts(("text_field", text_field), is_features)?;
+    let history = against.map(|against| LazyTable::new("against", against)).transpose()?;
+    let against = match (&history, against_text_field) {
+        (Some(history), None) => {
+            // A list of texts has no fields.
+            let field = if history.is_table()? { text_field } else { None };
+            Some(history.texts(("text_field", field), is_features)?)
+        }
+        (Some(history), field) => Some(history.texts(("against_text_field", field), is_features)?),
+        (None, Some(_)) => {
+            return Err(Failure::invalid(
+                "against_text_field: goes with against; leave it out, or give both",
+            ));
+        }
+        (None, None) => None,
+    };
     // Without `against_inside`, a column name in `inside` applies to the table `against`, too.
     let of_both = inside.filter(|inside| against_inside.is_none() && inside.is_instance_of::<PyString>());
     let inside = inside.map(|inside| table.values("inside", inside)).transpose()?;
@@ -231,7 +309,7 @@ pub(crate) fn dedup(
         nulls,
     };
     given.check(&job.rule.keep)?;
-    watched(py, progress, |watched| given.work(&job, watched))?.into_columns(py)
+    watched(py, progress, |watched| given.work(&job, watched))?.into_columns(py, &given)
 }
 
 /// The values that determine the order of the texts.
@@ -240,10 +318,30 @@ pub(crate) struct TextOrder {
     pub(crate) numbers: Option<Vec<FieldNumber>>,
     /// The keys by which texts are ordered, or that order texts with equal numbers.
     pub(crate) keys: Option<Column>,
+    /// Whether integer keys are ordered as numbers. Keys of `id_field` are ordered by their digits, as by the command.
+    by_value: bool,
+}
+
+impl TextOrder {
+    /// Returns the keys of some rows as bytes in whose order texts are considered.
+    pub(crate) fn keys(
+        &self,
+        rows: impl Iterator<Item = usize> + Clone,
+    ) -> Result<Option<Vec<Cow<'_, [u8]>>>> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let is_number = self.by_value && rows.clone().all(|row| keys.integer(row).is_some());
+        let number = |row| keys.integer(row).filter(|_| is_number).map(|number| number ^ i128::MIN);
+        rows.map(|row| match number(row) {
+            Some(ordered) => Ok(ordered.to_be_bytes().to_vec().into()),
+            None => key(keys, row),
+        })
+        .collect::<Result<_>>()
+        .map(Some)
+    }
 }
 
 /// Returns the keys in the column or columns that `id_field` names.
-pub(crate) fn keys_of(door: Door, table: &LazyTable<'_, '_>, field: &str) -> Result<Column> {
+pub(crate) fn keys_of(door: Door, table: &LazyTable<'_>, field: &str) -> Result<Column> {
     door.check("id_field", field)?;
     table.get("id_field", field)?.keys("id_field", field)
 }
@@ -252,27 +350,34 @@ pub(crate) fn keys_of(door: Door, table: &LazyTable<'_, '_>, field: &str) -> Res
 /// `keys` are the keys in `id_field`.
 pub(crate) fn keep_of(
     keep: Option<&Bound<'_, PyAny>>,
-    texts: &LazyTable<'_, '_>,
+    texts: &LazyTable<'_>,
     keys: Option<Column>,
 ) -> Result<(Keep, TextOrder)> {
     const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), \"max:COLUMN\", \
                             \"min:COLUMN\", (\"key-hash\", keys) or (\"smallest-key\", keys)";
     let Some(keep) = keep else { return Ok((Keep::First, TextOrder::default())) };
     if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
-        let by_numbers =
-            |keys| Ok::<_, Failure>(TextOrder { numbers: Some(field_numbers("keep", &beside)?), keys });
-        let by_keys =
-            || Ok::<_, Failure>(TextOrder { numbers: None, keys: Some(Column::of("keep", &beside)?) });
+        let by_numbers = |keys| {
+            let numbers = Some(field_numbers("keep", &beside)?);
+            Ok::<_, Failure>(TextOrder { numbers, keys, by_value: false })
+        };
+        let by_keys = |by_value| {
+            let keys = Some(Column::of("keep", &beside)?);
+            Ok::<_, Failure>(TextOrder { numbers: None, keys, by_value })
+        };
         return match &*name {
             // The caller gives numbers, so the name in `Keep` is not that of a field.
             "max" => Ok((Keep::Max("numbers".to_owned()), by_numbers(keys)?)),
             "min" => Ok((Keep::Min("numbers".to_owned()), by_numbers(keys)?)),
-            "key-hash" => Ok((Keep::KeyHash, by_keys()?)),
-            "smallest-key" => Ok((Keep::SmallestKey, by_keys()?)),
+            "key-hash" => Ok((Keep::KeyHash, by_keys(false)?)),
+            "smallest-key" => Ok((Keep::SmallestKey, by_keys(true)?)),
             _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
         };
     }
-    let text = keep.extract::<String>().map_err(|_| Failure::invalid(format!("{EXPECTED}, found {keep}")))?;
+    let text = keep.extract::<String>().map_err(|_| {
+        let shown: String = keep.to_string().chars().take(40).collect();
+        PyTypeError::new_err(format!("{EXPECTED}, found {shown}"))
+    })?;
     if let "max" | "min" = &*text {
         let why = format!(
             "keep: {text} needs a number for each text: keep=(\"{text}\", numbers), or \"{text}:COLUMN\""
@@ -283,9 +388,12 @@ pub(crate) fn keep_of(
     let by = match &parsed {
         Keep::First | Keep::Longest => TextOrder::default(),
         Keep::Max(column) | Keep::Min(column) => {
-            TextOrder { numbers: Some(texts.get("keep", column)?.numbers("keep", column)?), keys }
+            let numbers = Some(texts.get("keep", column)?.numbers("keep", column)?);
+            TextOrder { numbers, keys, by_value: false }
         }
-        Keep::KeyHash | Keep::SmallestKey if keys.is_some() => TextOrder { numbers: None, keys },
+        Keep::KeyHash | Keep::SmallestKey if keys.is_some() => {
+            TextOrder { numbers: None, keys, by_value: false }
+        }
         Keep::KeyHash | Keep::SmallestKey => {
             let why = format!(
                 "keep: {text} needs a key for each text: keep=(\"{text}\", keys), or id_field for a column of keys"
@@ -391,9 +499,7 @@ impl DedupInput<'_> {
         let numbers = self.by.numbers.as_ref();
         let numbers: Option<Vec<FieldNumber>> =
             numbers.map(|numbers| of_places().map(|row| numbers[row]).collect());
-        let keys = self.by.keys.as_ref();
-        let keys =
-            keys.map(|keys| of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()).transpose()?;
+        let keys = self.by.keys(of_places())?;
         let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
         let beside = TextAttributes {
             history: history.len(),
@@ -404,6 +510,47 @@ impl DedupInput<'_> {
         let found = job.run_watched(&all, beside, watched)?;
         Ok(PresentTexts { found, history, places, texts: self.texts.len(), nulls: self.nulls })
     }
+}
+
+impl DedupInput<'_> {
+    /// Draws removed texts evenly from their order by resemblance, with the texts that are kept for them.
+    fn drawn(
+        &self,
+        kept_of: &[Option<u32>],
+        of_history: &[Option<u32>],
+        scores: &[Option<f64>],
+    ) -> Result<Vec<DrawnPair>> {
+        let is_removed = |&row: &u32| match (kept_of[row as usize], of_history[row as usize]) {
+            (Some(kept), _) => kept != row,
+            (None, old) => old.is_some(),
+        };
+        let score = |row: u32| scores[row as usize].unwrap_or_default();
+        let mut removed: Vec<u32> = (0..scores.len() as u32).filter(is_removed).collect();
+        removed.sort_by(|&a, &b| score(a).total_cmp(&score(b)).then(a.cmp(&b)));
+        let count = removed.len().min(DRAWN);
+        let pair = |number: usize| {
+            let row = removed[number * (removed.len() - 1) / (count - 1).max(1)];
+            let (name, other) = match (kept_of[row as usize], of_history[row as usize], self.against) {
+                (None, Some(old), Some(against)) => (format!("against {old}"), excerpt(against, old)?),
+                (kept, ..) => {
+                    let kept = kept.unwrap_or(row);
+                    (kept.to_string(), excerpt(self.texts, kept)?)
+                }
+            };
+            Ok((row, name, score(row), excerpt(self.texts, row)?, other))
+        };
+        (0..count).map(pair).collect()
+    }
+}
+
+/// Returns the beginning of a text; of features, a sentence.
+fn excerpt(texts: &Column, row: u32) -> Result<String> {
+    if texts.is_features(row as usize) {
+        return Ok("features, which are not drawn".to_owned());
+    }
+    let text = String::from_utf8_lossy(texts.text(row as usize)?);
+    let end = text.floor_char_boundary(DRAWN_BYTES);
+    Ok(if end < text.len() { format!("{} \u{2026}", &text[..end]) } else { text.into_owned() })
 }
 
 /// Returns the values of some rows. The error for an empty or missing value names the position of the text.
@@ -432,7 +579,7 @@ pub(crate) fn key(keys: &Column, row: usize) -> Result<Cow<'_, [u8]>> {
 }
 
 impl PresentTexts {
-    fn into_columns(self, py: Python<'_>) -> Result<Dedup> {
+    fn into_columns(self, py: Python<'_>, given: &DedupInput<'_>) -> Result<Dedup> {
         let Self { found, history, places, texts, nulls } = self;
         let first = history.len() as u32;
         // Converts the position of a compared text to a position in `against` or in `texts`.
@@ -461,6 +608,7 @@ impl PresentTexts {
                 scores[row] = Some(1.0);
             }
         }
+        let drawn = given.drawn(&kept_of, &of_history, &scores)?;
         let mask: Vec<bool> = (0..).zip(&kept_of).map(|(row, &kept)| kept == Some(row)).collect();
         let kept = (0..).zip(&mask).filter(|&(_, &stays)| stays).map(|(row, _)| row).collect();
         let mut numbers: HashMap<(Option<u32>, Option<u32>), u32> = HashMap::new();
@@ -479,7 +627,8 @@ impl PresentTexts {
         let contained: Vec<(u32, u32, f64)> = contained.collect();
         Ok(Dedup {
             kept: Py::new(py, Values::numbers(kept))?,
-            mask: Py::new(py, Values::flags(mask))?,
+            flags: Py::new(py, Values::flags(mask))?,
+            mask: PyOnceLock::new(),
             groups: Py::new(py, Values::some_numbers(groups))?,
             representatives: Py::new(py, Values::some_numbers(kept_of))?,
             scores: Py::new(py, Values::scores(scores))?,
@@ -487,6 +636,7 @@ impl PresentTexts {
             pairs: Py::new(py, Values::pairs(["text", "other", "score"], &pairs))?,
             contained: Py::new(py, Values::pairs(["against", "text", "share"], &contained))?,
             boilerplate_spans: found.spans_left_out,
+            drawn,
         })
     }
 }

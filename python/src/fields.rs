@@ -13,29 +13,34 @@ use pyo3_arrow::input::AnyArray;
 use twindex_corpus::{FieldNumber, FieldPath, FieldSelection};
 
 use crate::arrays::{FieldArrays, descend, has_own_rows, is_arrow, is_missing};
-use crate::columns::Column;
+use crate::columns::{Column, in_containers, opened};
 use crate::error::{Failure, Result};
 use crate::numbers::{field_numbers, numbers_of_arrays};
 
 /// A table: an Arrow table of any library, or an object whose columns are found by name.
-pub(crate) struct Table<'a, 'py> {
+pub(crate) struct Table<'py> {
     /// The name of the argument, for errors.
     name: &'static str,
-    object: &'a Bound<'py, PyAny>,
+    object: Bound<'py, PyAny>,
     /// The fields and the struct arrays of an Arrow table.
     arrow: Option<(Fields, Vec<ArrayRef>)>,
 }
 
-/// A table that is given as an argument. It is opened when a column is first requested.
-pub(crate) struct LazyTable<'a, 'py> {
+/// A container that is given as an argument. Its columns are looked for when one is first requested.
+pub(crate) struct LazyTable<'py> {
     name: &'static str,
-    object: &'a Bound<'py, PyAny>,
-    table: OnceCell<Table<'a, 'py>>,
+    object: Bound<'py, PyAny>,
+    table: OnceCell<Table<'py>>,
 }
 
-impl<'a, 'py> LazyTable<'a, 'py> {
-    pub(crate) fn new(name: &'static str, object: &'a Bound<'py, PyAny>) -> Self {
-        Self { name, object, table: OnceCell::new() }
+impl<'py> LazyTable<'py> {
+    pub(crate) fn new(name: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Self { name, object: opened(name, object)?, table: OnceCell::new() })
+    }
+
+    /// Returns whether the container has columns with names.
+    pub(crate) fn is_table(&self) -> PyResult<bool> {
+        in_containers(self.object.py(), "is_table", (&self.object,))?.is_truthy()
     }
 
     /// Returns the table. For errors, `argument` is the argument that names the column `field`.
@@ -43,20 +48,26 @@ impl<'a, 'py> LazyTable<'a, 'py> {
     /// # Errors
     ///
     /// The object is not a table.
-    pub(crate) fn get(&self, argument: &str, field: &str) -> Result<&Table<'a, 'py>> {
+    pub(crate) fn get(&self, argument: &str, field: &str) -> Result<&Table<'py>> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
-        let table = Table::of(self.name, self.object, (argument, field))?;
+        let object = in_containers(self.object.py(), "columns", (&self.object,))?;
+        let table = Table::of(self.name, object, (argument, field))?;
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// Returns the texts in a field or in a list of fields, or without `field`, in the only column.
-    pub(crate) fn texts(&self, field: Option<&str>) -> Result<Column> {
+    /// Returns the texts in a field or in a list of fields, or without `field`, in the only column. `argument` names
+    /// the field, for errors.
+    pub(crate) fn texts(&self, (argument, field): (&str, Option<&str>), is_features: bool) -> Result<Column> {
         match field {
             // All rows of `against` may lack the field, because they may be older than the field.
-            Some(field) => self.get("text_field", field)?.texts("text_field", field, self.name == "against"),
-            None => Column::of(self.name, self.object),
+            Some(field) => self.get(argument, field)?.texts(argument, field, self.name == "against"),
+            None if is_features => Column::of_opened(self.name, &self.object),
+            None => {
+                let only = in_containers(self.object.py(), "text_column", (self.name, &self.object))?;
+                Column::of_opened(self.name, &only)
+            }
         }
     }
 
@@ -90,7 +101,7 @@ impl Found<'_> {
     }
 }
 
-impl<'a, 'py> Table<'a, 'py> {
+impl<'py> Table<'py> {
     /// Opens a table. `name` is the argument that holds it; `argument` is the argument that names the column `field`.
     ///
     /// # Errors
@@ -98,7 +109,7 @@ impl<'a, 'py> Table<'a, 'py> {
     /// The object is not a table.
     pub(crate) fn of(
         name: &'static str,
-        object: &'a Bound<'py, PyAny>,
+        object: Bound<'py, PyAny>,
         (argument, field): (&str, &str),
     ) -> Result<Self> {
         let no_table = |found: &str| {
@@ -113,9 +124,9 @@ impl<'a, 'py> Table<'a, 'py> {
         };
         // Columns of these tables are read one by one: a frame may have columns that Arrow cannot hold or import, and
         // importing slices of structs in structs panics in `arrow-data`.
-        let is_frame = is_of(object, "pandas")? || is_of(object, "polars")?;
-        let is_by_column = is_frame || is_of(object, "pyarrow")? && object.hasattr("column_names")?;
-        if is_arrow(object)? && !is_by_column && !has_own_rows(object) {
+        let is_frame = is_of(&object, "pandas")? || is_of(&object, "polars")?;
+        let is_by_column = is_frame || is_of(&object, "pyarrow")? && object.hasattr("column_names")?;
+        if is_arrow(&object)? && !is_by_column && !has_own_rows(&object) {
             let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
             let DataType::Struct(fields) = chunked.data_type() else { return Err(no_table("column")) };
             let fields = fields.clone();

@@ -59,7 +59,8 @@ impl IdfTable {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> Result<Self> {
         let shingling = CallSettings::of(Door::PythonIdf, settings)?.shingling(None)?;
-        let texts = LazyTable::new("texts", texts).texts(text_field)?;
+        let texts = LazyTable::new("texts", texts)?;
+        let texts = texts.texts(("text_field", text_field), takes_features(&shingling))?;
         watched(py, progress, |watched| {
             watched.begin("counting", texts.len() as u64);
             if takes_features(&shingling) {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
@@ -20,8 +21,8 @@ use crate::hit::{Admitted, Hit};
 use crate::lookup::{NearOptions, ONE};
 use crate::pairs::{self, PairCondition};
 use crate::params::Params;
-use crate::process::{check_process, writer_options};
-use crate::sketch::{Sketch, one_sketch};
+use crate::process::{on_all_cores, writer_options};
+use crate::sketch::{Sketch, Sketcher, one_sketch};
 use crate::stream::Batches;
 use crate::watch::watched;
 use crate::writing::{PendingWriter, State, own_lock, warn_lost};
@@ -33,13 +34,21 @@ pub(crate) struct Index {
     inner: twindex::Index,
     params: twindex::Params,
     sketcher: OnceLock<twindex::Sketcher>,
+    /// The same sketcher as an object, which sketches refer to.
+    made_by: PyOnceLock<Py<Sketcher>>,
     writing: Mutex<State>,
 }
 
 impl Index {
     fn of(inner: twindex::Index) -> Self {
         let params = inner.params();
-        Self { inner, params, sketcher: OnceLock::new(), writing: Mutex::new(State::Idle) }
+        Self {
+            inner,
+            params,
+            sketcher: OnceLock::new(),
+            made_by: PyOnceLock::new(),
+            writing: Mutex::new(State::Idle),
+        }
     }
 
     fn sketcher(&self) -> Result<&twindex::Sketcher> {
@@ -121,7 +130,6 @@ impl Index {
                 "right: expected none without left, found {right}; name both"
             )));
         }
-        check_process()?;
         let near = PairCondition::of(&self.params, within, resembling, estimated)?;
         py.detach(|| {
             let one = self.snapshot(left)?;
@@ -246,7 +254,11 @@ impl Index {
 
     /// Returns the sketch of one text, computed with the index's parameters.
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
-        Ok(Sketch { inner: one_sketch(py, self.sketcher()?, text)? })
+        let made_by = self.made_by.get_or_try_init(py, || -> Result<_> {
+            let params = Params { inner: self.params.clone(), idf: self.inner.idf()? };
+            Ok(Py::new(py, Sketcher { params, inner: self.sketcher()?.clone() })?)
+        })?;
+        Sketch::of(made_by.bind(py).clone(), text)
     }
 
     /// Adds a document, or replaces the document with the same key. priority: the document with the smallest priority
@@ -612,8 +624,7 @@ impl Index {
         document: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, usize)>> {
         let sketch = self.sketch_of(py, document)?;
-        let shared = py.detach(|| -> Result<_> {
-            check_process()?;
+        let count = || -> Result<_> {
             sketch.check_comparable(&self.params.sketch())?;
             let snapshot = self.inner.snapshot();
             let found: Vec<Vec<twindex::KeyBuf>> = sketch
@@ -629,7 +640,8 @@ impl Index {
             let mut counts: Vec<_> = counts.into_iter().collect();
             counts.sort_by(|x, y| y.1.cmp(&x.1).then_with(|| x.0.cmp(&y.0)));
             Ok(counts)
-        })?;
+        };
+        let shared = py.detach(|| on_all_cores(count))?;
         shared.iter().map(|(key, count)| Ok((key_object(py, key)?, *count))).collect()
     }
 

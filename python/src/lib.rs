@@ -39,11 +39,14 @@ mod writing;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Sets the number of threads for batches. Must be called before the first batch. A process that is forked later has
-/// none of these threads, so batches raise an error there.
+/// Sets the number of threads for batches. Must be called before the first batch. Each call in a forked process starts
+/// its own threads.
 #[pyfunction]
 fn set_threads(#[pyo3(from_py_with = args::threads)] threads: usize) -> PyResult<()> {
-    process::check_process()?;
+    if process::is_fork() {
+        process::THREADS.store(threads, std::sync::atomic::Ordering::Relaxed);
+        return Ok(());
+    }
     let made = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     if made.is_err() && threads > 0 && rayon::current_num_threads() != threads {
         return Err(PyValueError::new_err(format!(

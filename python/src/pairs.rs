@@ -11,7 +11,6 @@ use twindex_join::{JoinResources, SharedProgress, counted_documents, pairs_withi
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
-use crate::process::check_process;
 use crate::stream::{BYTES, BatchSender, CappedCounts, ROWS};
 
 /// If a bucket has more members than this, not all of its pairs are compared, as in the command.
@@ -109,7 +108,6 @@ fn for_each(
     watched: &SharedProgress,
     mut take: impl FnMut(&KeyBuf, &KeyBuf, (u32, f64)) -> Result<()>,
 ) -> Result<CappedCounts> {
-    check_process()?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
     let resources = JoinResources { dir: scratch.path(), memory, threads: rayon::current_num_threads() };

@@ -12,7 +12,7 @@ use twindex_corpus::{Exact, PassageSteps, PassagesOfTexts, SharedProgress, TextA
 
 use crate::args;
 use crate::columns::{Column, batch};
-use crate::dedup::{TextOrder, choice, keep_of, key, keys_of};
+use crate::dedup::{TextOrder, choice, keep_of, keys_of};
 use crate::error::{Failure, Result};
 use crate::fields::LazyTable;
 use crate::settings::CallSettings;
@@ -88,10 +88,10 @@ pub(crate) fn passages(
 ) -> Result<Vec<Passage>> {
     let CallSettings { text, resources, .. } = CallSettings::of(Door::PythonPassages, settings)?;
     let exact = choice("exact", exact, &EXACT)?;
-    let table = LazyTable::new("texts", texts);
+    let table = LazyTable::new("texts", texts)?;
     let keys = id_field.map(|field| keys_of(Door::PythonPassages, &table, field)).transpose()?;
     let (keep, by) = keep_of(keep, &table, keys)?;
-    let texts = table.texts(text_field)?;
+    let texts = table.texts(("text_field", text_field), false)?;
     let job = PassagesOfTexts { min_words, exact, within, keep, text, memory: resources.memory };
     watched(py, progress, |watched| work(&texts, &by, &job, watched))
 }
@@ -102,9 +102,7 @@ fn work(
     job: &PassagesOfTexts,
     watched: &SharedProgress,
 ) -> Result<Vec<Passage>> {
-    let keys =
-        by.keys.as_ref().map(|keys| (0..keys.len()).map(|row| key(keys, row)).collect::<Result<Vec<_>>>());
-    let keys = keys.transpose()?;
+    let keys = by.keys(0..by.keys.as_ref().map_or(0, Column::len))?;
     let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
     let beside =
         TextAttributes { numbers: by.numbers.as_deref(), keys: keys.as_deref(), ..TextAttributes::default() };

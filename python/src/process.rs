@@ -1,5 +1,5 @@
-//! Detects a forked process, and records the number of threads. A fork inherits no threads, so waiting for one of them
-//! would never end.
+//! Runs work on all cores, also in a forked process. A fork inherits no threads, so waiting for one of them would never
+//! end.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,21 +20,22 @@ pub(crate) fn writer_options() -> WriterOptions {
     }
 }
 
-/// The id of the process that has the threads for batches.
+/// The id of the process that has the global threads for batches.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// Checks that this process is not a fork. Must be called before any work on all cores.
-///
-/// # Errors
-/// This process is a fork of the one that called this function first.
-pub(crate) fn check_process() -> Result<()> {
+/// Returns whether this process is a fork of the one in which the first batch ran.
+pub(crate) fn is_fork() -> bool {
     let here = std::process::id();
-    let first = *PROCESS.get_or_init(|| here);
-    if first == here {
-        return Ok(());
+    *PROCESS.get_or_init(|| here) != here
+}
+
+/// Runs work that uses all cores. A fork starts threads for each call: global ones cannot be started again, and calls
+/// that share threads could wait for each other's locks.
+pub(crate) fn on_all_cores<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    if !is_fork() {
+        return work();
     }
-    Err(Failure::invalid(format!(
-        "process {here} was forked from {first} after twindex had started its threads there, which a fork has not; start \
-         it by \"spawn\" or \"forkserver\" (multiprocessing.set_start_method), or fork before the first batch"
-    )))
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS.load(Ordering::Relaxed)).build();
+    let pool = pool.map_err(|error| Failure::invalid(format!("cannot start threads: {error}")))?;
+    pool.install(work)
 }

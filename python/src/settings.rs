@@ -40,6 +40,7 @@ fn keywords(door: Door) -> &'static [&'static str] {
             "id_field",
             "keep",
             "against",
+            "against_text_field",
             "inside",
             "against_inside",
             "nulls",

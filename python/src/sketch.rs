@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::Resemblance;
@@ -15,7 +15,6 @@ use crate::args;
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
 use crate::params::Params;
-use crate::process::check_process;
 use crate::rows::{RowWork, sketch_row};
 use crate::shard::Shards;
 use crate::watch::watched;
@@ -28,6 +27,9 @@ pub(crate) const CHUNK: usize = 256;
 #[derive(Clone)]
 pub(crate) struct Sketch {
     pub(crate) inner: twindex::Sketch,
+    /// The sketcher that made it, which a pickled sketch needs. Sketches of one call share it, so that pickle writes it
+    /// once.
+    made_by: Arc<Py<Sketcher>>,
 }
 
 #[pymethods]
@@ -85,6 +87,21 @@ impl Sketch {
         }
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, SketchState<'py>)> {
+        let mut bytes = Vec::new();
+        self.inner.store(usize::MAX, &mut bytes);
+        let state = (self.made_by.bind(py).clone(), PyBytes::new(py, &bytes));
+        Ok((py.get_type::<Self>().getattr("_of")?, state))
+    }
+
+    /// Restores a pickled sketch from the arguments of `__reduce__`.
+    #[staticmethod]
+    fn _of(made_by: Py<Sketcher>, bytes: &[u8]) -> Result<Self> {
+        let mut inner = twindex::Sketch::default();
+        made_by.get().inner.restore(usize::MAX, bytes, &mut inner)?;
+        Ok(Self { inner, made_by: Arc::new(made_by) })
+    }
+
     fn __repr__(&self) -> String {
         let fingerprint =
             self.inner.fingerprint().map_or_else(|| "none".into(), |print| format!("{:016x}", print.0));
@@ -92,7 +109,16 @@ impl Sketch {
     }
 }
 
+/// The arguments from which a pickled sketch is restored.
+type SketchState<'py> = (Bound<'py, Sketcher>, Bound<'py, PyBytes>);
+
 impl Sketch {
+    /// Computes the sketch of one text.
+    pub(crate) fn of(made_by: Bound<'_, Sketcher>, text: &Bound<'_, PyAny>) -> Result<Self> {
+        let inner = one_sketch(text.py(), &made_by.get().inner, text)?;
+        Ok(Self { inner, made_by: Arc::new(made_by.unbind()) })
+    }
+
     fn check(&self, other: &Self) -> Result<()> {
         if self.inner.params_digest() != other.inner.params_digest() {
             return Err(Failure::invalid("the two sketches were made with other parameters"));
@@ -116,8 +142,8 @@ impl Sketch {
 /// Computes sketches of texts. May be shared by threads.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Sketcher {
-    params: Params,
-    inner: twindex::Sketcher,
+    pub(crate) params: Params,
+    pub(crate) inner: twindex::Sketcher,
 }
 
 /// Sketches the texts of rows on all cores, and calls `each` on the thread that made a sketch. Returns the results in
@@ -129,7 +155,6 @@ pub(crate) fn sketched<T: Send>(
     watched: &SharedProgress,
     each: impl Fn(usize, &twindex::Sketch) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    check_process()?;
     watched.begin("sketching", rows.len() as u64);
     let rows: Vec<usize> = rows.collect();
     let chunks: Vec<Vec<T>> = rows
@@ -157,7 +182,6 @@ pub(crate) fn sketch_rows(
     sketches: &mut [twindex::Sketch],
     watched: &SharedProgress,
 ) -> Result<()> {
-    check_process()?;
     sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(RowWork::default, |work, (at, some)| {
         watched.check()?;
         (start + at * CHUNK..)
@@ -180,18 +204,20 @@ impl Sketcher {
     }
 
     /// Returns the sketch of one text.
-    fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
-        Ok(Sketch { inner: one_sketch(py, &self.inner, text)? })
+    fn sketch(this: Bound<'_, Self>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
+        Sketch::of(this, text)
     }
 
     /// Returns the sketches of many texts, computed on all cores.
-    fn sketch_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
-        let texts = Column::of("texts", texts)?;
-        watched(py, None, |watched| {
+    fn sketch_many(this: Bound<'_, Self>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
+        let (texts, sketcher) = (Column::of("texts", texts)?, &this.get().inner);
+        let sketches = watched(this.py(), None, |watched| {
             let mut sketches = vec![twindex::Sketch::default(); texts.len()];
-            sketch_rows(&self.inner, &texts, 0, &mut sketches, watched)?;
-            Ok(sketches.into_iter().map(|inner| Sketch { inner }).collect())
-        })
+            sketch_rows(sketcher, &texts, 0, &mut sketches, watched)?;
+            Ok(sketches)
+        })?;
+        let made_by = Arc::new(this.unbind());
+        Ok(sketches.into_iter().map(|inner| Sketch { inner, made_by: Arc::clone(&made_by) }).collect())
     }
 
     /// Returns the columns that a ShardBuilder needs: key, shard (from 0, by a hash of the key), fingerprint, features,

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
 use crate::error::{Failure, Result};
+use crate::process::on_all_cores;
 
 /// Maximum number of rows in a batch.
 pub(crate) const ROWS: usize = 1 << 16;
@@ -75,7 +76,7 @@ impl Batches {
         let (out, made) = sync_channel(WAITING);
         let thread = Builder::new()
             .name("twindex-batches".into())
-            .spawn(move || work(&BatchSender(out)))
+            .spawn(move || on_all_cores(|| work(&BatchSender(out))))
             .map_err(|error| Failure::invalid(format!("cannot start a thread: {error}")))?;
         let running = Mutex::new(Some(Running { made, thread }));
         Ok(Self { running, capped: OnceLock::new(), warns })

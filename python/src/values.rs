@@ -137,7 +137,7 @@ impl Values {
     }
 
     /// Returns a list of all values.
-    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.list(py, 0..self.array.len())
     }
 

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use twindex_join::SharedProgress;
 
 use crate::error::Result;
-use crate::process::check_process;
+use crate::process::on_all_cores;
 
 /// Interval between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -22,7 +23,11 @@ fn reporter<'py>(
     match given.cast::<PyBool>() {
         Ok(flag) if flag.is_true() => py.import("twindex._progress")?.getattr("Bar")?.call0().map(Some),
         Ok(_) => Ok(None),
-        Err(_) => Ok(Some(given.clone())),
+        Err(_) if given.is_callable() => Ok(Some(given.clone())),
+        Err(_) => {
+            let found = given.get_type().name()?;
+            Err(PyTypeError::new_err(format!("progress: expected True or a function, found {found}")))
+        }
     }
 }
 
@@ -33,7 +38,6 @@ pub(crate) fn watched<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&SharedProgress) -> Result<T> + Send,
 ) -> Result<T> {
-    check_process()?;
     let report = reporter(py, progress)?;
     let (watched, ended) = (SharedProgress::default(), AtomicBool::new(false));
     let call_progress = |watched: &SharedProgress| -> PyResult<()> {
@@ -46,7 +50,7 @@ pub(crate) fn watched<T: Send>(
         let caller = std::thread::current();
         let (watched, ended) = (&watched, &ended);
         let worker = scope.spawn(move || {
-            let result = work(watched);
+            let result = on_all_cores(|| work(watched));
             ended.store(true, Ordering::Release);
             caller.unpark();
             result

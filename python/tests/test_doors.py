@@ -50,7 +50,7 @@ def test_columns_and_tables_of_all_arrow_libraries_are_accepted():
         decided(two, text_field="body")
     with pytest.raises(twindex.InvalidError, match="text_field: texts is a column and no table"):
         decided(table["text"], text_field="text")
-    with pytest.raises(twindex.InvalidError, match="expected a string or bytes, found an integer"):
+    with pytest.raises(TypeError, match="expected a string or bytes, found an integer"):
         decided(table, text_field="id")
 
 
@@ -85,8 +85,7 @@ def test_pandas_numpy_polars_duckdb_and_datasets_are_accepted():
             assert decided(dataset.select_columns(["text"])) == EXPECTED
             # The selected rows are used, not those of the file.
             assert decided(dataset.select([2, 1, 0]), text_field="text") == [0, 1, 0]
-            with pytest.raises(TypeError, match="found a table .Dataset.; name one by text_field"):
-                decided(dataset)
+            assert decided(dataset) == EXPECTED
     if not seen:
         pytest.skip("none of numpy, pandas, polars, duckdb and datasets is here")
 
@@ -268,7 +267,7 @@ def test_near_keep_and_weights_work_as_in_the_command():
     assert twindex.dedup(often, 0.25, words=1, weights="tf").scores == [1.0, 0.25]
     assert twindex.dedup(often, 0.26, words=1, weights="tf").kept == [0, 1]
     assert decided(TEXTS, keep=("smallest-key", ["d", "c", "b", "a"])) == [3, 1, 3, 3]
-    assert decided(TEXTS, keep=("smallest-key", [9, 8, 10, 7])) == [2, 1, 2, 2], "keys are bytes, and 10 comes before 7"
+    assert decided(TEXTS, keep=("smallest-key", [9, 8, 10, 7])) == [3, 1, 3, 3]
     hashed = decided(TEXTS, keep=("key-hash", ["d", "c", "b", "a"]))
     assert len({hashed[0], hashed[2], hashed[3]}) == 1 and hashed[1] == 1
     backwards = decided(TEXTS[::-1], keep=("key-hash", ["a", "b", "c", "d"]))

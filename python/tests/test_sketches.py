@@ -109,5 +109,5 @@ def test_values_that_are_not_texts_are_refused_with_their_position():
         sketcher.sketch_many(["a", "\ud800"])
     with pytest.raises(twindex.InvalidError, match="the first of both texts has no words, and so no resemblance"):
         twindex.MinHash(words=2).resemblance("", "a rose is a rose")
-    with pytest.raises(TypeError, match="put it in a list"):
+    with pytest.raises(TypeError, match="put a text in a list"):
         sketcher.sketch_many("a text")

