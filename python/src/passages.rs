@@ -57,9 +57,9 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 /// the same text.
 ///
 /// A position is repeated if the run of `min_words` words at this position occurs earlier; its source is the first
-/// occurrence. A passage is a run of repeated positions whose sources are consecutive. Each passage is a tuple `(text,
-/// start, end, first_text, first_start, words)` of positions in `texts` and of characters in them, so that
-/// `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
+/// occurrence. A passage is a run of repeated positions that goes on while the words after its source are the same. Each
+/// passage is a tuple `(text, start, end, first_text, first_start, words)` of positions in `texts` and of characters in
+/// them, so that `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
 ///
 /// exact: "bytes" also compares the bytes between the words.
 /// keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or

@@ -49,6 +49,18 @@ ESTIMATED = ["--sets", "none"]
 FIELDS = {"within": 3, "resembling": 4}
 
 
+def covered(spans):
+    """Returns a line for each range of bytes that spans cover. Where the source changes, spans of Spark and of the command
+    begin elsewhere."""
+    merged = []
+    for key, start, end in sorted(spans):
+        if merged and merged[-1][0] == key and start <= merged[-1][2]:
+            merged[-1][2] = max(end, merged[-1][2])
+        else:
+            merged.append([key, start, end])
+    return b"".join(b"%s\t%d\t%d\n" % tuple(one) for one in merged)
+
+
 def say(text):
     print(text, flush=True)
 
@@ -127,9 +139,9 @@ def expected(documents, work):
         (right / f"{name}.decided.tsv").write_bytes(b"".join(sorted(lines)))
     for name, (options, _) in PASSAGES.items():
         subprocess.run([command, "passages", work / "documents.jsonl", "-o", work / name, *options, "-q"], check=True)
-        lines = (work / name / "spans.tsv").read_bytes().splitlines(True)[1:]
-        assert len(lines) > 100, f"{name}: {len(lines)} spans"
-        (right / f"{name}.spans.tsv").write_bytes(b"".join(sorted(lines)))
+        rows = [line.split(b"\t")[:3] for line in (work / name / "spans.tsv").read_bytes().splitlines()[1:]]
+        assert len(rows) > 100, f"{name}: {len(rows)} spans"
+        (right / f"{name}.spans.tsv").write_bytes(covered((key, int(start), int(end)) for key, start, end in rows))
     counting = work / "counting.twx"
     subprocess.run([command, "build", counting, work / "documents.jsonl", "--method", "minhash", "-q"], check=True)
     lines = subprocess.run([command, "groups", counting, "-q"], check=True, capture_output=True).stdout.splitlines(True)
@@ -335,11 +347,10 @@ def run(arguments, work):
     for name, (_, options) in PASSAGES.items():
         def spans():
             found = tw.passages(fielded, **options)
-            lines = []
-            for row in found.collect():
-                start, end, first_start, words = (b"%d" % one for one in (row.start, row.end, row.first_start, row.words))
-                lines.append(b"\t".join([tw._field(row.key), start, end, tw._field(row.first_key), first_start, words]) + b"\n")
-            (mine / f"{name}.spans.tsv").write_bytes(b"".join(sorted(lines)))
+            rows = found.collect()
+            assert all(row.words >= options["min_words"] and row.first_key != row.key for row in rows)
+            places = ((tw._field(row.key), row.start, row.end) for row in rows)
+            (mine / f"{name}.spans.tsv").write_bytes(covered(places))
             found.unpersist()
 
         timed(f"passages, {name}", spans)

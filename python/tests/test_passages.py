@@ -8,21 +8,26 @@ import twindex
 
 
 def by_definition(texts, t, within):
-    first, lines = {}, []
+    first, lines, grams = {}, [], []
     for number, text in enumerate(texts):
         words, at = [], 0
         for word in text.split(" "):
             words.append((word, at, at + len(word)))
             at += len(word) + 1
         runs = []
-        for position in range(len(words) - t + 1):
-            gram = tuple(word.lower() for word, _, _ in words[position : position + t])
+        folded = [word.lower() for word, _, _ in words]
+        grams.append([tuple(folded[position : position + t]) for position in range(len(words) - t + 1)])
+        for position, gram in enumerate(grams[-1]):
             source = first.setdefault(gram, (number, position, words[position][1]))
             if source[:2] == (number, position) or (not within and source[0] == number):
                 continue
-            if runs and runs[-1][0] + runs[-1][2] == position and (
-                (runs[-1][1][0], runs[-1][1][1] + runs[-1][2]) == source[:2]
-            ):
+            # A run goes on while the words after the source are the same.
+            if runs and runs[-1][0] + runs[-1][2] == position:
+                (other, begin, _), count = runs[-1][1:]
+                goes_on = grams[other][begin + count : begin + count + 1] == [gram]
+            else:
+                goes_on = False
+            if goes_on:
                 runs[-1][2] += 1
             else:
                 runs.append([position, source, 1])

@@ -369,7 +369,8 @@ def passages(
     """Returns runs of at least `min_words` words that occur in an earlier document: key, start, end, first_key,
     first_start, words.
 
-    The rows are the lines of spans.tsv that `twindex passages` writes with the same `--keep`, in no particular order.
+    The rows cover the bytes that the spans of `twindex passages` with the same `--keep` cover, in no particular order. But a
+    row ends where the first occurrences do not advance by one, so periodic text has many rows.
     start and end are byte offsets in the UTF-8 text; end is exclusive.
 
     keep: the order in which documents are considered, as in `dedup`; for equal numbers, by key. The passages of a

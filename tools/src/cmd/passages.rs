@@ -11,7 +11,7 @@ use twindex_corpus::input::Documents;
 use twindex_corpus::settings::{Results, Scope};
 use twindex_corpus::tsv::{write_field, write_number};
 use twindex_corpus::{
-    PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex, SharedPage,
+    PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex, SharedPage, Unit,
 };
 
 use crate::key_args::KeyArgs;
@@ -32,12 +32,15 @@ use crate::terminal;
     twindex passages pages.jsonl -o cut --cut --within --unit line\n  \
     twindex passages pages.parquet -o marked --mark --keep max:quality --html spans.html\n  \
     twindex passages day2.jsonl -o day2 --cut --against days.psg --index days.psg\n  \
+    twindex passages train.jsonl -o clean --cut --against eval.psg --only-against --min-words 13\n  \
     twindex passages query days.psg texts.jsonl\n\n\
     A position of a document is repeated if the run of --min-words words from it on occurs in an earlier document, or,\n\
-    with --within, earlier in the same; its source is the first occurrence. A span is a run of repeated positions whose\n\
-    sources advance together.\n\n\
+    with --within, earlier in the same; its source is the first occurrence. A span is a run of repeated positions along\n\
+    which the words after the source are the same.\n\n\
     OUT/spans.tsv     key, start, end, first_key, first_start, words: a line for each span, in the order of the input;\n\
                       start and end are bytes of the text in UTF-8, end is the byte after the last\n\
+    OUT/classes.tsv   class, words, key, start: all places of each passage, its first occurrence first; classes that\n\
+                      repeat most words come first\n\
     OUT/kept.jsonl    with --cut: the documents without the bytes of their spans, in the order and form of the input\n    \
     OUT/marked.jsonl  with --mark: the documents with the places of their spans, in the order and form of the input\n    \
     OUT/passages.json the options")]
@@ -157,6 +160,12 @@ struct Find {
     /// An index of passages whose documents come before all others, so that their passages are kept
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
+    /// List, cut and mark only passages of the index of --against, and not those that the documents share among themselves
+    #[arg(long)]
+    only_against: bool,
+    /// Exit with status 1 if more than N spans are listed
+    #[arg(long, value_name = "N")]
+    max_spans: Option<u64>,
     /// Add the documents, as they were read, to this index of passages; it is created if it does not exist. Each run
     /// adds one part; if there are more than 8 parts of similar size, they are merged
     #[arg(long, value_name = "INDEX")]
@@ -359,7 +368,8 @@ impl Find {
         let job = self.job()?;
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
         report::print(&self.output, &report, || summary(&job, &report))?;
-        Ok(ExitCode::SUCCESS)
+        let is_over = self.max_spans.is_some_and(|max| report.spans > max);
+        Ok(if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Returns the job with these options.
@@ -372,10 +382,10 @@ impl Find {
             force: self.results.force,
             min_words: self.min_words.map(|words| words as usize),
             unit: match self.unit {
-                UnitArg::Words => twindex_corpus::Unit::Words,
-                UnitArg::Line => twindex_corpus::Unit::Line,
-                UnitArg::Paragraph => twindex_corpus::Unit::Paragraph,
-                UnitArg::Sentence => twindex_corpus::Unit::Sentence,
+                UnitArg::Words => Unit::Words,
+                UnitArg::Line => Unit::Line,
+                UnitArg::Paragraph => Unit::Paragraph,
+                UnitArg::Sentence => Unit::Sentence,
             },
             exact: match self.exact {
                 ExactArg::Tokens => twindex_corpus::Exact::Tokens,
@@ -389,6 +399,7 @@ impl Find {
             compression: self.results.compress,
             html: self.html.clone(),
             against: self.against.clone(),
+            only_against: self.only_against,
             index: self.index.clone(),
             text: self.text.settings.clone(),
             memory: self.resources.memory,
@@ -400,6 +411,14 @@ impl Find {
 fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
     let input = &report.input;
     let share = report.repeated_bytes as f64 * 100.0 / input.text_bytes.max(1) as f64;
+    let duplicated = report.duplicated as f64 * 100.0 / report.units.max(1) as f64;
+    let unit = match job.unit {
+        Unit::Words => "word",
+        Unit::Line => "line",
+        Unit::Paragraph => "paragraph",
+        Unit::Sentence => "sentence",
+    };
+    let units = counted(report.units, unit);
     let mut lines = vec![
         format!(
             "{}, {} of text, in {:.1} s",
@@ -412,12 +431,30 @@ fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
             count(report.spans),
             counted(report.repeated_documents, "document")
         ),
+        format!("  classes    {:>11}  of equal passages", count(report.classes)),
         format!("  repeated   {:>11}  of text, {share:.1} %", report::bytes(report.repeated_bytes)),
+        format!(
+            "  duplicated {:>11}  of {units}, {duplicated:.1} %, with first occurrences",
+            count(report.duplicated)
+        ),
         format!(
             "  whole      {:>11}  documents that have no token outside of them",
             count(report.repeated_whole)
         ),
     ];
+    if let (Some(against), Some(known)) = (&job.against, report.spans_of_history) {
+        let others = report.spans_left.unwrap_or(report.spans - known);
+        let done = if report.spans_left.is_some() { "left" } else { "listed, too" };
+        lines.insert(
+            2,
+            format!(
+                "  of these   {:>11}  have their source in {}; {} in these inputs, {done}",
+                count(known),
+                against.display(),
+                counted(others, "other")
+            ),
+        );
+    }
     if let (Some(index), Some(parts)) = (&job.index, report.index_parts) {
         let merged = match report.merged_parts {
             None => String::new(),
@@ -426,7 +463,7 @@ fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
         lines.push(format!("  index      {:>11}  parts of {}{merged}", count(parts), index.display()));
     }
     lines.extend(input.remarks().iter().map(|remark| format!("  note: {remark}")));
-    let mut files = vec!["spans.tsv".to_owned(), "passages.json".to_owned()];
+    let mut files = ["spans.tsv", "classes.tsv", "passages.json"].map(str::to_owned).to_vec();
     files.extend(report.kept_files.iter().chain(&report.marked_files).cloned());
     lines.push(format!("{}: {}", job.out.display(), files.join(", ")));
     lines

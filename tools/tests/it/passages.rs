@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Bench, Document, Random, gzip, says};
 
 pub(crate) const SPANS: &str = "key\tstart\tend\tfirst_key\tfirst_start\twords";
+const CLASSES: &str = "class\twords\tkey\tstart";
 
 /// Returns the byte range of each word of an ASCII text.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
@@ -28,24 +29,31 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// Returns the words of an ASCII text.
+fn words(text: &str) -> Vec<String> {
+    tokens(text).into_iter().map(|(start, end)| text[start..end].to_lowercase()).collect()
+}
+
 /// Computes the spans from their definition, with a map from t-grams to their first occurrences.
 pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
     let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
     let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();
+    let words: Vec<Vec<String>> = documents.iter().map(|(_, text)| words(text)).collect();
     let mut lines = Vec::new();
-    for (number, (key, text)) in documents.iter().enumerate() {
-        let words: Vec<String> =
-            places[number].iter().map(|&(start, end)| text[start..end].to_lowercase()).collect();
+    for (number, (key, _)) in documents.iter().enumerate() {
         // Position, source, and number of consecutive matching positions.
         let mut runs: Vec<(usize, (usize, usize), usize)> = Vec::new();
-        for (position, gram) in words.windows(t).enumerate() {
+        for (position, gram) in words[number].windows(t).enumerate() {
             let source = *first.entry(gram.to_vec()).or_insert((number, position));
             if source == (number, position) || (!within && source.0 == number) {
                 continue;
             }
+            // A run goes on while the words after the source are the same.
+            let beside =
+                |from: (usize, usize), count: usize| words[from.0].get(from.1 + count..from.1 + count + t);
             match runs.last_mut() {
                 Some((begin, from, count))
-                    if *begin + *count == position && (from.0, from.1 + *count) == source =>
+                    if *begin + *count == position && beside(*from, *count) == Some(gram) =>
                 {
                     *count += 1;
                 }
@@ -122,6 +130,147 @@ fn passages_equal_the_definition_for_any_threads_and_memory() {
             assert_eq!(bench.rows(&format!("{out}/spans.tsv"), SPANS), expected, "{out}");
             assert_eq!(report["spans"], expected.len());
         }
+    }
+}
+
+#[test]
+fn run_in_periodic_text_is_one_span() {
+    let bench = Bench::new();
+    let block: String = (0..60).map(|number| format!("w{number} ")).collect();
+    for (name, text, count) in [
+        ("zeros", "0,0,0,0,".repeat(500), 2000),
+        ("three", "n a x ".repeat(1000), 3000),
+        ("table", "0x00, 0x00, 0x01, 0x00, ".repeat(500), 2000),
+    ] {
+        let documents: Vec<Document> =
+            ["a", "b", "c"].map(|key| (key.to_owned(), format!("{text}{key}"))).into();
+        bench.write("in.jsonl", lines(&documents));
+        let report = bench.json(&format!("passages in.jsonl -o {name} -q"));
+        let span =
+            |key: &str| format!("{key}\t0\t{}\ta\t0\t{count}", text.trim_end_matches([' ', ',']).len());
+        assert_eq!(bench.rows(&format!("{name}/spans.tsv"), SPANS), [span("b"), span("c")]);
+        // Three copies are one class, and all but the last word of each is duplicated.
+        let class = ["a", "b", "c"].map(|key| format!("1\t{count}\t{key}\t0"));
+        assert_eq!(bench.rows(&format!("{name}/classes.tsv"), CLASSES), class);
+        assert_eq!((&report["duplicated"], &report["units"]), (&json!(3 * count), &json!(3 * count + 3)));
+    }
+    bench.write("self.jsonl", lines(&[("a".into(), block.repeat(20))]));
+    bench.ok("passages self.jsonl -o self --within -q");
+    let length = block.len();
+    let expected = format!("a\t{length}\t{}\ta\t0\t1140", 20 * length - 1);
+    assert_eq!(bench.rows("self/spans.tsv", SPANS), [expected]);
+}
+
+#[test]
+fn classes_have_all_places_of_equal_spans() {
+    let bench = Bench::new();
+    for (seed, within) in [(3, false), (4, true)] {
+        let mut documents = pieced(seed, 150);
+        documents.extend(pieced(seed, 20).into_iter().map(|(key, text)| (key + "-again", text)));
+        bench.write("all.jsonl", lines(&documents));
+        let expected = spans(&documents, 6, within);
+        let text_of: HashMap<&str, &str> =
+            documents.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+        // Spans are grouped by their words. The place of the source comes first.
+        let mut groups: HashMap<Vec<String>, Vec<String>> = HashMap::new();
+        let mut covered: HashMap<String, Vec<bool>> = HashMap::new();
+        for line in &expected {
+            let [key, start, end, first_key, first_start, count] =
+                line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+            let (begin, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+            let class = groups.entry(words(&text_of[key][begin..end])).or_default();
+            if class.is_empty() {
+                class.push(format!("{first_key}\t{first_start}"));
+            }
+            class.push(format!("{key}\t{start}"));
+            for (key, start) in [(key, begin), (first_key, first_start.parse().unwrap())] {
+                let own = tokens(text_of[key]);
+                let first = own.iter().position(|place| place.0 == start).unwrap();
+                let flags = covered.entry(key.to_owned()).or_insert_with(|| vec![false; own.len()]);
+                flags[first..first + count.parse::<usize>().unwrap()].fill(true);
+            }
+        }
+        for memory in ["64K", "1G"] {
+            let within = if within { "--within" } else { "" };
+            let report = bench.json(&format!(
+                "passages all.jsonl -o out --force --min-words 6 {within} --memory {memory} -q"
+            ));
+            let mut found: Vec<(String, usize, Vec<String>)> = Vec::new();
+            for row in bench.rows("out/classes.tsv", CLASSES) {
+                let [class, count, place] = row.splitn(3, '\t').collect::<Vec<_>>().try_into().unwrap();
+                if found.last().is_none_or(|(last, ..)| last != class) {
+                    found.push((class.to_owned(), count.parse().unwrap(), Vec::new()));
+                }
+                found.last_mut().unwrap().2.push(place.to_owned());
+            }
+            let repeated: Vec<usize> =
+                found.iter().map(|(_, count, places)| count * (places.len() - 1)).collect();
+            assert!(repeated.is_sorted_by(|one, next| one >= next) && found.len() > 50);
+            let mut places: Vec<&Vec<String>> = found.iter().map(|(_, _, places)| places).collect();
+            let mut wanted: Vec<&Vec<String>> = groups.values().collect();
+            places.sort();
+            wanted.sort();
+            assert_eq!(places, wanted);
+            assert_eq!(report["classes"], json!(groups.len()));
+            let duplicated = covered.values().flatten().filter(|&&is_covered| is_covered).count();
+            assert_eq!(report["duplicated"], json!(duplicated));
+        }
+    }
+    // Two equal documents are duplicated as a whole.
+    let text = "one two three four five six seven eight";
+    bench.write("two.jsonl", lines(&[("a".into(), text.into()), ("b".into(), text.into())]));
+    says(
+        &bench.ok("passages two.jsonl -o two --min-words 4"),
+        &["1  of equal passages", "duplicated          16  of 16 words, 100.0 %"],
+    );
+}
+
+#[test]
+fn only_against_cuts_what_the_index_has_and_counts_the_rest() {
+    let bench = Bench::new();
+    let (eval, mut train) = (pieced(31, 12), pieced(32, 150));
+    train.extend(pieced(31, 40).into_iter().map(|(key, text)| (key + "-copy", text)));
+    bench.write("eval.jsonl", lines(&eval));
+    bench.write("train.jsonl", lines(&train));
+    bench.ok("passages eval.jsonl -o eval --min-words 7 --index eval.psg -q");
+    let known: std::collections::HashSet<Vec<String>> = eval
+        .iter()
+        .flat_map(|(_, text)| words(text).windows(7).map(<[String]>::to_vec).collect::<Vec<_>>())
+        .collect();
+    let without: Vec<Document> = train
+        .iter()
+        .map(|(key, text)| {
+            let (places, mut is_cut) = (tokens(text), vec![false; text.len()]);
+            for (at, gram) in words(text).windows(7).enumerate() {
+                if known.contains(gram) {
+                    is_cut[places[at].0..places[at + 6].1].fill(true);
+                }
+            }
+            (key.clone(), text.char_indices().filter(|&(at, _)| !is_cut[at]).map(|(_, c)| c).collect())
+        })
+        .collect();
+    assert!(without.iter().zip(&train).filter(|(left, all)| left.1 != all.1).count() > 20);
+    let job = "passages train.jsonl --min-words 7 --against eval.psg --cut";
+    let only = bench.json(&format!("{job} -o only --only-against"));
+    assert_eq!(bench.read("only/kept.jsonl"), lines(&without));
+    let of_eval = |rows: Vec<String>| {
+        let keys: Vec<&str> = eval.iter().map(|(key, _)| key.as_str()).collect();
+        rows.iter().filter(|row| keys.contains(&row.split('\t').nth(3).unwrap())).count()
+    };
+    assert_eq!(json!(of_eval(bench.rows("only/spans.tsv", SPANS))), only["spans"]);
+    assert_eq!(only["spans_of_history"], only["spans"]);
+    assert!(only["spans_left"].as_u64().unwrap() > 50);
+    let all = bench.json(&format!("{job} -o all"));
+    assert!(all["spans"].as_u64() > only["spans"].as_u64() && all["spans_left"].is_null());
+    says(&bench.ok(&format!("{job} -o said --only-against")), &["have their source in eval.psg", "left"]);
+    says(&bench.ok(&format!("{job} -o said --force")), &["have their source in eval.psg", "listed, too"]);
+    says(&bench.refused("passages train.jsonl -o none --only-against"), &["--against"]);
+    // A run with more spans than the limit has its results, and exits with status 1.
+    let spans = only["spans"].as_u64().unwrap();
+    for (max, status) in [(spans, 0), (spans - 1, 1)] {
+        let mut command = bench.command(&format!("{job} -o max --force -q --only-against --max-spans {max}"));
+        assert_eq!(command.output().unwrap().status.code(), Some(status), "{max}");
+        assert_eq!(bench.rows("max/spans.tsv", SPANS).len() as u64, spans);
     }
 }
 

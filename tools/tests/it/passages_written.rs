@@ -128,7 +128,7 @@ fn mark_adds_only_the_span_offsets_to_documents() {
     bench.ok("passages out/marked.jsonl -o twice --min-words 8 --mark --annotation-prefix my_ -q");
     says(&bench.read("twice/marked.jsonl"), &["\"my_repeated_spans\":[["]);
     bench.ok("passages in.jsonl -o out --min-words 8 --mark --force -q");
-    assert_eq!(bench.names("out"), ["marked.jsonl", "passages.json", "spans.tsv"]);
+    assert_eq!(bench.names("out"), ["classes.tsv", "marked.jsonl", "passages.json", "spans.tsv"]);
 
     let row = |(key, text): &Document| format!("{key},\"{text}\"");
     let rows: Vec<String> = documents.iter().map(row).collect();

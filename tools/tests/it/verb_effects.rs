@@ -79,7 +79,7 @@ const JOBS: [(&str, &[&str]); 7] = [
 ];
 
 /// A value for each option, or for the option of a verb; `true` for a flag.
-const VALUES: [(&str, &str); 95] = [
+const VALUES: [(&str, &str); 97] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
@@ -128,6 +128,7 @@ const VALUES: [(&str, &str); 95] = [
     ("limit", "1"),
     ("mark", "true"),
     ("max-bucket", "2"),
+    ("max-spans", "0"),
     ("max-cluster", "2"),
     ("max-jump", "60"),
     ("memory", "64M"),
@@ -138,6 +139,7 @@ const VALUES: [(&str, &str); 95] = [
     ("near", "0.9"),
     ("normal-form", "nfkc"),
     ("of", "alone"),
+    ("only-against", "true"),
     ("out", "{}.out"),
     ("preset", "broder-84"),
     ("priority-field", "max:points"),

@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use crate::error::InvalidOptions;
 use crate::input::documents::Documents;
+use crate::passages::classes::Classes;
 use crate::passages::examples::Examples;
 use crate::passages::find::filter::Recurring;
 use crate::passages::index::build::{Builder, BuiltPart};
@@ -140,8 +141,11 @@ impl Passages {
         };
         let repeats = grams.finish_by_rank(self.within, document)?;
         drop(order);
-        let spans = spans::write(&repeats, &mut corpus, examples, folder)?;
+        let mut classes = Classes::new(folder, self.memory / 16, before);
+        let spans =
+            spans::write(&repeats, &mut corpus, examples, &mut classes, folder, self.only_against)?;
         drop(repeats);
+        let classes = classes.write(&corpus, folder, self.memory / 8)?;
         stages.add("lines", watch);
 
         let mut files = Files::default();
@@ -153,6 +157,11 @@ impl Passages {
         let report = PassageReport {
             input: documents.counts().clone(),
             spans: spans.lines,
+            spans_of_history: self.against.as_ref().map(|_| spans.of_history),
+            spans_left: self.only_against.then_some(spans.others),
+            classes: classes.classes,
+            duplicated: classes.words,
+            units: corpus.units(),
             repeated_documents: spans.documents,
             repeated_bytes: spans.bytes,
             repeated_whole: spans.whole,

@@ -9,8 +9,9 @@
 //!
 //! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
 //! occurs in an earlier document or, with the option `within`, earlier in the same document. The *source* of a repeated
-//! position is the first occurrence of its t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance
-//! by one position. It covers all tokens of these t-grams. The lines are the same as those computed with a suffix array.
+//! position is the first occurrence of its t-gram. A [`Line`] is a run of repeated positions, with the source of the first
+//! one, that goes on while the t-grams after the source are the same. It covers all tokens of these t-grams. The lines are
+//! the same as those computed with a suffix array.
 //!
 //! # How they are found
 //!
@@ -68,6 +69,7 @@
 //! held in memory, and no pairs of documents are formed.
 
 pub mod boilerplate;
+pub(crate) mod classes;
 pub(crate) mod compared;
 pub(crate) mod examples;
 pub(crate) mod find;

@@ -103,6 +103,9 @@ pub struct Passages {
     pub html: Option<PathBuf>,
     /// A passage index of earlier documents. All of them precede the documents of the inputs.
     pub against: Option<PathBuf>,
+    /// Whether only passages of [`against`](Self::against) count: passages that the documents of the inputs share among
+    /// themselves are not listed, cut or marked.
+    pub only_against: bool,
     /// A passage index to which the unchanged input texts are added after the results are written. It is created if it
     /// does not exist. It may be the same as [`against`](Self::against).
     pub index: Option<PathBuf>,
@@ -186,6 +189,7 @@ impl Passages {
             compression: None,
             html: None,
             against: None,
+            only_against: false,
             index: None,
             text: TextOptions::default(),
             memory: crate::settings::resources::MEMORY,
@@ -218,6 +222,9 @@ impl Passages {
         if !self.annotation_prefix.is_empty() && !self.mark {
             return refuse("--annotation-prefix goes with --mark".into());
         }
+        if self.only_against && self.against.is_none() {
+            return refuse("--only-against goes with --against, whose passages alone then count".into());
+        }
         let min_words = self.min_words.unwrap_or(if self.unit == Unit::Words { MIN_WORDS } else { 1 });
         if !(1..=WIDTH_MAX).contains(&min_words) {
             return refuse(format!("--min-words {min_words}: expected 1 to {WIDTH_MAX}"));
@@ -249,6 +256,7 @@ impl Passages {
             "cut": self.cut,
             "mark": self.mark,
             "against": self.against,
+            "only_against": self.only_against,
             "index": self.index,
             "tokens": shingling.tokens.to_string(),
             "seed": shingling.seed,

@@ -17,6 +17,8 @@ use crate::work::watch::Stages;
 
 /// File name of the table of repeated passages.
 pub(crate) const SPANS: &str = "spans.tsv";
+/// File name of the table of classes of equal passages.
+pub(crate) const CLASSES: &str = "classes.tsv";
 /// File name of the settings.
 pub(crate) const SETTINGS: &str = "passages.json";
 
@@ -55,7 +57,7 @@ impl<'a> PassageOutput<'a> {
             let entry = entry?;
             let name = entry.file_name();
             let is_ours = name.to_str().is_some_and(|name| {
-                [SPANS, SETTINGS].contains(&name)
+                [SPANS, CLASSES, SETTINGS].contains(&name)
                     || is_name_of_kept(name)
                     || is_name_of_marked(name)
                     || is_name_of_keys(name)
@@ -117,8 +119,21 @@ pub struct PassageReport {
     pub input: Counts,
     /// Number of repeated passages. Each has a line in spans.tsv.
     pub spans: u64,
+    /// Number of these passages whose source is in the index of [`against`](crate::Passages::against); `None` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans_of_history: Option<u64>,
+    /// Number of passages that are not listed because their source is not in that index; `None` if all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans_left: Option<u64>,
     /// Number of documents with a repeated passage.
     pub repeated_documents: u64,
+    /// Number of classes of equal passages. Each is a source and the spans that repeat all of it.
+    pub classes: u64,
+    /// Number of words of the inputs that occur more than once, in a span or in the source of one; of lines, paragraphs and
+    /// sentences, the number of these. Two equal documents are counted whole, each.
+    pub duplicated: u64,
+    /// Number of words of the inputs, or of lines, paragraphs or sentences.
+    pub units: u64,
     /// Number of bytes of texts that are inside at least one repeated passage.
     pub repeated_bytes: u64,
     /// Number of documents whose tokens are all covered by overlapping or adjacent repeated passages.

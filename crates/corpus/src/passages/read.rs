@@ -16,7 +16,7 @@ use crate::input::place::Place;
 use crate::passages::find::filter::Recurring;
 use crate::passages::find::finder::{FinderScratch, Gram};
 use crate::passages::find::hashed::Hashed;
-use crate::passages::find::lines::{Grams, Line};
+use crate::passages::find::lines::Grams;
 use crate::passages::index::build::{Builder, Extract};
 use crate::passages::index::folder::PassageIndex;
 use crate::passages::options::{CutSettings, Passages, Unit};
@@ -109,6 +109,8 @@ pub(crate) struct PassageCorpus<'h> {
     standing: SourceOrder,
     /// The hash of each record's text, with the lowest bit replaced: 1 if the record is used as a document.
     records: Column<u64>,
+    /// Number of units in all documents.
+    units: u64,
     /// The start of each document's first unit (upper 32 bits) and the end of its last unit (lower 32 bits).
     extents: Column<u64>,
     /// The repeated byte ranges, sorted: a document, and the start (upper 32 bits) and end (lower 32 bits) of the
@@ -133,6 +135,7 @@ struct FirstReading {
     hash: u64,
     extent: u64,
     text_bytes: u64,
+    units: u64,
     /// Number of words, and the number in the field that determines the order of documents.
     tokens: u64,
     number: u128,
@@ -162,6 +165,7 @@ impl<'h> PassageCorpus<'h> {
             keys: DocumentKeys::new(&budget),
             standing: SourceOrder::new(keep, &budget),
             records: Column::new(&budget),
+            units: 0,
             extents: Column::new(&budget),
             covered: Column::new(&budget),
             budget,
@@ -173,9 +177,18 @@ impl<'h> PassageCorpus<'h> {
         self.history.map_or(0, PassageIndex::documents)
     }
 
+    pub(crate) fn history(&self) -> Option<&'h PassageIndex> {
+        self.history
+    }
+
     /// Returns the key of a document that was read from the inputs.
     pub(crate) fn key(&self, document: u32) -> &[u8] {
         self.keys.get(document)
+    }
+
+    /// Returns the number of units in all documents that were read.
+    pub(crate) fn units(&self) -> u64 {
+        self.units
     }
 
     /// Returns the order of the documents that were read; `None` if it is the input order.
@@ -183,17 +196,21 @@ impl<'h> PassageCorpus<'h> {
         Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
-    /// Returns the key of the document that contains the source of `line`, and the start of the source in its text.
-    pub(crate) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
-        let (document, history) = (line.first_document, self.history);
-        match (document.checked_sub(self.before()), history) {
-            (Some(own), _) => Ok((self.key(own), line.first_start)),
+    /// Returns the key of the document that contains a source, and the start of the source in its text: `own_start`, if the
+    /// document is one of the inputs.
+    pub(crate) fn source(
+        &self,
+        (document, position): (u32, u32),
+        own_start: u32,
+        known: &mut KnownPlaces,
+    ) -> anyhow::Result<(&[u8], u32)> {
+        match (document.checked_sub(self.before()), self.history) {
+            (Some(own), _) => Ok((self.key(own), own_start)),
             (None, Some(history)) => {
                 if known.document != Some(document) {
                     *known = KnownPlaces { document: Some(document), places: history.places(document)? };
                 }
-                let place =
-                    known.places.get(line.first_position as usize).context("a unit that is not there")?;
+                let place = known.places.get(position as usize).context("a unit that is not there")?;
                 Ok((history.key(document)?, place.0))
             }
             (None, None) => bail!("document {document} is not there"),
@@ -246,6 +263,7 @@ impl<'h> PassageCorpus<'h> {
                 let extent = if hashed.is_empty() { 0..0 } else { hashed.place(0, hashed.len()) };
                 made.push(FirstReading {
                     tokens: hashed.words_of_all().into(),
+                    units: hashed.len() as u64,
                     number,
                     key: record.key.to_vec(),
                     place: record.place(),
@@ -301,6 +319,7 @@ impl<'h> PassageCorpus<'h> {
         self.keys.push(&first.key)?;
         self.standing.push(first.tokens, first.number)?;
         self.extents.push(first.extent)?;
+        self.units += first.units;
         Ok(true)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use twindex::sys::DurableFile;
 
+use crate::passages::classes::Classes;
 use crate::passages::examples::Examples;
 use crate::passages::find::lines::{Line, Repeats};
 use crate::passages::out::SPANS;
@@ -16,6 +17,10 @@ use crate::work::tsv;
 #[derive(Debug, Default)]
 pub(crate) struct SpanTotals {
     pub(crate) lines: u64,
+    /// Number of lines whose source is in the history.
+    pub(crate) of_history: u64,
+    /// Number of spans without a line, because their source is not in the history.
+    pub(crate) others: u64,
     pub(crate) documents: u64,
     pub(crate) bytes: u64,
     pub(crate) whole: u64,
@@ -35,12 +40,15 @@ struct CoveredSpan {
     is_one: bool,
 }
 
-/// Writes the lines to spans.tsv, sorted by document, and records the repeated byte ranges in `corpus`.
+/// Writes the lines to spans.tsv, sorted by document, and records the repeated byte ranges in `corpus`. With
+/// `only_history`, lines whose source is not in the history are only counted.
 pub(crate) fn write(
     repeats: &Repeats,
     corpus: &mut PassageCorpus<'_>,
     examples: &mut Examples,
+    classes: &mut Classes,
     folder: &Path,
+    only_history: bool,
 ) -> anyhow::Result<SpanTotals> {
     let file = DurableFile::create_new(&folder.join(SPANS)).context("spans.tsv: cannot write")?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -48,11 +56,25 @@ pub(crate) fn write(
     let mut covered: Option<CoveredSpan> = None;
     let (mut known, before) = (KnownPlaces::default(), corpus.before());
     out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
-    repeats.for_each_line(|line| -> anyhow::Result<()> {
+    let history = corpus.history();
+    let is_same = |place: (u32, u32), first: (u32, u32)| match history {
+        Some(history) if place.0 < before => Ok(Some(first.0 < before && history.is_same_gram(place, first)?)),
+        // A span of the inputs may go over a passage of the history, unless only the latter are listed.
+        _ => Ok((only_history && first.0 < before).then_some(false)),
+    };
+    repeats.for_each_line_after(is_same, |line| -> anyhow::Result<()> {
+        let is_of_history = line.first_document < before;
+        if only_history && !is_of_history {
+            written.others += 1;
+            return Ok(());
+        }
         written.lines += 1;
+        written.of_history += u64::from(is_of_history);
         // Does not saturate: documents of the history repeat nothing, so `line.document` is an input document.
         let document = line.document.saturating_sub(before);
-        let (first_key, first_start) = corpus.source(&line, &mut known)?;
+        classes.push(&line)?;
+        let source = (line.first_document, line.first_position);
+        let (first_key, first_start) = corpus.source(source, line.first_start, &mut known)?;
         let key = corpus.key(document);
         write_line(&mut out, &line, key, (first_key, first_start)).context("spans.tsv: cannot write")?;
         let first = line.first_document.checked_sub(before);

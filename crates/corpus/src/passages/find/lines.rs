@@ -1,18 +1,27 @@
 //! Joins t-grams that repeat earlier ones into lines. One external sort finds the first occurrence of each t-gram. A
 //! second external sort orders the repeated positions by document and position.
+//!
+//! A line goes on while the t-gram at the next position equals the t-gram at the next position of its source. Two t-grams
+//! are equal if their first occurrences are the same, so a column with the first occurrence of each position decides.
 
 use std::path::Path;
 
 use twindex::extsort::{Sorted, Sorter};
+use twindex::sys::{Column, MemoryBudget};
 use twindex::{Error, Result};
 
 use crate::passages::find::finder::{Gram, WORDS_MAX};
 
-/// A repeated passage: a maximal run of repeated positions whose sources advance by one.
+/// A repeated passage: a run of repeated positions. Its source is the first occurrence of its first t-gram, and it ends where
+/// a position is not repeated, or where its t-gram differs from the t-gram at the same place after the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
     /// The number of the document that contains the repeat.
     pub document: u32,
+    /// The index of the first unit of the line in the document.
+    pub position: u32,
+    /// Number of units in the line: its tokens, or the units of several words.
+    pub units: u32,
     /// The byte offset in the document's text at which the line starts: the start of its first token.
     pub start: u32,
     /// The byte offset in the document's text at which the line ends: the end of its last token.
@@ -34,8 +43,13 @@ pub struct Grams {
     sorter: Sorter<[u64; 4]>,
     /// The repeated positions that were pushed with a known source.
     repeats: Sorter<[u64; 4]>,
+    budget: MemoryBudget,
     shape: WordCounting,
 }
+
+/// The bit in the number of words of a position that is set if its t-gram occurs before in its own document alone. Such a
+/// position is not repeated, but a source may move over it.
+const OWN: u32 = 1 << 31;
 
 /// The rule for counting the words of a line.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +97,8 @@ impl Grams {
     }
 
     fn of(folder: &Path, memory: usize, shape: WordCounting) -> Self {
-        Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), shape }
+        let budget = MemoryBudget::new(folder, memory);
+        Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), budget, shape }
     }
 
     /// Adds a t-gram of a document.
@@ -141,7 +156,7 @@ impl Grams {
     ///
     /// [`Error::Io`] from a scratch file.
     pub fn finish_by_rank(self, within: bool, document: impl Fn(u32) -> u32) -> Result<Repeats> {
-        let Self { sorter, mut repeats, shape } = self;
+        let Self { sorter, mut repeats, budget, shape } = self;
         let sorted = sorter.finish()?;
         let numbered = |place: u64| {
             let (rank, position) = halves(place);
@@ -156,14 +171,14 @@ impl Grams {
                     return Ok(());
                 }
             };
-            if !within && halves(source[2]).0 == halves(gram[2]).0 {
-                return Ok(());
-            }
-            let beside = pair(halves(source[3]).0, shape.of_hash(gram[1]));
+            let own = if !within && halves(source[2]).0 == halves(gram[2]).0 { OWN } else { 0 };
+            let beside = pair(halves(source[3]).0, shape.of_hash(gram[1]) | own);
             repeats.push([numbered(gram[2]), gram[3], numbered(source[2]), beside])
         })?;
         drop(sorted);
-        Ok(Repeats { sorted: repeats.finish()?, shape })
+        let (sorted, mut firsts) = (repeats.finish()?, Column::new(&budget));
+        sorted.for_each(|[at, _, source, _]: [u64; 4]| firsts.push([at, source]))?;
+        Ok(Repeats { sorted, firsts, shape })
     }
 }
 
@@ -172,6 +187,8 @@ impl Grams {
 #[derive(Debug)]
 pub struct Repeats {
     sorted: Sorted<[u64; 4]>,
+    /// The positions of `sorted`, each with the first occurrence of its t-gram.
+    firsts: Column<[u64; 2]>,
     shape: WordCounting,
 }
 
@@ -179,7 +196,7 @@ pub struct Repeats {
 #[derive(Clone, Copy)]
 struct OpenLine {
     line: Line,
-    /// The position that would extend the line, and the position that its source must have.
+    /// The position that would extend the line, and the position that follows in the source.
     next: (u32, u32),
 }
 
@@ -191,27 +208,77 @@ impl Repeats {
     /// [`Error::Io`] from the scratch file, or the error of `each`.
     pub fn for_each_line<E: From<Error>>(
         &self,
+        each: impl FnMut(Line) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.for_each_line_after(|_, _| Ok(None), each)
+    }
+
+    /// Like [`for_each_line`](Self::for_each_line), for a run with a history. `is_same` is called with a place and the
+    /// first occurrence of another t-gram. If the place is in the history, it returns whether the t-gram there is the
+    /// same; otherwise `None`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`for_each_line`](Self::for_each_line), or the error of `is_same`.
+    pub fn for_each_line_after<E: From<Error>>(
+        &self,
+        mut is_same: impl FnMut((u32, u32), (u32, u32)) -> std::result::Result<Option<bool>, E>,
         mut each: impl FnMut(Line) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let mut open: Option<OpenLine> = None;
+        let mut cursor = 0;
         self.sorted.for_each(|[at, place, source, beside]: [u64; 4]| {
             let ((document, position), (start, end)) = (halves(at), halves(place));
             let ((first_document, first_position), (first_start, words)) = (halves(source), halves(beside));
-            let next = (position.wrapping_add(1), first_position.wrapping_add(1));
-            if let Some(OpenLine { line, next: expected }) = &mut open
-                && (line.document, line.first_document) == (document, first_document)
-                && *expected == (position, first_position)
-            {
-                (line.end, line.words, *expected) = (end, line.words.saturating_add(words), next);
+            if words & OWN != 0 {
                 return Ok(());
             }
-            let words = match self.shape {
-                WordCounting::Run(width) => width,
-                WordCounting::Units => words,
+            if let Some(OpenLine { line, next }) = &mut open
+                && (line.document, next.0) == (document, position)
+            {
+                let (beside, first) = ((line.first_document, next.1), (first_document, first_position));
+                let is_same = beside == first
+                    || match is_same(beside, first)? {
+                        Some(is_same) => is_same,
+                        None => self.first_of(beside, &mut cursor) == Some(first),
+                    };
+                if is_same {
+                    (line.end, line.words) = (end, line.words.saturating_add(words));
+                    line.units += 1;
+                    *next = (position.wrapping_add(1), next.1.wrapping_add(1));
+                    return Ok(());
+                }
+            }
+            let (words, units) = match self.shape {
+                WordCounting::Run(width) => (width, width),
+                WordCounting::Units => (words, 1),
             };
-            let line = Line { document, start, end, first_document, first_position, first_start, words };
+            let line = Line {
+                document,
+                position,
+                units,
+                start,
+                end,
+                first_document,
+                first_position,
+                first_start,
+                words,
+            };
+            let next = (position.wrapping_add(1), first_position.wrapping_add(1));
             open.replace(OpenLine { line, next }).map_or(Ok(()), |before| each(before.line))
         })?;
         open.map_or(Ok(()), |last| each(last.line))
+    }
+
+    /// Returns the first occurrence of the t-gram at a place; `None` if the place is no position of `sorted`. `cursor` is
+    /// where the next place is expected.
+    fn first_of(&self, (document, position): (u32, u32), cursor: &mut usize) -> Option<(u32, u32)> {
+        let at = pair(document, position);
+        let found = match self.firsts.get(*cursor) {
+            Some(&[here, _]) if here == at => *cursor,
+            _ => self.firsts.binary_search_by_key(&at, |&[here, _]| here).ok()?,
+        };
+        *cursor = found + 1;
+        Some(halves(self.firsts[found][1]))
     }
 }

@@ -279,6 +279,24 @@ impl PassageIndex {
         Ok(Matches { document, words, runs: matches })
     }
 
+    /// Returns whether the same t-gram is at two places, each a document and a position.
+    ///
+    /// # Errors
+    ///
+    /// [`twindex::Error::Corrupt`].
+    pub fn is_same_gram(&self, one: (u32, u32), other: (u32, u32)) -> Result<bool> {
+        let hashes = |document| -> Result<Hashes<'_>> {
+            let (part, in_part) = self.part_of(document)?;
+            part.hashes(in_part)
+        };
+        let (ones, others) = (hashes(one.0)?, hashes(other.0)?);
+        let unit = |hashes: &Hashes<'_>, start: u32, number: usize| hashes.get(start as usize + number);
+        Ok((0..self.shape.width()).all(|number| {
+            let hash = unit(&ones, one.1, number);
+            hash.is_some() && hash == unit(&others, other.1, number)
+        }))
+    }
+
     /// Like [`FinderScratch::for_each_recurring`], for a document that comes after the documents of the index. Passes
     /// each t-gram that occurs in the index to `each`, with the document and the position of its first occurrence.
     /// Passes each other t-gram if `wanted` accepts its fingerprint. Stops reading the postings of a fingerprint when

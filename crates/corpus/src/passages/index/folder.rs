@@ -197,7 +197,7 @@ impl PassageIndex {
     }
 
     /// Returns the part that contains a document, and the document's number within the part.
-    fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
+    pub(super) fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
         let number = self.starts.partition_point(|&start| start <= document).checked_sub(1);
         let found = number.map(|number| (&self.parts[number], document - self.starts[number]));
         found

@@ -7,6 +7,8 @@ use twindex_sketch::Cutter;
 use twindex_sketch::cut::PlacedUnits;
 use twindex_sketch::params::{Folding, NormalForm, Shingling};
 
+use crate::corpora::{Random, cases};
+
 /// A document for the reference: its tokens with their byte ranges, and its text for comparing bytes.
 struct Document {
     tokens: Vec<Vec<u8>>,
@@ -48,17 +50,27 @@ fn by_suffix_array(documents: &[Document], t: usize, exact: Exact, within: bool)
         repeated.extend(others.map(|&other| (other, source)));
     }
     repeated.sort_unstable();
-    let follows = |a: &((usize, usize), (usize, usize)), b: &((usize, usize), (usize, usize))| {
-        let next = |(document, position): (usize, usize)| (document, position + 1);
-        (next(a.0), next(a.1)) == (b.0, b.1)
-    };
-    repeated
-        .chunk_by(follows)
-        .map(|run| {
-            let (((document, position), (first, first_position)), count) = (run[0], run.len());
+    // A run goes on while the next position is repeated and has the t-gram at the next position of the source.
+    let mut runs: Vec<(((usize, usize), (usize, usize)), usize)> = Vec::new();
+    for (place, source) in repeated {
+        let extended = runs.last_mut().filter(|(((document, position), (first, first_position)), count)| {
+            let beside = (*first, first_position + *count);
+            (*document, position + *count) == place
+                && beside.1 + t <= documents[beside.0].tokens.len()
+                && gram(&beside) == gram(&place)
+        });
+        match extended {
+            Some((_, count)) => *count += 1,
+            None => runs.push(((place, source), 1)),
+        }
+    }
+    runs.into_iter()
+        .map(|(((document, position), (first, first_position)), count)| {
             let end = position + count - 1 + t - 1;
             Line {
                 document: document as u32,
+                position: position as u32,
+                units: (count + t - 1) as u32,
                 start: documents[document].places[position].0 as u32,
                 end: documents[document].places[end].1 as u32,
                 first_document: first as u32,
@@ -198,5 +210,31 @@ fn periodic_and_fully_copied_texts_have_the_defined_lines() {
                 check(&plain(), &texts, &Case { shape: Shape::words(t), exact, within, memory: 1 << 16 });
             }
         }
+    }
+}
+
+/// Texts of a few words with short periods, which repeat themselves and each other.
+#[test]
+fn spans_of_tiny_periodic_texts_equal_the_definition() {
+    let mut random = Random(11);
+    let mut below = |limit: usize| random.below(limit);
+    for _ in 0..cases() {
+        let letters = 1 + below(3);
+        let texts: Vec<String> = (0..1 + below(4))
+            .map(|_| {
+                let mut words: Vec<usize> = Vec::new();
+                for _ in 0..below(4) {
+                    let period: Vec<usize> = (0..1 + below(4)).map(|_| below(letters)).collect();
+                    words.extend(period.iter().cycle().take(below(14)));
+                }
+                words.iter().map(|&word| ["a ", "b ", "c "][word]).collect()
+            })
+            .collect();
+        let shape = Shape::words(1 + below(5));
+        check(
+            &plain(),
+            &texts,
+            &Case { shape, exact: Exact::Tokens, within: below(2) == 1, memory: 1 << 12 },
+        );
     }
 }

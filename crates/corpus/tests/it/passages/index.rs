@@ -147,7 +147,13 @@ proptest! {
                 }
             }
             let mut lines = Vec::new();
-            grams.finish(within).unwrap().for_each_line(|line| {
+            let is_same = |place: (u32, u32), first: (u32, u32)| match index {
+                Some(index) if place.0 < index.documents() => {
+                    Ok((first.0 < index.documents() && index.is_same_gram(place, first)?).into())
+                }
+                _ => Ok(None),
+            };
+            grams.finish(within).unwrap().for_each_line_after(is_same, |line| {
                 lines.push(line);
                 Ok::<_, Error>(())
             }).unwrap();

@@ -30,7 +30,8 @@ impl Texts {
         document.checked_sub(1).map_or(0, |before| self.ends[before] + 1)
     }
 
-    /// Returns the maximal runs of repeated positions whose sources advance by one, sorted by document and position.
+    /// Returns the runs of repeated positions along which the t-grams after the source are the same, sorted by document and
+    /// position.
     pub(crate) fn runs(&self, t: usize, within: bool) -> Vec<Run> {
         let (sorted, bytes) = (divsufsort::sort(&self.bytes).into_parts().1, &self.bytes);
         let mut document_of = vec![0_u32; bytes.len() / 3];
@@ -62,6 +63,7 @@ impl Texts {
         }
         end_group(&group);
         let mut runs: Vec<Run> = Vec::new();
+        // The place that would extend the last run, and the place that follows in its source.
         let mut next = None;
         for (word, &source) in (0..).zip(&source_of) {
             if source == u32::MAX {
@@ -69,15 +71,20 @@ impl Texts {
             }
             let (document, first) = (document_of[word as usize], document_of[source as usize]);
             match runs.last_mut() {
-                Some(last) if next == Some((word, source)) && (last.0, last.2) == (document, first) => {
+                Some(last)
+                    if next.is_some_and(|(here, beside)| {
+                        here == word && last.0 == document && has_gram(&beside) && gram(beside) == gram(word)
+                    }) =>
+                {
                     last.4 += 1;
+                    next = next.map(|(here, beside)| (here + 1, beside + 1));
                 }
                 _ => {
+                    next = Some((word + 1, source + 1));
                     let position = |word: u32, document: u32| word - self.start(document as usize);
                     runs.push((document, position(word, document), first, position(source, first), 1));
                 }
             }
-            next = Some((word + 1, source + 1));
         }
         runs
     }
