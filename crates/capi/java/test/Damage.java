@@ -54,7 +54,7 @@ public final class Damage {
         if (hits == null) {
             return;
         }
-        StringBuilder line = new StringBuilder("+ hits");
+        StringBuilder line = new StringBuilder(hits.isEmpty() ? "+ hits 0" : "+ hits 1");
         for (Hit hit : hits) {
             line.append(' ').append(HEX.formatHex(hit.key())).append(' ').append(hit.distance());
             line.append(String.format(" %.9f", hit.resemblance()));
