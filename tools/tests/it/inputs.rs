@@ -313,7 +313,7 @@ fn folder_of_a_table_has_the_files_that_its_log_names() {
     );
     let refused = |parts: &[&str]| says(&bench.refused("dedup lake/t -o none"), parts);
     commit(3, "");
-    refused(&["t/_delta_log: it has no commit 2", "write the table anew"]);
+    refused(&["t/_delta_log: it has no commit 2", "write the table again"]);
     commit(2, "{\"add\":{\"path\":\"lang=en/old.jsonl\",\"deletionVector\":{\"storageType\":\"u\"}}}\n");
     refused(&["lang=en/old.jsonl has rows that a deletion vector deletes", "REORG"]);
     commit(2, "{\"add\":{\"path\":\"lang=en/gone.jsonl\"}}\n");

@@ -100,7 +100,7 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
         ensure!(
             *version == next,
             "it has no commit {next}, nor a checkpoint of one file after it; without these it is not known which files are \
-             current: write the table anew, or name its files"
+             current: write the table again, or name its files"
         );
         next += 1;
         let file = BufReader::new(fs::File::open(path)?);
@@ -118,7 +118,7 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
     let relative = |(path, has_deleted): (String, bool)| {
         ensure!(
             !has_deleted,
-            "{path} has rows that a deletion vector deletes, which twindex does not read; write the file anew, as `REORG TABLE \
+            "{path} has rows that a deletion vector deletes, which twindex does not read; write the file again, as `REORG TABLE \
              ... APPLY (PURGE)` does"
         );
         let bytes = unescaped(path.as_bytes());
