@@ -94,9 +94,10 @@ impl RowBatches for Batches {
                 column.end()?;
             }
         }
-        // guard: rows whose decoded size the footer does not say are decoded a few at a time
         let own: usize = self.columns.iter().map(DecodedColumn::own_bytes).sum();
         let fitting = BYTES_AT_ONCE as usize / (own / rows).max(1);
+        // guard: rows whose decoded size the footer does not say are decoded a few at a time
+        // without it: min(fitting) -> min(usize::MAX)
         self.at_once = (2 * self.at_once).min(fitting).clamp(1, self.at_most);
         Ok(Some(rows))
     }
