@@ -139,7 +139,7 @@ pub(crate) unsafe fn sized<T: Structure>(value: *const T, name: &str) -> Result<
         ));
     }
     let mut copy = MaybeUninit::<T>::zeroed();
-    // SAFETY: `value` has `known` readable bytes, and `copy` has room for them; they do not overlap, because `copy` is new.
+    // SAFETY: `value` has `known` readable bytes, and `copy` has as many; they do not overlap, because `copy` is new.
     unsafe { std::ptr::copy_nonoverlapping(value.cast::<u8>(), copy.as_mut_ptr().cast::<u8>(), known) };
     // SAFETY: all bytes are set, and `Structure` guarantees that all bit patterns are valid.
     Ok(unsafe { copy.assume_init() })
@@ -153,7 +153,7 @@ pub(crate) unsafe fn fill<T: Structure>(to: *mut T, from: &T, name: &str) -> Res
     // SAFETY: the caller guarantees the same.
     let size = unsafe { size_of_given(to.cast_const(), name) }?;
     let (field, known) = (size_of::<usize>(), size.min(size_of::<T>()));
-    // SAFETY: both structures have `known` bytes, the first of which are the size field, and they do not overlap: `from` is
+    // SAFETY: both structures have `known` bytes, which begin with the size field, and they do not overlap: `from` is
     // of this crate.
     unsafe {
         let source = std::ptr::from_ref(from).cast::<u8>().add(field);

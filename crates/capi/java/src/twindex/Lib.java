@@ -4,8 +4,9 @@ import com.sun.jna.Callback;
 import com.sun.jna.Native;
 
 /**
- * The functions of {@code twindex.h}. Pointers and sizes are {@code long}: JNA maps such functions directly, which costs a
- * fraction of a call with objects.
+ * The functions of {@code twindex.h}. JNA calls them, because Java has a final interface for foreign functions only from version
+ * 22 on, and Debian 12 has 17. Pointers and sizes are {@code long}: JNA maps such functions directly, which costs a fraction of
+ * a call with objects.
  */
 final class Lib {
     /** The version of the C interface that this library needs. */
