@@ -40,6 +40,18 @@
 // version has everything that a program compiled with this header needs.
 #define TWINDEX_ABI_VERSION 3
 
+// Maps segment files, with advice to the operating system. The default.
+#define TWINDEX_ACCESS_MAP 0
+
+// Maps segment files without advice.
+#define TWINDEX_ACCESS_PLAIN_MAP 1
+
+// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
+#define TWINDEX_ACCESS_READ 2
+
+// Reads each segment file completely when it is opened.
+#define TWINDEX_ACCESS_LOAD 3
+
 // The document has a fingerprint.
 #define TWINDEX_HAS_FINGERPRINT 1
 
@@ -64,30 +76,6 @@
 // Of different records of a key, the one of the last index is kept.
 #define TWINDEX_CONFLICT_LAST 2
 
-// A number of queries that is enough to decide the group of almost any document.
-#define TWINDEX_GROUP_QUERIES 10000
-
-// Documents are near if the exact distance of their fingerprints is small enough.
-#define TWINDEX_GROUPS_BY_DISTANCE 0
-
-// Documents are near if the exact resemblance of their sets is high enough.
-#define TWINDEX_GROUPS_COUNTED 1
-
-// Documents are near if the resemblance that their signatures estimate is high enough.
-#define TWINDEX_GROUPS_ESTIMATED 2
-
-// Maps segment files, with advice to the operating system. The default.
-#define TWINDEX_ACCESS_MAP 0
-
-// Maps segment files without advice.
-#define TWINDEX_ACCESS_PLAIN_MAP 1
-
-// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
-#define TWINDEX_ACCESS_READ 2
-
-// Reads each segment file completely when it is opened.
-#define TWINDEX_ACCESS_LOAD 3
-
 // Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
 #define TWINDEX_QUERY_UNVERIFIED 1
 
@@ -99,6 +87,18 @@
 
 // Ends the search at the first hit, which need not be the nearest.
 #define TWINDEX_QUERY_ANY 8
+
+// A number of queries that is enough to decide the group of almost any document.
+#define TWINDEX_GROUP_QUERIES 10000
+
+// Documents are near if the exact distance of their fingerprints is small enough.
+#define TWINDEX_GROUPS_BY_DISTANCE 0
+
+// Documents are near if the exact resemblance of their sets is high enough.
+#define TWINDEX_GROUPS_COUNTED 1
+
+// Documents are near if the resemblance that their signatures estimate is high enough.
+#define TWINDEX_GROUPS_ESTIMATED 2
 
 // Excludes the key `from` of a range.
 #define TWINDEX_RANGE_AFTER 1

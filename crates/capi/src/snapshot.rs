@@ -9,10 +9,10 @@ use twindex::{Fingerprint, Key};
 
 use crate::border::{self, Slot, given, key, show_bytes, show_empty};
 use crate::error::{Code, Error};
+use crate::flags::{check_flags, with_flags};
 use crate::hits::Hits;
 use crate::keys::Keys;
 use crate::params::Params;
-use crate::query::{check_flags, with_flags};
 use crate::record::Record;
 use crate::sketch::Sketch;
 

@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 
 use twindex::RealVfs;
 
+use crate::access::access;
 use crate::border::{self, Slot};
 use crate::cancel::{self, Cancel};
 use crate::error::{Code, Error};
-use crate::open::access;
 
 /// The result of `twindex_index_verify`. Must be freed with `twindex_findings_free`.
 #[derive(Debug)]
