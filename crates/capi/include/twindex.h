@@ -1236,9 +1236,10 @@ uint64_t twindex_snapshot_durable_commit(const twindex_snapshot *snapshot);
 bool twindex_snapshot_now(const twindex_snapshot *snapshot,
                           uint64_t *now);
 
-// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+// Sets `high` and `low` to the two halves of the UUID of the index, which was chosen at random when it was created.
 twindex_code twindex_snapshot_uuid(const twindex_snapshot *snapshot,
-                                   uint8_t (*uuid)[16],
+                                   uint64_t *high,
+                                   uint64_t *low,
                                    twindex_error **error);
 
 // Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The

@@ -89,17 +89,20 @@ pub extern "C" fn twindex_snapshot_now(
     })
 }
 
-/// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+/// Sets `high` and `low` to the two halves of the UUID of the index, which was chosen at random when it was created.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_uuid(
     snapshot: Option<&Snapshot>,
-    uuid: Option<&mut MaybeUninit<[u8; 16]>>,
+    high: Option<&mut MaybeUninit<u64>>,
+    low: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     border::call(error, || {
-        let slot = Slot::new(uuid, [0; 16], "uuid")?;
-        slot.put(given(snapshot, "snapshot")?.inner.uuid().to_be_bytes());
+        let (high, low) = (Slot::new(high, 0, "high")?, Slot::new(low, 0, "low")?);
+        let uuid = given(snapshot, "snapshot")?.inner.uuid();
+        high.put((uuid >> 64) as u64);
+        low.put(uuid as u64);
         Ok(())
     })
 }

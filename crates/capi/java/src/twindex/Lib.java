@@ -94,7 +94,7 @@ final class Lib {
     static native long twindex_snapshot_durable_commit(long snapshot);
     static native long twindex_snapshot_payload(long snapshot, long length);
     static native byte twindex_snapshot_now(long snapshot, long out);
-    static native int twindex_snapshot_uuid(long snapshot, long out, long error);
+    static native int twindex_snapshot_uuid(long snapshot, long high, long low, long error);
     static native long twindex_snapshot_segment(long snapshot, long at);
     static native int twindex_snapshot_contains(long snapshot, long key, long length, long out, long error);
     static native int twindex_snapshot_get_many(long snapshot, long keys, long offsets, long count, long threads, long out,
