@@ -119,7 +119,11 @@ fn near_has_the_values_of_the_command_that_an_index_can_store() {
         let c = in_c("near", value);
         assert_eq!(c.is_some(), near.is_some(), "{value:?}");
         if let (Some(c), Some(near)) = (c, near) {
-            assert_eq!(c.near().threshold.map(|threshold| threshold.value()), near.threshold(), "{value:?}");
+            assert_eq!(
+                c.near().threshold.map(twindex::params::Threshold::value),
+                near.threshold(),
+                "{value:?}"
+            );
             assert_eq!(c.near().within, near.within(), "{value:?}");
         }
     }
