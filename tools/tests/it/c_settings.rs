@@ -172,6 +172,7 @@ fn every_setting_of_c_has_an_effect() {
         };
         assert!(with(true) != with(false), "{name} {value}");
     }
+    assert!(in_c("simhash_weights", "distinct").is_none(), "weights of no fingerprint are refused");
     for (name, value) in [("simhash_weights", "distinct"), ("design", "small"), ("codec", "plain")] {
         let with = |set: bool| {
             let mut settings = ParamSettings::default();
