@@ -1,5 +1,5 @@
-//! Compares the public functions and fields of the engine with `crates/capi/front.txt`, which names their counterparts in C
-//! and Java, and these with the header and the Java sources. A new function of the front without a row fails here.
+//! Compares the public functions and fields of the engine with `crates/capi/front.txt`, which names their counterparts
+//! in C and Java, and these with the header and the Java sources. A new function of the front without a row fails here.
 
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 

@@ -26,14 +26,15 @@ pub struct Open {
     /// If not 0, opens this generation instead of the newest: the number in the name of a `MANIFEST-...`. Use it if the
     /// newest is damaged. The index then has no writer; `twindex_index_copy_to` makes an independent index from it.
     pub generation: u64,
-    /// Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no calls.
+    /// Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no
+    /// calls.
     pub progress: Progress,
     /// Passed to `progress`.
     pub progress_data: *mut c_void,
 }
 
-// SAFETY: the first field is the size; numbers and raw pointers have no invalid bits, and a zero function pointer is `None`.
-// A caller can store other bits in `progress` only by breaking the type of the field in C.
+// SAFETY: the first field is the size; numbers and raw pointers have no invalid bits, and a zero function pointer is
+// `None`. A caller can store other bits in `progress` only by breaking the type of the field in C.
 unsafe impl Structure for Open {
     const FIRST: usize = 40;
 }

@@ -13,8 +13,8 @@ use crate::params::near;
 use crate::sketch::Sketch;
 use crate::snapshot::Snapshot;
 
-/// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule of the
-/// index. A zero in a field means its default.
+/// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule
+/// of the index. A zero in a field means its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
@@ -32,8 +32,8 @@ pub struct Query {
     pub sharing: u32,
     /// The number of leading bits of each feature that are compared; by default all that the index stores.
     pub feature_bits: u32,
-    /// The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited` returns
-    /// the number of buckets that were skipped because of it.
+    /// The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited`
+    /// returns the number of buckets that were skipped because of it.
     pub visit_limit: u64,
     /// Ends the query early with `TWINDEX_CODE_CANCELLED`; null if nothing does.
     pub cancel: *const Cancel,
@@ -120,8 +120,8 @@ impl Options {
     }
 }
 
-/// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must free the
-/// hits.
+/// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must
+/// free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_query(
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn twindex_snapshot_count(
     })
 }
 
-/// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len` distinct
-/// hashes in ascending order. The caller must free the hits.
+/// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len`
+/// distinct hashes in ascending order. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_resembling_set(

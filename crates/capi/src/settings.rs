@@ -278,8 +278,8 @@ impl ParamSettings {
         set.ok_or_else(|| refused(name, value, PARAMS))
     }
 
-    /// Applies all settings to a builder. As for the command, a resemblance of `near` sets the bands, unless bands, rows or a
-    /// preset were given.
+    /// Applies all settings to a builder. As for the command, a resemblance of `near` sets the bands, unless bands,
+    /// rows or a preset were given.
     pub(crate) fn apply(&self, mut builder: ParamsBuilder) -> Result<ParamsBuilder> {
         builder = builder.shingling(self.shingling()?);
         let near = self.near;

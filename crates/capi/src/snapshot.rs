@@ -72,8 +72,8 @@ pub extern "C" fn twindex_snapshot_durable_commit(snapshot: Option<&Snapshot>) -
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.durable_commit()))
 }
 
-/// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if there
-/// is none.
+/// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if
+/// there is none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_now(
@@ -107,8 +107,8 @@ pub extern "C" fn twindex_snapshot_uuid(
     })
 }
 
-/// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The
-/// caller must free them.
+/// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it.
+/// The caller must free them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_params(
@@ -123,8 +123,8 @@ pub extern "C" fn twindex_snapshot_params(
     })
 }
 
-/// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The string is
-/// valid until the snapshot is freed.
+/// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The
+/// string is valid until the snapshot is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_segment(snapshot: Option<&Snapshot>, at: usize) -> *const c_char {
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn twindex_snapshot_contains(
     })
 }
 
-/// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to null
-/// and returns `TWINDEX_CODE_OK`. The caller must free the record.
+/// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to
+/// null and returns `TWINDEX_CODE_OK`. The caller must free the record.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_get(
@@ -200,8 +200,8 @@ pub unsafe extern "C" fn twindex_snapshot_get(
     })
 }
 
-/// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is empty.
-/// The caller must free it.
+/// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is
+/// empty. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_keys(
@@ -265,8 +265,8 @@ pub unsafe extern "C" fn twindex_snapshot_range(
     })
 }
 
-/// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored bits as
-/// `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
+/// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored
+/// bits as `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_same_feature(
@@ -304,8 +304,8 @@ pub extern "C" fn twindex_snapshot_near(
 }
 
 /// Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
-/// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
-/// missed, and a threshold below that of the index is refused. The caller must free the hits.
+/// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document
+/// is missed, and a threshold below that of the index is refused. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_resembling(

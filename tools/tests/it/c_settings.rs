@@ -1,5 +1,6 @@
-//! Compares the settings that a C program sets by name (`crates/capi/src/settings.rs`, which this file includes) with the
-//! declarations from which the command and Python take them: the same names, the same values, and the same parameters.
+//! Compares the settings that a C program sets by name (`crates/capi/src/settings.rs`, which this file includes) with
+//! the declarations from which the command and Python take them: the same names, the same values, and the same
+//! parameters.
 
 use std::ffi::OsStr;
 
