@@ -123,7 +123,8 @@ unsafe fn size_of_given<T: Structure>(value: *const T, name: &str) -> Result<usi
 /// structure: the fields that it lacks become zero. A newer program passes a longer one: if it has set a field that
 /// this version lacks, returns an error.
 ///
-/// # Safety `value` is null, or points to a structure whose first field is its size, all of whose bytes are readable,
+/// # Safety
+/// `value` is null, or points to a structure whose first field is its size, all of whose bytes are readable,
 /// and that is not written to until the call returns. The pointers in it need a separate proof before they are used.
 pub(crate) unsafe fn sized<T: Structure>(value: *const T, name: &str) -> Result<T> {
     // SAFETY: the caller guarantees the same.
@@ -163,7 +164,8 @@ pub(crate) unsafe fn fill<T: Structure>(to: *mut T, from: &T, name: &str) -> Res
 
 /// Converts an array that a C caller passed to a slice. `values` may be null if `len` is 0.
 ///
-/// # Safety `values` is null, or points to `len` readable values that are not written to until the call returns. All
+/// # Safety
+/// `values` is null, or points to `len` readable values that are not written to until the call returns. All
 /// bit patterns of `T` are valid.
 pub(crate) unsafe fn values<'a, T: Copy>(values: *const T, len: usize, name: &str) -> Result<&'a [T]> {
     if len == 0 {

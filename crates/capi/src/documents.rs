@@ -70,7 +70,8 @@ pub(crate) struct Given<'a> {
 impl Given<'_> {
     /// Converts documents that a C caller passed.
     ///
-    /// # Safety `documents` is null or set as the header requires. The caller neither changes nor frees it, nor the
+    /// # Safety
+    /// `documents` is null or set as the header requires. The caller neither changes nor frees it, nor the
     /// memory that it points to, while the result is in use.
     pub(crate) unsafe fn read(documents: *const Documents) -> Result<Self> {
         // SAFETY: the caller passes a structure that begins with its size, or null.

@@ -13,7 +13,8 @@ pub(crate) struct Packed<'a> {
 impl<'a> Packed<'a> {
     /// Converts `count` byte strings that a C caller passed.
     ///
-    /// # Safety `offsets` is null or points to `count + 1` numbers, `bytes` is null or points to as many bytes as the
+    /// # Safety
+    /// `offsets` is null or points to `count + 1` numbers, `bytes` is null or points to as many bytes as the
     /// last of them. Neither is written to while the result is in use.
     pub(crate) unsafe fn read(
         bytes: *const u8,
