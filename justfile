@@ -12,7 +12,7 @@ check *steps:
 test crate:
     cargo test --locked -p {{ if crate == "twindex" { "twindex" } else { "twindex-" + crate } }}
 
-# The C interface: header, tests in C, examples in Java and Go.
+# The C interface: header, tests in C, C++, Java and Go.
 capi:
     scripts/capi header
     scripts/capi test

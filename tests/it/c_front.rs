@@ -1,5 +1,5 @@
-//! Compares the public functions and fields of the engine with `crates/capi/front.txt`, which names their counterparts in C
-//! and Java, and these with the header and the Java sources. A new function of the front without a row fails here.
+//! Compares the public functions and fields of the engine with `crates/capi/front.txt`, which names their counterparts
+//! in C and Java, and these with the header and the Java sources. A new function of the front without a row fails here.
 
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 
@@ -72,8 +72,8 @@ fn front(lib: &str, sources: &BTreeMap<PathBuf, String>) -> BTreeSet<String> {
         for line in text.lines() {
             if line == "mod tests {" {
                 break;
-            } else if line.starts_with("impl") {
-                let of = line[4..].trim_start();
+            } else if let Some(of) = line.strip_prefix("impl") {
+                let of = of.trim_start();
                 let of = if of.starts_with('<') { of.split_once("> ").map_or("", |(_, of)| of) } else { of };
                 current = (!line.contains(" for ")).then(|| (name(of), false));
             } else if let Some(of) = after(line, &["pub struct "]) {

@@ -40,6 +40,18 @@
 // version has everything that a program compiled with this header needs.
 #define TWINDEX_ABI_VERSION 3
 
+// Maps segment files, with advice to the operating system. The default.
+#define TWINDEX_ACCESS_MAP 0
+
+// Maps segment files without advice.
+#define TWINDEX_ACCESS_PLAIN_MAP 1
+
+// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
+#define TWINDEX_ACCESS_READ 2
+
+// Reads each segment file completely when it is opened.
+#define TWINDEX_ACCESS_LOAD 3
+
 // The document has a fingerprint.
 #define TWINDEX_HAS_FINGERPRINT 1
 
@@ -64,30 +76,6 @@
 // Of different records of a key, the one of the last index is kept.
 #define TWINDEX_CONFLICT_LAST 2
 
-// A number of queries that is enough to decide the group of almost any document.
-#define TWINDEX_GROUP_QUERIES 10000
-
-// Documents are near if the exact distance of their fingerprints is small enough.
-#define TWINDEX_GROUPS_BY_DISTANCE 0
-
-// Documents are near if the exact resemblance of their sets is high enough.
-#define TWINDEX_GROUPS_COUNTED 1
-
-// Documents are near if the resemblance that their signatures estimate is high enough.
-#define TWINDEX_GROUPS_ESTIMATED 2
-
-// Maps segment files, with advice to the operating system. The default.
-#define TWINDEX_ACCESS_MAP 0
-
-// Maps segment files without advice.
-#define TWINDEX_ACCESS_PLAIN_MAP 1
-
-// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
-#define TWINDEX_ACCESS_READ 2
-
-// Reads each segment file completely when it is opened.
-#define TWINDEX_ACCESS_LOAD 3
-
 // Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
 #define TWINDEX_QUERY_UNVERIFIED 1
 
@@ -100,6 +88,18 @@
 // Ends the search at the first hit, which need not be the nearest.
 #define TWINDEX_QUERY_ANY 8
 
+// A number of queries that is enough to decide the group of almost any document.
+#define TWINDEX_GROUP_QUERIES 10000
+
+// Documents are near if the exact distance of their fingerprints is small enough.
+#define TWINDEX_GROUPS_BY_DISTANCE 0
+
+// Documents are near if the exact resemblance of their sets is high enough.
+#define TWINDEX_GROUPS_COUNTED 1
+
+// Documents are near if the resemblance that their signatures estimate is high enough.
+#define TWINDEX_GROUPS_ESTIMATED 2
+
 // Excludes the key `from` of a range.
 #define TWINDEX_RANGE_AFTER 1
 
@@ -109,8 +109,8 @@
 // A commit survives a crash of the machine. The default.
 #define TWINDEX_DURABILITY_SYNC 0
 
-// A commit survives a crash of the process. After `twindex_writer_sync`, all earlier commits also survive a crash of the
-// machine.
+// A commit survives a crash of the process. After `twindex_writer_sync`, all earlier commits also survive a crash of
+// the machine.
 #define TWINDEX_DURABILITY_BATCH 1
 
 // A commit may be only in memory until `twindex_writer_sync`.
@@ -193,8 +193,8 @@ typedef struct twindex_groups twindex_groups;
 // The documents that a query found, nearest first. Must be freed with `twindex_hits_free`.
 typedef struct twindex_hits twindex_hits;
 
-// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that contain
-// it. Must be freed with `twindex_idf_free`.
+// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that
+// contain it. Must be freed with `twindex_idf_free`.
 typedef struct twindex_idf twindex_idf;
 
 // Counts texts, to build a table. Must be freed with `twindex_idf_counter_free`.
@@ -206,8 +206,8 @@ typedef struct twindex_index twindex_index;
 // An iterator over keys of a snapshot, in ascending order. Must be freed with `twindex_keys_free`.
 typedef struct twindex_keys twindex_keys;
 
-// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then create
-// an index. Must be freed with `twindex_params_free`.
+// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then
+// create an index. Must be freed with `twindex_params_free`.
 typedef struct twindex_params twindex_params;
 
 // The stored record of a document. Must be freed with `twindex_record_free`.
@@ -230,12 +230,13 @@ typedef struct twindex_sketches twindex_sketches;
 // The state of an index at one commit, which never changes. Must be freed with `twindex_snapshot_free`.
 typedef struct twindex_snapshot twindex_snapshot;
 
-// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at a
-// commit; changes that are not committed when the writer is freed are lost. Must be freed with `twindex_writer_free`.
+// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at
+// a commit; changes that are not committed when the writer is freed are lost. Must be freed with
+// `twindex_writer_free`.
 typedef struct twindex_writer twindex_writer;
 
-// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise with
-// `TWINDEX_ARRAYS_INIT`.
+// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise
+// with `TWINDEX_ARRAYS_INIT`.
 typedef struct {
     // The size of this structure in the caller's program, in bytes.
     size_t struct_size;
@@ -257,8 +258,8 @@ typedef struct {
     const int32_t *distances;
     // For each hit, the resemblance from 0 to 1; -1 if it is unknown.
     const double *resemblances;
-    // For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of `twindex_snapshot_get_many`,
-    // as the arrays that follow.
+    // For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of
+    // `twindex_snapshot_get_many`, as the arrays that follow.
     const uint8_t *flags;
     // For each document, its fingerprint; 0 if it has none.
     const uint64_t *fingerprints;
@@ -290,8 +291,8 @@ typedef int32_t (*twindex_group_visitor)(void *data,
                                          uint32_t size);
 
 // Many documents. Initialise with `TWINDEX_DOCUMENTS_INIT`. Bytes of all documents are stored one after the other, and
-// `..._offsets` has the start of each and, as one more number, the end of the last: `count + 1` numbers that do not decrease.
-// Null pointers mean that the documents have no such data.
+// `..._offsets` has the start of each and, as one more number, the end of the last: `count + 1` numbers that do not
+// decrease. Null pointers mean that the documents have no such data.
 typedef struct {
     // The size of this structure in the caller's program, in bytes.
     size_t struct_size;
@@ -301,8 +302,8 @@ typedef struct {
     const uint8_t *keys;
     // The offsets of the keys.
     const uint64_t *key_offsets;
-    // The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the writer is
-    // locked.
+    // The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the
+    // writer is locked.
     const uint8_t *texts;
     // The offsets of the texts.
     const uint64_t *text_offsets;
@@ -324,8 +325,8 @@ typedef struct {
     size_t threads;
 } twindex_documents;
 
-// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule of the
-// index. A zero in a field means its default.
+// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule
+// of the index. A zero in a field means its default.
 typedef struct {
     // The size of this structure in the caller's program, in bytes.
     size_t struct_size;
@@ -341,8 +342,8 @@ typedef struct {
     uint32_t sharing;
     // The number of leading bits of each feature that are compared; by default all that the index stores.
     uint32_t feature_bits;
-    // The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited` returns
-    // the number of buckets that were skipped because of it.
+    // The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited`
+    // returns the number of buckets that were skipped because of it.
     uint64_t visit_limit;
     // Ends the query early with `TWINDEX_CODE_CANCELLED`; null if nothing does.
     const twindex_cancel *cancel;
@@ -388,8 +389,8 @@ typedef struct {
     twindex_activity merges;
     // Commits that waited because segments were written more slowly than documents arrived.
     twindex_activity stalls;
-    // The bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log; 0 before
-    // the first commit to the log.
+    // The bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log; 0
+    // before the first commit to the log.
     double write_amplification;
 } twindex_metrics;
 
@@ -405,7 +406,8 @@ typedef struct {
     // If not 0, opens this generation instead of the newest: the number in the name of a `MANIFEST-...`. Use it if the
     // newest is damaged. The index then has no writer; `twindex_index_copy_to` makes an independent index from it.
     uint64_t generation;
-    // Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no calls.
+    // Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no
+    // calls.
     twindex_progress progress;
     // Passed to `progress`.
     void *progress_data;
@@ -414,8 +416,8 @@ typedef struct {
 // Called with `data` and the number of bytes that were verified so far.
 typedef void (*twindex_verify_progress)(void *data, uint64_t bytes);
 
-// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a sketch
-// or a fingerprint. Null pointers mean that the document has no such data.
+// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a
+// sketch or a fingerprint. Null pointers mean that the document has no such data.
 typedef struct {
     // The size of this structure in the caller's program, in bytes.
     size_t struct_size;
@@ -433,8 +435,8 @@ typedef struct {
     const uint64_t *priority;
     // If not 0, the document is marked as a duplicate.
     uint8_t is_duplicate;
-    // The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no sketch,
-    // which has them.
+    // The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no
+    // sketch, which has them.
     const uint64_t *set;
     // Number of hashes in the set.
     size_t set_len;
@@ -453,8 +455,8 @@ const char *twindex_version(void);
 // Fills `arrays`, whose `struct_size` must be set.
 twindex_code twindex_batch_arrays(const twindex_batch *batch, twindex_arrays *arrays, twindex_error **error);
 
-// Returns the message of the error of item `at`, counted from 0, in UTF-8; an empty string if it succeeded. The string is
-// valid until the batch is freed.
+// Returns the message of the error of item `at`, counted from 0, in UTF-8; an empty string if it succeeded. The string
+// is valid until the batch is freed.
 const char *twindex_batch_message(const twindex_batch *batch,
                                   size_t at);
 
@@ -474,17 +476,17 @@ bool twindex_cancel_is_requested(const twindex_cancel *cancel);
 // Frees a request. `cancel` may be null.
 void twindex_cancel_free(twindex_cancel *cancel);
 
-// Copies the current state of the index to a new directory: a backup, while a writer may continue. Files are linked if the
-// file system supports it. Sets `commit`, which may be null, to the number of the copied commit. To restore, open the copy,
-// or copy it back to the path of the index.
+// Copies the current state of the index to a new directory: a backup, while a writer may continue. Files are linked if
+// the file system supports it. Sets `commit`, which may be null, to the number of the copied commit. To restore, open
+// the copy, or copy it back to the path of the index.
 twindex_code twindex_index_copy_to(const twindex_index *index,
                                    const char *path,
                                    uint64_t *commit,
                                    twindex_error **error);
 
-// Merges `count` indexes with the same parameters into a new index at `path`, with a single segment. The indexes are not
-// changed. `on_conflict` is one of `TWINDEX_CONFLICT_...`, `memory` a number of bytes, `threads` a number of threads or 0
-// for all cores. Fills `merged`, which may be null.
+// Merges `count` indexes with the same parameters into a new index at `path`, with a single segment. The indexes are
+// not changed. `on_conflict` is one of `TWINDEX_CONFLICT_...`, `memory` a number of bytes, `threads` a number of
+// threads or 0 for all cores. Fills `merged`, which may be null.
 twindex_code twindex_index_merge(const char *path,
                                  const twindex_index *const *indexes,
                                  size_t count,
@@ -494,9 +496,9 @@ twindex_code twindex_index_merge(const char *path,
                                  twindex_merged *merged,
                                  twindex_error **error);
 
-// Creates an index at `path` from `count` finished segment files, which other indexes with these parameters have written:
-// see `twindex_snapshot_segment`. No key may be in two segments. The files are linked, or copied. Sets `documents`, which
-// may be null, to the number of documents.
+// Creates an index at `path` from `count` finished segment files, which other indexes with these parameters have
+// written: see `twindex_snapshot_segment`. No key may be in two segments. The files are linked, or copied. Sets
+// `documents`, which may be null, to the number of documents.
 twindex_code twindex_index_adopt(const char *path,
                                  const twindex_params *params,
                                  const char *const *segments,
@@ -507,16 +509,16 @@ twindex_code twindex_index_adopt(const char *path,
 // Returns the code of an error; `TWINDEX_CODE_OK` if `error` is null.
 twindex_code twindex_error_code(const twindex_error *error);
 
-// Returns the message of an error in UTF-8: what failed, where, and which value was expected and found. Returns an empty
-// string if `error` is null. The string is valid until the error is freed.
+// Returns the message of an error in UTF-8: what failed, where, and which value was expected and found. Returns an
+// empty string if `error` is null. The string is valid until the error is freed.
 const char *twindex_error_message(const twindex_error *error);
 
 // Frees an error. `error` may be null.
 void twindex_error_free(twindex_error *error);
 
-// Sets `group` to the leader of a document, without size and members. If there is no such document, sets `group` to null and
-// returns `TWINDEX_CODE_OK`. Returns `TWINDEX_CODE_UNDECIDED` if it takes more than `max_queries` queries for near documents:
-// `TWINDEX_GROUP_QUERIES` suits most uses. The caller must free the group.
+// Sets `group` to the leader of a document, without size and members. If there is no such document, sets `group` to
+// null and returns `TWINDEX_CODE_OK`. Returns `TWINDEX_CODE_UNDECIDED` if it takes more than `max_queries` queries for
+// near documents: `TWINDEX_GROUP_QUERIES` suits most uses. The caller must free the group.
 twindex_code twindex_snapshot_leader(const twindex_snapshot *snapshot,
                                      const uint8_t *key_bytes,
                                      size_t key_len,
@@ -552,8 +554,8 @@ const uint8_t *twindex_group_leader(const twindex_group *group, size_t *len);
 // Returns the number of documents in the group; 0 if it was not asked for.
 uint64_t twindex_group_size(const twindex_group *group);
 
-// Returns the key of member `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there is
-// no such member, or if members were not asked for. The key is valid until the group is freed.
+// Returns the key of member `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if
+// there is no such member, or if members were not asked for. The key is valid until the group is freed.
 const uint8_t *twindex_group_member(const twindex_group *group,
                                     size_t at,
                                     size_t *len);
@@ -564,8 +566,8 @@ uint64_t twindex_group_queries(const twindex_group *group);
 // Frees a group. `group` may be null.
 void twindex_group_free(twindex_group *group);
 
-// Finds the documents whose leader differs between `since`, an earlier snapshot, and `snapshot`. The caller must free the
-// changes.
+// Finds the documents whose leader differs between `since`, an earlier snapshot, and `snapshot`. The caller must free
+// the changes.
 twindex_code twindex_snapshot_changed_leaders(const twindex_snapshot *snapshot,
                                               const twindex_snapshot *since,
                                               twindex_changes **changes,
@@ -574,14 +576,14 @@ twindex_code twindex_snapshot_changed_leaders(const twindex_snapshot *snapshot,
 // Returns the number of documents whose leader changed.
 size_t twindex_changes_len(const twindex_changes *changes);
 
-// Returns the key of document `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there
-// is no such document. The key is valid until the changes are freed.
+// Returns the key of document `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if
+// there is no such document. The key is valid until the changes are freed.
 const uint8_t *twindex_changes_key(const twindex_changes *changes,
                                    size_t at,
                                    size_t *len);
 
-// Returns the key of the leader of document `at` before, and sets `len` to its length. Returns null if the document did not
-// exist. The key is valid until the changes are freed.
+// Returns the key of the leader of document `at` before, and sets `len` to its length. Returns null if the document
+// did not exist. The key is valid until the changes are freed.
 const uint8_t *twindex_changes_before(const twindex_changes *changes,
                                       size_t at,
                                       size_t *len);
@@ -592,9 +594,9 @@ const uint8_t *twindex_changes_after(const twindex_changes *changes, size_t at, 
 // Frees changes. `changes` may be null.
 void twindex_changes_free(twindex_changes *changes);
 
-// Computes all groups of a snapshot. Data beyond `memory` bytes is stored in scratch files in the directory `scratch_dir`.
-// `threads` may be 0 for all cores. `cancel`, which may be null, ends the work early with `TWINDEX_CODE_CANCELLED`. The caller
-// must free the groups.
+// Computes all groups of a snapshot. Data beyond `memory` bytes is stored in scratch files in the directory
+// `scratch_dir`. `threads` may be 0 for all cores. `cancel`, which may be null, ends the work early with
+// `TWINDEX_CODE_CANCELLED`. The caller must free the groups.
 twindex_code twindex_snapshot_groups(const twindex_snapshot *snapshot,
                                      const char *scratch_dir,
                                      size_t memory,
@@ -609,22 +611,23 @@ uint64_t twindex_groups_count(const twindex_groups *groups);
 // Returns the number of queries for near documents that were made.
 uint64_t twindex_groups_queries(const twindex_groups *groups);
 
-// Sets `size` and `count`, which may be null, to the size of groups `at`, counted from 0 with the smallest first, and the
-// number of groups of this size. Returns false if there is no such size.
+// Sets `size` and `count`, which may be null, to the size of groups `at`, counted from 0 with the smallest first, and
+// the number of groups of this size. Returns false if there is no such size.
 bool twindex_groups_size(const twindex_groups *groups,
                          size_t at,
                          uint32_t *size,
                          uint64_t *count);
 
-// Sets `group` to the leader and the size of the group of a document; to null if there is no such document. The caller must
-// free the group.
+// Sets `group` to the leader and the size of the group of a document; to null if there is no such document. The caller
+// must free the group.
 twindex_code twindex_groups_leader(const twindex_groups *groups,
                                    const uint8_t *key_bytes,
                                    size_t key_len,
                                    twindex_group **group,
                                    twindex_error **error);
 
-// Calls `each` for each document whose group has at least `min_size` documents, in the order of keys, on the calling thread.
+// Calls `each` for each document whose group has at least `min_size` documents, in the order of keys, on the calling
+// thread.
 twindex_code twindex_groups_for_each(const twindex_groups *groups,
                                      uint32_t min_size,
                                      twindex_group_visitor each,
@@ -655,8 +658,8 @@ int32_t twindex_hits_distance(const twindex_hits *hits,
 double twindex_hits_resemblance(const twindex_hits *hits,
                                 size_t at);
 
-// Returns the fraction of the query's document that is contained in hit `at`, from 0 to 1, estimated from samples; -1 if the
-// index stores none.
+// Returns the fraction of the query's document that is contained in hit `at`, from 0 to 1, estimated from samples; -1
+// if the index stores none.
 double twindex_hits_query_in_hit(const twindex_hits *hits,
                                  size_t at);
 
@@ -664,12 +667,12 @@ double twindex_hits_query_in_hit(const twindex_hits *hits,
 double twindex_hits_hit_in_query(const twindex_hits *hits,
                                  size_t at);
 
-// Returns the number of table buckets that were skipped because of the visit limit of the query. They may contain further
-// hits.
+// Returns the number of table buckets that were skipped because of the visit limit of the query. They may contain
+// further hits.
 uint64_t twindex_hits_unvisited(const twindex_hits *hits);
 
-// Sets `record` to the stored record of hit `at`, in the snapshot that was queried. Sets it to null if there is no such hit.
-// Not for hits of a writer: use `twindex_writer_get`. The caller must free the record.
+// Sets `record` to the stored record of hit `at`, in the snapshot that was queried. Sets it to null if there is no
+// such hit. Not for hits of a writer: use `twindex_writer_get`. The caller must free the record.
 twindex_code twindex_hits_record(const twindex_hits *hits,
                                  size_t at,
                                  twindex_record **record,
@@ -693,8 +696,8 @@ uint32_t twindex_idf_documents(const twindex_idf *idf);
 // Returns the number of shingles in the table; 0 if `idf` is null.
 size_t twindex_idf_len(const twindex_idf *idf);
 
-// Returns the digest that identifies the table in parameters: 32 hexadecimal digits. Returns an empty string if `idf` is
-// null. The string is valid until the table is freed.
+// Returns the digest that identifies the table in parameters: 32 hexadecimal digits. Returns an empty string if `idf`
+// is null. The string is valid until the table is freed.
 const char *twindex_idf_digest(const twindex_idf *idf);
 
 // Frees a table. `idf` may be null. Parameters, sketchers and indexes that use the table remain valid.
@@ -702,8 +705,8 @@ void twindex_idf_free(twindex_idf *idf);
 
 // Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles that
 // occur in fewer than `min_df` texts. Of the other shingles, it will contain at most `entries_max`, the most frequent
-// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line tool
-// uses 2 and 1,000,000. The caller must free the counter.
+// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line
+// tool uses 2 and 1,000,000. The caller must free the counter.
 twindex_code twindex_idf_counter_new(const twindex_params *params,
                                      uint32_t min_df,
                                      size_t entries_max,
@@ -716,8 +719,8 @@ twindex_code twindex_idf_counter_add(const twindex_idf_counter *counter,
                                      size_t text_len,
                                      twindex_error **error);
 
-// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files. Call it
-// before the first text.
+// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files.
+// Call it before the first text.
 twindex_code twindex_idf_counter_memory(const twindex_idf_counter *counter,
                                         size_t bytes,
                                         const char *scratch_dir,
@@ -731,8 +734,8 @@ twindex_code twindex_idf_counter_finish(const twindex_idf_counter *counter,
 // Frees a counter. `counter` may be null.
 void twindex_idf_counter_free(twindex_idf_counter *counter);
 
-// Creates an empty index in a new directory and opens it. Returns `TWINDEX_CODE_ALREADY_EXISTS` if `path` exists and is
-// not an empty directory.
+// Creates an empty index in a new directory and opens it. Returns `TWINDEX_CODE_ALREADY_EXISTS` if `path` exists and
+// is not an empty directory.
 twindex_code twindex_index_create(const char *path,
                                   const twindex_params *params,
                                   twindex_index **index,
@@ -747,8 +750,8 @@ twindex_code twindex_index_open_or_create(const char *path,
                                           twindex_index **index,
                                           twindex_error **error);
 
-// Returns the complete parameters of the index, with their table of document frequencies if they use one. The caller must
-// free them.
+// Returns the complete parameters of the index, with their table of document frequencies if they use one. The caller
+// must free them.
 twindex_code twindex_index_params(const twindex_index *index,
                                   twindex_params **params,
                                   twindex_error **error);
@@ -758,8 +761,8 @@ twindex_code twindex_index_sketcher(const twindex_index *index,
                                     twindex_sketcher **sketcher,
                                     twindex_error **error);
 
-// Returns a snapshot of the current state of the index, which later commits do not change. It keeps its files open until
-// it is freed. The caller must free it.
+// Returns a snapshot of the current state of the index, which later commits do not change. It keeps its files open
+// until it is freed. The caller must free it.
 twindex_code twindex_index_snapshot(const twindex_index *index,
                                     twindex_snapshot **snapshot,
                                     twindex_error **error);
@@ -770,11 +773,12 @@ twindex_code twindex_index_writer(const twindex_index *index,
                                   twindex_writer **writer,
                                   twindex_error **error);
 
-// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is freed.
+// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is
+// freed.
 const char *twindex_index_path(const twindex_index *index);
 
-// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller must
-// free it.
+// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller
+// must free it.
 twindex_code twindex_index_idf(const twindex_index *index,
                                twindex_idf **idf,
                                twindex_error **error);
@@ -782,8 +786,9 @@ twindex_code twindex_index_idf(const twindex_index *index,
 // Reads the commits of other processes. Sets `changed`, which may be null, to whether there were any.
 twindex_code twindex_index_refresh(const twindex_index *index, bool *changed, twindex_error **error);
 
-// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit can be
-// one of this process or of another. Sets `changed`, which may be null, to false if the time passed without one.
+// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit
+// can be one of this process or of another. Sets `changed`, which may be null, to false if the time passed without
+// one.
 twindex_code twindex_index_wait(const twindex_index *index,
                                 uint64_t since,
                                 uint64_t milliseconds,
@@ -799,8 +804,8 @@ twindex_code twindex_index_verify(const twindex_index *index,
 // Merges all segments into one. The index must have no writer.
 twindex_code twindex_index_compact(const twindex_index *index, twindex_error **error);
 
-// Removes files that the index no longer needs, and sets `bytes`, which may be null, to their total size. The index must
-// have no writer.
+// Removes files that the index no longer needs, and sets `bytes`, which may be null, to their total size. The index
+// must have no writer.
 twindex_code twindex_index_gc(const twindex_index *index,
                               uint64_t *bytes,
                               twindex_error **error);
@@ -808,12 +813,14 @@ twindex_code twindex_index_gc(const twindex_index *index,
 // Closes an index. `index` may be null.
 void twindex_index_free(twindex_index *index);
 
-// Installs a signal handler for SIGBUS in this process. If a page of a file that is mapped afterwards cannot be read, the
-// call then returns an error instead of ending the process. Only on Linux; returns `TWINDEX_CODE_UNSUPPORTED` elsewhere.
+// Installs a signal handler for SIGBUS in this process. If a page of a file that is mapped afterwards cannot be read,
+// the call then returns an error instead of ending the process. Only on Linux; returns `TWINDEX_CODE_UNSUPPORTED`
+// elsewhere.
 twindex_code twindex_guard_install(twindex_error **error);
 
-// Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid until
-// the next call with the same `keys`, so two threads must not share them. For many keys, use `twindex_keys_next_many`.
+// Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid
+// until the next call with the same `keys`, so two threads must not share them. For many keys, use
+// `twindex_keys_next_many`.
 twindex_code twindex_keys_next(const twindex_keys *keys,
                                const uint8_t **key,
                                size_t *key_len,
@@ -828,32 +835,33 @@ twindex_code twindex_keys_previous(const twindex_keys *keys,
 // Frees an iterator over keys. `keys` may be null.
 void twindex_keys_free(twindex_keys *keys);
 
-// Adds documents, or replaces the documents with these keys, in order. Texts are sketched in parallel before the writer is
-// locked. Sets `batch` to the results. If `batch` is null, returns the error of the first document that failed. The caller must
-// free the batch.
+// Adds documents, or replaces the documents with these keys, in order. Texts are sketched in parallel before the
+// writer is locked. Sets `batch` to the results. If `batch` is null, returns the error of the first document that
+// failed. The caller must free the batch.
 twindex_code twindex_writer_put_many(const twindex_writer *writer,
                                      const twindex_documents *documents,
                                      twindex_batch **batch,
                                      twindex_error **error);
 
-// As `twindex_writer_admit` for each document, in order: a document can be the duplicate of one before it. Texts are sketched
-// in parallel before the writer is locked. Sets `batch` to the results: `admitted`, and one entry for each document that is
-// near another, the nearest. The caller must free the batch.
+// As `twindex_writer_admit` for each document, in order: a document can be the duplicate of one before it. Texts are
+// sketched in parallel before the writer is locked. Sets `batch` to the results: `admitted`, and one entry for each
+// document that is near another, the nearest. The caller must free the batch.
 twindex_code twindex_writer_admit_many(const twindex_writer *writer,
                                        const twindex_documents *documents,
                                        twindex_batch **batch,
                                        twindex_error **error);
 
-// Removes the documents with `count` keys in packed form; see `twindex_documents`. Keys without a document are ignored.
+// Removes the documents with `count` keys in packed form; see `twindex_documents`. Keys without a document are
+// ignored.
 twindex_code twindex_writer_delete_many(const twindex_writer *writer,
                                         const uint8_t *keys,
                                         const uint64_t *key_offsets,
                                         size_t count,
                                         twindex_error **error);
 
-// Finds the stored documents with `count` keys in packed form; see `twindex_documents`. Sets `batch` to the results: for each
-// key an entry with the value and the other data of the document, or none if there is no such document. The caller must free
-// the batch.
+// Finds the stored documents with `count` keys in packed form; see `twindex_documents`. Sets `batch` to the results:
+// for each key an entry with the value and the other data of the document, or none if there is no such document. The
+// caller must free the batch.
 twindex_code twindex_snapshot_get_many(const twindex_snapshot *snapshot,
                                        const uint8_t *keys,
                                        const uint64_t *key_offsets,
@@ -862,9 +870,9 @@ twindex_code twindex_snapshot_get_many(const twindex_snapshot *snapshot,
                                        twindex_batch **batch,
                                        twindex_error **error);
 
-// Finds the documents near each of many sketches, in parallel on `threads` threads; 0 for all cores. `query` has the options of
-// all of them; null means the defaults. Sets `batch` to the results: for each sketch the hits, nearest first. The caller must
-// free the batch.
+// Finds the documents near each of many sketches, in parallel on `threads` threads; 0 for all cores. `query` has the
+// options of all of them; null means the defaults. Sets `batch` to the results: for each sketch the hits, nearest
+// first. The caller must free the batch.
 twindex_code twindex_snapshot_near_many(const twindex_snapshot *snapshot,
                                         const twindex_sketches *sketches,
                                         const twindex_query *query,
@@ -872,8 +880,8 @@ twindex_code twindex_snapshot_near_many(const twindex_snapshot *snapshot,
                                         twindex_batch **batch,
                                         twindex_error **error);
 
-// Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must free the
-// batch.
+// Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must
+// free the batch.
 twindex_code twindex_keys_next_many(const twindex_keys *keys,
                                     size_t max,
                                     twindex_batch **batch,
@@ -893,24 +901,25 @@ twindex_code twindex_index_open_with(const char *path,
 // Returns how the index reads segment files: one of `TWINDEX_ACCESS_...`; 0 if `index` is null.
 uint32_t twindex_index_access(const twindex_index *index);
 
-// Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options are
-// checked when they are used. Returns null if memory cannot be allocated.
+// Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options
+// are checked when they are used. Returns null if memory cannot be allocated.
 twindex_params *twindex_params_new(void);
 
-// Parses parameters from text in the format that `twindex_params_text` returns. This allows options that have no function
-// here. If the parameters refer to a table of document frequencies, pass it to `twindex_params_idf`. The caller must free
-// them.
+// Parses parameters from text in the format that `twindex_params_text` returns. This allows options that have no
+// function here. If the parameters refer to a table of document frequencies, pass it to `twindex_params_idf`. The
+// caller must free them.
 twindex_code twindex_params_parse(const char *text,
                                   twindex_params **params,
                                   twindex_error **error);
 
-// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters come
-// from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
+// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters
+// come from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
 const char *twindex_params_text(const twindex_params *params);
 
-// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex build` has
-// have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names, and a wrong value
-// an error with the expected form. `near` alone is enough for an index: it also determines the bands, or the tables.
+// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex
+// build` has have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names,
+// and a wrong value an error with the expected form. `near` alone is enough for an index: it also determines the
+// bands, or the tables.
 twindex_code twindex_params_set(const twindex_params *params,
                                 const char *name,
                                 const char *value,
@@ -923,8 +932,8 @@ double twindex_banding_recall(uint16_t bands,
                               double resemblance,
                               uint16_t sharing);
 
-// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If `minima`
-// is not 0, their product is at most this number.
+// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If
+// `minima` is not 0, their product is at most this number.
 twindex_code twindex_banding_for_threshold(double threshold,
                                            uint16_t minima,
                                            uint16_t *bands,
@@ -957,8 +966,8 @@ twindex_code twindex_params_preset(const twindex_params *params,
                                    const char *name,
                                    twindex_error **error);
 
-// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures are
-// stored.
+// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures
+// are stored.
 twindex_code twindex_params_signature_bits(const twindex_params *params,
                                            uint8_t bits,
                                            twindex_error **error);
@@ -980,23 +989,23 @@ twindex_code twindex_params_sets(const twindex_params *params,
                                  twindex_error **error);
 
 // Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
-// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles as
-// when the table was built, regardless of other options.
+// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles
+// as when the table was built, regardless of other options.
 twindex_code twindex_params_simhash_idf(const twindex_params *params,
                                         uint8_t within,
                                         const twindex_idf *idf,
                                         twindex_error **error);
 
-// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
-// weight.
+// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the
+// same weight.
 twindex_code twindex_params_minhash_frequencies(const twindex_params *params,
                                                 twindex_error **error);
 
-// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
-// and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
-// divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0, weights
-// are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be stored. Texts are
-// split into shingles as when the table was built, regardless of other options.
+// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima,
+// samples and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most
+// `unit` divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0,
+// weights are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be
+// stored. Texts are split into shingles as when the table was built, regardless of other options.
 twindex_code twindex_params_minhash_idf(const twindex_params *params,
                                         const twindex_idf *idf,
                                         double unit,
@@ -1042,8 +1051,8 @@ twindex_code twindex_params_near(const twindex_params *params,
 // Frees parameters. `params` may be null. Indexes that were created with them remain valid.
 void twindex_params_free(twindex_params *params);
 
-// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must free the
-// hits.
+// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must
+// free the hits.
 twindex_code twindex_snapshot_query(const twindex_snapshot *snapshot,
                                     const twindex_sketch *sketch,
                                     const twindex_query *query,
@@ -1057,8 +1066,8 @@ twindex_code twindex_snapshot_count(const twindex_snapshot *snapshot,
                                     uint64_t *count,
                                     twindex_error **error);
 
-// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len` distinct
-// hashes in ascending order. The caller must free the hits.
+// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len`
+// distinct hashes in ascending order. The caller must free the hits.
 twindex_code twindex_snapshot_resembling_set(const twindex_snapshot *snapshot,
                                              const uint64_t *set,
                                              size_t len,
@@ -1084,31 +1093,31 @@ bool twindex_record_priority(const twindex_record *record, uint64_t *priority);
 // Returns whether the document is marked as a duplicate.
 bool twindex_record_is_duplicate(const twindex_record *record);
 
-// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the index
-// stores no sets. They are valid until the record is freed.
+// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the
+// index stores no sets. They are valid until the record is freed.
 const uint64_t *twindex_record_set(const twindex_record *record,
                                    size_t *len);
 
-// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is valid until
-// the record is freed.
+// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is
+// valid until the record is freed.
 const uint8_t *twindex_record_signature(const twindex_record *record,
                                         size_t *len);
 
-// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none. They are
-// valid until the record is freed.
+// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none.
+// They are valid until the record is freed.
 const uint64_t *twindex_record_bottom(const twindex_record *record,
                                       size_t *len);
 
-// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their number:
-// 0 if the index stores none. They are valid until the record is freed.
+// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their
+// number: 0 if the index stores none. They are valid until the record is freed.
 const uint64_t *twindex_record_modular(const twindex_record *record,
                                        size_t *len);
 
 // Frees a record. `record` may be null.
 void twindex_record_free(twindex_record *record);
 
-// Recovers the readable documents of the index at `path` into a new index at `out`. Changes nothing at `path`. A document is
-// lost if any part of it cannot be read. The caller must free the result.
+// Recovers the readable documents of the index at `path` into a new index at `out`. Changes nothing at `path`. A
+// document is lost if any part of it cannot be read. The caller must free the result.
 twindex_code twindex_salvage(const char *path,
                              const char *out,
                              twindex_salvaged **salvaged,
@@ -1123,8 +1132,8 @@ uint64_t twindex_salvaged_documents(const twindex_salvaged *salvaged);
 // Returns the number of documents that are known to be lost.
 uint64_t twindex_salvaged_lost(const twindex_salvaged *salvaged);
 
-// Returns the number of documents in the new index that a commit after `twindex_salvaged_known_until` may have deleted or
-// replaced.
+// Returns the number of documents in the new index that a commit after `twindex_salvaged_known_until` may have deleted
+// or replaced.
 uint64_t twindex_salvaged_doubtful(const twindex_salvaged *salvaged);
 
 // Returns the last commit up to which all deletions and replacements are known; 0 if all of them are known.
@@ -1140,12 +1149,13 @@ const char *twindex_salvaged_file(const twindex_salvaged *salvaged,
                                   uint64_t *saved,
                                   uint64_t *lost);
 
-// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the result is freed.
+// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the result is
+// freed.
 const char *twindex_salvaged_problem(const twindex_salvaged *salvaged,
                                      size_t at);
 
-// Returns the key of lost document `at`, counted from 0, of those whose keys could be read, and sets `len` to its length.
-// Returns null if there is no such key. It is valid until the result is freed.
+// Returns the key of lost document `at`, counted from 0, of those whose keys could be read, and sets `len` to its
+// length. Returns null if there is no such key. It is valid until the result is freed.
 const uint8_t *twindex_salvaged_lost_key(const twindex_salvaged *salvaged,
                                          size_t at,
                                          size_t *len);
@@ -1163,9 +1173,10 @@ twindex_code twindex_sketcher_sketch(const twindex_sketcher *sketcher,
                                      twindex_sketch **sketch,
                                      twindex_error **error);
 
-// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all texts
-// are stored one after the other, and `text_offsets` has `count + 1` numbers: the start of each text, and the end of the last.
-// A text that cannot be sketched is an error of the call that uses its sketch. The caller must free the sketches.
+// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all
+// texts are stored one after the other, and `text_offsets` has `count + 1` numbers: the start of each text, and the
+// end of the last. A text that cannot be sketched is an error of the call that uses its sketch. The caller must free
+// the sketches.
 twindex_code twindex_sketcher_sketch_many(const twindex_sketcher *sketcher,
                                           const uint8_t *texts,
                                           const uint64_t *text_offsets,
@@ -1196,18 +1207,18 @@ bool twindex_sketch_is_empty(const twindex_sketch *sketch);
 // Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
 bool twindex_sketch_fingerprint(const twindex_sketch *sketch, uint64_t *fingerprint);
 
-// Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number. They
-// are valid until the sketch is freed.
+// Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number.
+// They are valid until the sketch is freed.
 const uint64_t *twindex_sketch_set(const twindex_sketch *sketch,
                                    size_t *len);
 
-// Returns all minima, and sets `len` to their number: 0 if the parameters exclude minima. They are valid until the sketch is
-// freed.
+// Returns all minima, and sets `len` to their number: 0 if the parameters exclude minima. They are valid until the
+// sketch is freed.
 const uint32_t *twindex_sketch_signature(const twindex_sketch *sketch,
                                          size_t *len);
 
-// Returns the features, one for each band, and sets `len` to their number: 0 if the parameters exclude bands. They are valid
-// until the sketch is freed.
+// Returns the features, one for each band, and sets `len` to their number: 0 if the parameters exclude bands. They are
+// valid until the sketch is freed.
 const uint64_t *twindex_sketch_features(const twindex_sketch *sketch,
                                         size_t *len);
 
@@ -1231,24 +1242,25 @@ uint64_t twindex_snapshot_logged_documents(const twindex_snapshot *snapshot);
 // Returns the number of the last commit that is known to survive a crash of the machine; 0 if `snapshot` is null.
 uint64_t twindex_snapshot_durable_commit(const twindex_snapshot *snapshot);
 
-// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if there
-// is none.
+// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if
+// there is none.
 bool twindex_snapshot_now(const twindex_snapshot *snapshot,
                           uint64_t *now);
 
-// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+// Sets `high` and `low` to the two halves of the UUID of the index, which was chosen at random when it was created.
 twindex_code twindex_snapshot_uuid(const twindex_snapshot *snapshot,
-                                   uint8_t (*uuid)[16],
+                                   uint64_t *high,
+                                   uint64_t *low,
                                    twindex_error **error);
 
-// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The
-// caller must free them.
+// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it.
+// The caller must free them.
 twindex_code twindex_snapshot_params(const twindex_snapshot *snapshot,
                                      twindex_params **params,
                                      twindex_error **error);
 
-// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The string is
-// valid until the snapshot is freed.
+// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The
+// string is valid until the snapshot is freed.
 const char *twindex_snapshot_segment(const twindex_snapshot *snapshot,
                                      size_t at);
 
@@ -1265,16 +1277,16 @@ twindex_code twindex_snapshot_contains(const twindex_snapshot *snapshot,
                                        bool *contained,
                                        twindex_error **error);
 
-// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to null
-// and returns `TWINDEX_CODE_OK`. The caller must free the record.
+// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to
+// null and returns `TWINDEX_CODE_OK`. The caller must free the record.
 twindex_code twindex_snapshot_get(const twindex_snapshot *snapshot,
                                   const uint8_t *key_bytes,
                                   size_t key_len,
                                   twindex_record **record,
                                   twindex_error **error);
 
-// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is empty.
-// The caller must free it.
+// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is
+// empty. The caller must free it.
 twindex_code twindex_snapshot_keys(const twindex_snapshot *snapshot,
                                    const uint8_t *prefix,
                                    size_t prefix_len,
@@ -1292,8 +1304,8 @@ twindex_code twindex_snapshot_range(const twindex_snapshot *snapshot,
                                     twindex_keys **keys,
                                     twindex_error **error);
 
-// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored bits as
-// `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
+// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored
+// bits as `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
 twindex_code twindex_snapshot_same_feature(const twindex_snapshot *snapshot,
                                            size_t band,
                                            uint64_t feature,
@@ -1309,8 +1321,8 @@ twindex_code twindex_snapshot_near(const twindex_snapshot *snapshot,
                                    twindex_error **error);
 
 // Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
-// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
-// missed, and a threshold below that of the index is refused. The caller must free the hits.
+// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document
+// is missed, and a threshold below that of the index is refused. The caller must free the hits.
 twindex_code twindex_snapshot_resembling(const twindex_snapshot *snapshot,
                                          const twindex_sketch *sketch,
                                          double threshold,
@@ -1331,9 +1343,9 @@ twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
 // Frees a snapshot. `snapshot` may be null.
 void twindex_snapshot_free(twindex_snapshot *snapshot);
 
-// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened. `access_number` is
-// one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with `TWINDEX_CODE_CANCELLED`. `progress` may be
-// null. The caller must free the findings.
+// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened.
+// `access_number` is one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with
+// `TWINDEX_CODE_CANCELLED`. `progress` may be null. The caller must free the findings.
 twindex_code twindex_verify(const char *path,
                             uint32_t access_number,
                             const twindex_cancel *cancel,
@@ -1370,8 +1382,8 @@ twindex_code twindex_writer_put(const twindex_writer *writer,
                                 const twindex_document *document,
                                 twindex_error **error);
 
-// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the writer is
-// locked.
+// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the
+// writer is locked.
 twindex_code twindex_writer_put_text(const twindex_writer *writer,
                                      const uint8_t *key_bytes,
                                      size_t key_len,
@@ -1379,8 +1391,8 @@ twindex_code twindex_writer_put_text(const twindex_writer *writer,
                                      size_t text_len,
                                      twindex_error **error);
 
-// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has expired,
-// nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
+// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has
+// expired, nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
 // `TWINDEX_ADMITTED_DUPLICATE`, sets `near`, which may be null, to the nearest document, otherwise to null. The caller
 // must free the hits.
 twindex_code twindex_writer_admit(const twindex_writer *writer,
@@ -1407,14 +1419,14 @@ twindex_code twindex_writer_delete(const twindex_writer *writer,
                                    size_t key_len,
                                    twindex_error **error);
 
-// Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the commit
-// number.
+// Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the
+// commit number.
 twindex_code twindex_writer_commit(const twindex_writer *writer,
                                    uint64_t *commit,
                                    twindex_error **error);
 
-// As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at which
-// to resume after a crash.
+// As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at
+// which to resume after a crash.
 twindex_code twindex_writer_commit_with(const twindex_writer *writer,
                                         const uint8_t *payload,
                                         size_t payload_len,
@@ -1424,9 +1436,9 @@ twindex_code twindex_writer_commit_with(const twindex_writer *writer,
 // Makes all commits survive a crash of the machine.
 twindex_code twindex_writer_sync(const twindex_writer *writer, twindex_error **error);
 
-// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
-// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
-// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
+// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`,
+// `logged`, `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and
+// `merge_rate`, as the functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
 twindex_code twindex_writer_set(const twindex_writer *writer,
                                 const char *name,
                                 const char *value,
@@ -1442,8 +1454,8 @@ twindex_code twindex_writer_drop_duplicates(const twindex_writer *writer,
                                             int32_t drop_duplicates,
                                             twindex_error **error);
 
-// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index stores
-// no sets, it fails if it would omit or mark a document because of an estimate.
+// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index
+// stores no sets, it fails if it would omit or mark a document because of an estimate.
 twindex_code twindex_writer_estimated(const twindex_writer *writer,
                                       int32_t estimated,
                                       twindex_error **error);
@@ -1477,8 +1489,8 @@ twindex_code twindex_writer_get(const twindex_writer *writer,
                                 twindex_record **record,
                                 twindex_error **error);
 
-// Finds the documents that are near a document by the rule of this writer, including uncommitted changes. Returns at most the
-// `limit` nearest ones. The caller must free the hits.
+// Finds the documents that are near a document by the rule of this writer, including uncommitted changes. Returns at
+// most the `limit` nearest ones. The caller must free the hits.
 twindex_code twindex_writer_find_near(const twindex_writer *writer,
                                       const twindex_document *document,
                                       size_t limit,
@@ -1501,10 +1513,10 @@ twindex_code twindex_writer_group(const twindex_writer *writer,
                                   twindex_group **group,
                                   twindex_error **error);
 
-// As `twindex_writer_admit`; also sets `group` to the leader and the size of the document's group, including uncommitted
-// changes, or to null for a duplicate that was omitted. If the group takes more than `max_queries` queries, returns
-// `TWINDEX_CODE_UNDECIDED` after the document was admitted; `admitted` and `near` are then set. The caller must free the hits and
-// the group.
+// As `twindex_writer_admit`; also sets `group` to the leader and the size of the document's group, including
+// uncommitted changes, or to null for a duplicate that was omitted. If the group takes more than `max_queries`
+// queries, returns `TWINDEX_CODE_UNDECIDED` after the document was admitted; `admitted` and `near` are then set. The
+// caller must free the hits and the group.
 twindex_code twindex_writer_admit_grouped(const twindex_writer *writer,
                                           const uint8_t *key_bytes,
                                           size_t key_len,
@@ -1524,23 +1536,24 @@ twindex_code twindex_writer_admit_inside(const twindex_writer *writer,
                                          twindex_hits **near,
                                          twindex_error **error);
 
-// Removes the mark of a document. Sets `changed`, which may be null, to false if there is no such document, or if it has none.
+// Removes the mark of a document. Sets `changed`, which may be null, to false if there is no such document, or if it
+// has none.
 twindex_code twindex_writer_unmark(const twindex_writer *writer,
                                    const uint8_t *key_bytes,
                                    size_t key_len,
                                    bool *changed,
                                    twindex_error **error);
 
-// Removes all documents whose keys begin with `prefix`, including uncommitted ones, and sets `removed`, which may be null, to
-// their number. An empty prefix removes all documents.
+// Removes all documents whose keys begin with `prefix`, including uncommitted ones, and sets `removed`, which may be
+// null, to their number. An empty prefix removes all documents.
 twindex_code twindex_writer_delete_prefix(const twindex_writer *writer,
                                           const uint8_t *prefix,
                                           size_t prefix_len,
                                           uint64_t *removed,
                                           twindex_error **error);
 
-// Adds `count` fingerprints, each with its numeric key, faster than single calls if commits write segments. Only for an index
-// that stores nothing but fingerprints.
+// Adds `count` fingerprints, each with its numeric key, faster than single calls if commits write segments. Only for
+// an index that stores nothing but fingerprints.
 twindex_code twindex_writer_put_fingerprints(const twindex_writer *writer,
                                              const uint64_t *keys,
                                              const uint64_t *fingerprints,
@@ -1553,23 +1566,24 @@ twindex_code twindex_writer_rollback(const twindex_writer *writer, twindex_error
 // Writes the documents of the log to a segment. Commit first.
 twindex_code twindex_writer_flush(const twindex_writer *writer, twindex_error **error);
 
-// Adds the documents of `count` finished segment files to the batch: see `twindex_snapshot_segment`. A document replaces the
-// one with its key. Sets `documents`, which may be null, to their number.
+// Adds the documents of `count` finished segment files to the batch: see `twindex_snapshot_segment`. A document
+// replaces the one with its key. Sets `documents`, which may be null, to their number.
 twindex_code twindex_writer_ingest(const twindex_writer *writer,
                                    const char *const *segments,
                                    size_t count,
                                    uint64_t *documents,
                                    twindex_error **error);
 
-// Merges all segments and the batch into one segment, and commits it. If `cancel` is not null, it can end the work early with
-// `TWINDEX_CODE_CANCELLED`; the batch must then be empty. Sets `commit`, which may be null, to the commit number.
+// Merges all segments and the batch into one segment, and commits it. If `cancel` is not null, it can end the work
+// early with `TWINDEX_CODE_CANCELLED`; the batch must then be empty. Sets `commit`, which may be null, to the commit
+// number.
 twindex_code twindex_writer_compact(const twindex_writer *writer,
                                     const twindex_cancel *cancel,
                                     uint64_t *commit,
                                     twindex_error **error);
 
-// Runs the next due merge of segments on the calling thread. Sets `merged`, which may be null, to false if none is due. `cancel`
-// may be null.
+// Runs the next due merge of segments on the calling thread. Sets `merged`, which may be null, to false if none is
+// due. `cancel` may be null.
 twindex_code twindex_writer_merge_step(const twindex_writer *writer,
                                        const twindex_cancel *cancel,
                                        bool *merged,

@@ -37,8 +37,8 @@ pub struct Batch {
     priorities: Vec<u64>,
 }
 
-/// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise with
-/// `TWINDEX_ARRAYS_INIT`.
+/// The arrays of a batch. Each is valid until the batch is freed, and null if the call has no such results. Initialise
+/// with `TWINDEX_ARRAYS_INIT`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Arrays {
@@ -62,8 +62,8 @@ pub struct Arrays {
     pub distances: *const i32,
     /// For each hit, the resemblance from 0 to 1; -1 if it is unknown.
     pub resemblances: *const f64,
-    /// For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of `twindex_snapshot_get_many`,
-    /// as the arrays that follow.
+    /// For each document, a combination of `TWINDEX_HAS_...` and `TWINDEX_IS_DUPLICATE`. Only of
+    /// `twindex_snapshot_get_many`, as the arrays that follow.
     pub flags: *const u8,
     /// For each document, its fingerprint; 0 if it has none.
     pub fingerprints: *const u64,
@@ -175,8 +175,8 @@ pub unsafe extern "C" fn twindex_batch_arrays(
     })
 }
 
-/// Returns the message of the error of item `at`, counted from 0, in UTF-8; an empty string if it succeeded. The string is
-/// valid until the batch is freed.
+/// Returns the message of the error of item `at`, counted from 0, in UTF-8; an empty string if it succeeded. The string
+/// is valid until the batch is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_batch_message(batch: Option<&Batch>, at: usize) -> *const c_char {

@@ -120,12 +120,12 @@ unsafe fn size_of_given<T: Structure>(value: *const T, name: &str) -> Result<usi
 }
 
 /// Copies a plain structure that a C caller passed. A program that was compiled with an older header passes a shorter
-/// structure: the fields that it lacks become zero. A newer program passes a longer one: if it has set a field that this
-/// version lacks, returns an error.
+/// structure: the fields that it lacks become zero. A newer program passes a longer one: if it has set a field that
+/// this version lacks, returns an error.
 ///
 /// # Safety
-/// `value` is null, or points to a structure whose first field is its size, all of whose bytes are readable, and that is not
-/// written to until the call returns. The pointers in it need a separate proof before they are used.
+/// `value` is null, or points to a structure whose first field is its size, all of whose bytes are readable,
+/// and that is not written to until the call returns. The pointers in it need a separate proof before they are used.
 pub(crate) unsafe fn sized<T: Structure>(value: *const T, name: &str) -> Result<T> {
     // SAFETY: the caller guarantees the same.
     let size = unsafe { size_of_given(value, name) }?;
@@ -139,7 +139,7 @@ pub(crate) unsafe fn sized<T: Structure>(value: *const T, name: &str) -> Result<
         ));
     }
     let mut copy = MaybeUninit::<T>::zeroed();
-    // SAFETY: `value` has `known` readable bytes, and `copy` has room for them; they do not overlap, because `copy` is new.
+    // SAFETY: `value` has `known` readable bytes, and `copy` has as many; they do not overlap, because `copy` is new.
     unsafe { std::ptr::copy_nonoverlapping(value.cast::<u8>(), copy.as_mut_ptr().cast::<u8>(), known) };
     // SAFETY: all bytes are set, and `Structure` guarantees that all bit patterns are valid.
     Ok(unsafe { copy.assume_init() })
@@ -153,7 +153,7 @@ pub(crate) unsafe fn fill<T: Structure>(to: *mut T, from: &T, name: &str) -> Res
     // SAFETY: the caller guarantees the same.
     let size = unsafe { size_of_given(to.cast_const(), name) }?;
     let (field, known) = (size_of::<usize>(), size.min(size_of::<T>()));
-    // SAFETY: both structures have `known` bytes, the first of which are the size field, and they do not overlap: `from` is
+    // SAFETY: both structures have `known` bytes, which begin with the size field, and they do not overlap: `from` is
     // of this crate.
     unsafe {
         let source = std::ptr::from_ref(from).cast::<u8>().add(field);
@@ -165,8 +165,8 @@ pub(crate) unsafe fn fill<T: Structure>(to: *mut T, from: &T, name: &str) -> Res
 /// Converts an array that a C caller passed to a slice. `values` may be null if `len` is 0.
 ///
 /// # Safety
-/// `values` is null, or points to `len` readable values that are not written to until the call returns. All bit patterns of
-/// `T` are valid.
+/// `values` is null, or points to `len` readable values that are not written to until the call returns. All
+/// bit patterns of `T` are valid.
 pub(crate) unsafe fn values<'a, T: Copy>(values: *const T, len: usize, name: &str) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);

@@ -36,9 +36,9 @@ unsafe impl Structure for Merged {
     const FIRST: usize = 4 * 8;
 }
 
-/// Copies the current state of the index to a new directory: a backup, while a writer may continue. Files are linked if the
-/// file system supports it. Sets `commit`, which may be null, to the number of the copied commit. To restore, open the copy,
-/// or copy it back to the path of the index.
+/// Copies the current state of the index to a new directory: a backup, while a writer may continue. Files are linked if
+/// the file system supports it. Sets `commit`, which may be null, to the number of the copied commit. To restore, open
+/// the copy, or copy it back to the path of the index.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_copy_to(
@@ -59,9 +59,9 @@ pub unsafe extern "C" fn twindex_index_copy_to(
     })
 }
 
-/// Merges `count` indexes with the same parameters into a new index at `path`, with a single segment. The indexes are not
-/// changed. `on_conflict` is one of `TWINDEX_CONFLICT_...`, `memory` a number of bytes, `threads` a number of threads or 0
-/// for all cores. Fills `merged`, which may be null.
+/// Merges `count` indexes with the same parameters into a new index at `path`, with a single segment. The indexes are
+/// not changed. `on_conflict` is one of `TWINDEX_CONFLICT_...`, `memory` a number of bytes, `threads` a number of
+/// threads or 0 for all cores. Fills `merged`, which may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_merge(
@@ -110,9 +110,9 @@ pub unsafe extern "C" fn twindex_index_merge(
     })
 }
 
-/// Creates an index at `path` from `count` finished segment files, which other indexes with these parameters have written:
-/// see `twindex_snapshot_segment`. No key may be in two segments. The files are linked, or copied. Sets `documents`, which
-/// may be null, to the number of documents.
+/// Creates an index at `path` from `count` finished segment files, which other indexes with these parameters have
+/// written: see `twindex_snapshot_segment`. No key may be in two segments. The files are linked, or copied. Sets
+/// `documents`, which may be null, to the number of documents.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_adopt(

@@ -6,8 +6,8 @@ use crate::packed::Packed;
 use crate::sketch::{Sketches, sketch_all};
 
 /// Many documents. Initialise with `TWINDEX_DOCUMENTS_INIT`. Bytes of all documents are stored one after the other, and
-/// `..._offsets` has the start of each and, as one more number, the end of the last: `count + 1` numbers that do not decrease.
-/// Null pointers mean that the documents have no such data.
+/// `..._offsets` has the start of each and, as one more number, the end of the last: `count + 1` numbers that do not
+/// decrease. Null pointers mean that the documents have no such data.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Documents {
@@ -19,8 +19,8 @@ pub struct Documents {
     pub keys: *const u8,
     /// The offsets of the keys.
     pub key_offsets: *const u64,
-    /// The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the writer is
-    /// locked.
+    /// The texts in UTF-8, unless `sketches` or `fingerprints` is given. They are sketched in parallel before the
+    /// writer is locked.
     pub texts: *const u8,
     /// The offsets of the texts.
     pub text_offsets: *const u64,
@@ -71,8 +71,8 @@ impl Given<'_> {
     /// Converts documents that a C caller passed.
     ///
     /// # Safety
-    /// `documents` is null or set as the header requires. The caller neither changes nor frees it, nor the memory that it
-    /// points to, while the result is in use.
+    /// `documents` is null or set as the header requires. The caller neither changes nor frees it, nor the
+    /// memory that it points to, while the result is in use.
     pub(crate) unsafe fn read(documents: *const Documents) -> Result<Self> {
         // SAFETY: the caller passes a structure that begins with its size, or null.
         let all = unsafe { border::sized(documents, "documents") }?;
@@ -111,8 +111,8 @@ impl Given<'_> {
         })
     }
 
-    /// Computes the sketches of texts, in parallel; `None` if the caller has passed sketches or fingerprints. `sketcher` is
-    /// called only for texts.
+    /// Computes the sketches of texts, in parallel; `None` if the caller has passed sketches or fingerprints.
+    /// `sketcher` is called only for texts.
     pub(crate) fn sketch(
         &self,
         sketcher: impl FnOnce() -> Result<twindex::Sketcher>,

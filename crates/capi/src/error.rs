@@ -101,8 +101,8 @@ pub extern "C" fn twindex_error_code(error: Option<&Error>) -> Code {
     error.map_or(Code::Ok, Error::code)
 }
 
-/// Returns the message of an error in UTF-8: what failed, where, and which value was expected and found. Returns an empty
-/// string if `error` is null. The string is valid until the error is freed.
+/// Returns the message of an error in UTF-8: what failed, where, and which value was expected and found. Returns an
+/// empty string if `error` is null. The string is valid until the error is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_message(error: Option<&Error>) -> *const c_char {

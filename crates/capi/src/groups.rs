@@ -45,7 +45,8 @@ impl Group {
     }
 }
 
-/// Stores the result of a query about groups: nothing if there is no such document. Returns an error if it is undecided.
+/// Stores the result of a query about groups: nothing if there is no such document. Returns an error if it is
+/// undecided.
 pub(crate) fn give<T>(
     slot: Slot<'_, *mut Group>,
     found: Option<Decision<T>>,
@@ -84,9 +85,9 @@ unsafe fn query<T>(
     })
 }
 
-/// Sets `group` to the leader of a document, without size and members. If there is no such document, sets `group` to null and
-/// returns `TWINDEX_CODE_OK`. Returns `TWINDEX_CODE_UNDECIDED` if it takes more than `max_queries` queries for near documents:
-/// `TWINDEX_GROUP_QUERIES` suits most uses. The caller must free the group.
+/// Sets `group` to the leader of a document, without size and members. If there is no such document, sets `group` to
+/// null and returns `TWINDEX_CODE_OK`. Returns `TWINDEX_CODE_UNDECIDED` if it takes more than `max_queries` queries for
+/// near documents: `TWINDEX_GROUP_QUERIES` suits most uses. The caller must free the group.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_leader(
@@ -175,8 +176,8 @@ pub extern "C" fn twindex_group_size(group: Option<&Group>) -> u64 {
     group.map_or(0, |group| group.size)
 }
 
-/// Returns the key of member `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there is
-/// no such member, or if members were not asked for. The key is valid until the group is freed.
+/// Returns the key of member `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if
+/// there is no such member, or if members were not asked for. The key is valid until the group is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_group_member(
@@ -210,8 +211,8 @@ pub struct Changes {
     changes: Vec<LeaderChange>,
 }
 
-/// Finds the documents whose leader differs between `since`, an earlier snapshot, and `snapshot`. The caller must free the
-/// changes.
+/// Finds the documents whose leader differs between `since`, an earlier snapshot, and `snapshot`. The caller must free
+/// the changes.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_changed_leaders(
@@ -247,8 +248,8 @@ fn show_changed(
     }
 }
 
-/// Returns the key of document `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if there
-/// is no such document. The key is valid until the changes are freed.
+/// Returns the key of document `at`, counted from 0 in the order of keys, and sets `len` to its length. Returns null if
+/// there is no such document. The key is valid until the changes are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_changes_key(
@@ -259,8 +260,8 @@ pub extern "C" fn twindex_changes_key(
     show_changed(changes, at, len, |change| Some(&change.key))
 }
 
-/// Returns the key of the leader of document `at` before, and sets `len` to its length. Returns null if the document did not
-/// exist. The key is valid until the changes are freed.
+/// Returns the key of the leader of document `at` before, and sets `len` to its length. Returns null if the document
+/// did not exist. The key is valid until the changes are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_changes_before(
@@ -298,9 +299,9 @@ pub struct Groups {
     params: twindex::Params,
 }
 
-/// Computes all groups of a snapshot. Data beyond `memory` bytes is stored in scratch files in the directory `scratch_dir`.
-/// `threads` may be 0 for all cores. `cancel`, which may be null, ends the work early with `TWINDEX_CODE_CANCELLED`. The caller
-/// must free the groups.
+/// Computes all groups of a snapshot. Data beyond `memory` bytes is stored in scratch files in the directory
+/// `scratch_dir`. `threads` may be 0 for all cores. `cancel`, which may be null, ends the work early with
+/// `TWINDEX_CODE_CANCELLED`. The caller must free the groups.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_groups(
@@ -341,8 +342,8 @@ pub extern "C" fn twindex_groups_queries(groups: Option<&Groups>) -> u64 {
     groups.map_or(0, |groups| groups.inner.questions())
 }
 
-/// Sets `size` and `count`, which may be null, to the size of groups `at`, counted from 0 with the smallest first, and the
-/// number of groups of this size. Returns false if there is no such size.
+/// Sets `size` and `count`, which may be null, to the size of groups `at`, counted from 0 with the smallest first, and
+/// the number of groups of this size. Returns false if there is no such size.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_groups_size(
@@ -362,8 +363,8 @@ pub extern "C" fn twindex_groups_size(
     found.is_some()
 }
 
-/// Sets `group` to the leader and the size of the group of a document; to null if there is no such document. The caller must
-/// free the group.
+/// Sets `group` to the leader and the size of the group of a document; to null if there is no such document. The caller
+/// must free the group.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_groups_leader(
@@ -398,7 +399,8 @@ pub type GroupVisitor = Option<
     ) -> i32,
 >;
 
-/// Calls `each` for each document whose group has at least `min_size` documents, in the order of keys, on the calling thread.
+/// Calls `each` for each document whose group has at least `min_size` documents, in the order of keys, on the calling
+/// thread.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_groups_for_each(

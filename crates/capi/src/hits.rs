@@ -77,8 +77,8 @@ pub extern "C" fn twindex_hits_resemblance(hits: Option<&Hits>, at: usize) -> f6
     border::ask(-1.0, || hit(hits, at).and_then(|hit| hit.resemblance).map_or(-1.0, |found| found.value()))
 }
 
-/// Returns the fraction of the query's document that is contained in hit `at`, from 0 to 1, estimated from samples; -1 if the
-/// index stores none.
+/// Returns the fraction of the query's document that is contained in hit `at`, from 0 to 1, estimated from samples; -1
+/// if the index stores none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_query_in_hit(hits: Option<&Hits>, at: usize) -> f64 {
@@ -92,16 +92,16 @@ pub extern "C" fn twindex_hits_hit_in_query(hits: Option<&Hits>, at: usize) -> f
     border::ask(-1.0, || hit(hits, at).and_then(|hit| hit.hit_in_query).map_or(-1.0, |found| found.value()))
 }
 
-/// Returns the number of table buckets that were skipped because of the visit limit of the query. They may contain further
-/// hits.
+/// Returns the number of table buckets that were skipped because of the visit limit of the query. They may contain
+/// further hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_unvisited(hits: Option<&Hits>) -> u64 {
     hits.map_or(0, |hits| hits.unvisited)
 }
 
-/// Sets `record` to the stored record of hit `at`, in the snapshot that was queried. Sets it to null if there is no such hit.
-/// Not for hits of a writer: use `twindex_writer_get`. The caller must free the record.
+/// Sets `record` to the stored record of hit `at`, in the snapshot that was queried. Sets it to null if there is no
+/// such hit. Not for hits of a writer: use `twindex_writer_get`. The caller must free the record.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_record(

@@ -9,8 +9,8 @@ use twindex::IdfTable;
 use crate::border::{self, Result, Slot, given};
 use crate::error::{Code, Error};
 
-/// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that contain
-/// it. Must be freed with `twindex_idf_free`.
+/// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that
+/// contain it. Must be freed with `twindex_idf_free`.
 #[derive(Debug)]
 pub struct Idf {
     pub(crate) table: Arc<IdfTable>,
@@ -78,8 +78,8 @@ pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
     idf.map_or(0, |idf| idf.table.len())
 }
 
-/// Returns the digest that identifies the table in parameters: 32 hexadecimal digits. Returns an empty string if `idf` is
-/// null. The string is valid until the table is freed.
+/// Returns the digest that identifies the table in parameters: 32 hexadecimal digits. Returns an empty string if `idf`
+/// is null. The string is valid until the table is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_digest(idf: Option<&Idf>) -> *const c_char {

@@ -29,8 +29,8 @@ struct Counting {
 
 /// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles that
 /// occur in fewer than `min_df` texts. Of the other shingles, it will contain at most `entries_max`, the most frequent
-/// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line tool
-/// uses 2 and 1,000,000. The caller must free the counter.
+/// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line
+/// tool uses 2 and 1,000,000. The caller must free the counter.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_new(
@@ -71,8 +71,8 @@ pub unsafe extern "C" fn twindex_idf_counter_add(
     })
 }
 
-/// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files. Call it
-/// before the first text.
+/// Sets the memory for counts in bytes, and the directory of scratch files; if it is null, that of temporary files.
+/// Call it before the first text.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_counter_memory(

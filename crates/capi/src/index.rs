@@ -41,8 +41,8 @@ pub(crate) fn open_by(
     })
 }
 
-/// Creates an empty index in a new directory and opens it. Returns `TWINDEX_CODE_ALREADY_EXISTS` if `path` exists and is
-/// not an empty directory.
+/// Creates an empty index in a new directory and opens it. Returns `TWINDEX_CODE_ALREADY_EXISTS` if `path` exists and
+/// is not an empty directory.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_create(
@@ -97,8 +97,8 @@ pub unsafe extern "C" fn twindex_index_open_or_create(
     })
 }
 
-/// Returns the complete parameters of the index, with their table of document frequencies if they use one. The caller must
-/// free them.
+/// Returns the complete parameters of the index, with their table of document frequencies if they use one. The caller
+/// must free them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_params(
@@ -129,8 +129,8 @@ pub extern "C" fn twindex_index_sketcher(
     })
 }
 
-/// Returns a snapshot of the current state of the index, which later commits do not change. It keeps its files open until
-/// it is freed. The caller must free it.
+/// Returns a snapshot of the current state of the index, which later commits do not change. It keeps its files open
+/// until it is freed. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_snapshot(
@@ -162,15 +162,16 @@ pub extern "C" fn twindex_index_writer(
     })
 }
 
-/// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is freed.
+/// Returns the absolute path of the index; an empty string if `index` is null. The string is valid until the index is
+/// freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_path(index: Option<&Index>) -> *const c_char {
     index.map_or(c"", |index| &index.path).as_ptr()
 }
 
-/// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller must
-/// free it.
+/// Sets `idf` to the table of document frequencies that weights shingles, or to null if the index uses none. The caller
+/// must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_idf(
@@ -205,8 +206,9 @@ pub extern "C" fn twindex_index_refresh(
     })
 }
 
-/// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit can be
-/// one of this process or of another. Sets `changed`, which may be null, to false if the time passed without one.
+/// Waits until the last commit is another one than `since`, and reads it, as `twindex_index_refresh` does. The commit
+/// can be one of this process or of another. Sets `changed`, which may be null, to false if the time passed without
+/// one.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_wait(
@@ -255,8 +257,8 @@ pub extern "C" fn twindex_index_compact(
     })
 }
 
-/// Removes files that the index no longer needs, and sets `bytes`, which may be null, to their total size. The index must
-/// have no writer.
+/// Removes files that the index no longer needs, and sets `bytes`, which may be null, to their total size. The index
+/// must have no writer.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_gc(
@@ -280,8 +282,9 @@ pub extern "C" fn twindex_index_free(index: Option<Box<Index>>) {
     border::free(index);
 }
 
-/// Installs a signal handler for SIGBUS in this process. If a page of a file that is mapped afterwards cannot be read, the
-/// call then returns an error instead of ending the process. Only on Linux; returns `TWINDEX_CODE_UNSUPPORTED` elsewhere.
+/// Installs a signal handler for SIGBUS in this process. If a page of a file that is mapped afterwards cannot be read,
+/// the call then returns an error instead of ending the process. Only on Linux; returns `TWINDEX_CODE_UNSUPPORTED`
+/// elsewhere.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_guard_install(error: Option<&mut MaybeUninit<*mut Error>>) -> Code {

@@ -79,8 +79,9 @@ fn step(
     })
 }
 
-/// Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid until
-/// the next call with the same `keys`, so two threads must not share them. For many keys, use `twindex_keys_next_many`.
+/// Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid
+/// until the next call with the same `keys`, so two threads must not share them. For many keys, use
+/// `twindex_keys_next_many`.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_next(

@@ -19,6 +19,7 @@
     reason = "what is exported to C is `pub`, which cbindgen goes by, and no Rust crate links this one"
 )]
 
+mod access;
 mod batch;
 mod border;
 mod cancel;
@@ -26,6 +27,7 @@ mod catch;
 mod copies;
 mod documents;
 mod error;
+mod flags;
 mod groups;
 mod hits;
 mod idf;

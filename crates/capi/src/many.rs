@@ -60,9 +60,9 @@ unsafe fn each(
     })
 }
 
-/// Adds documents, or replaces the documents with these keys, in order. Texts are sketched in parallel before the writer is
-/// locked. Sets `batch` to the results. If `batch` is null, returns the error of the first document that failed. The caller must
-/// free the batch.
+/// Adds documents, or replaces the documents with these keys, in order. Texts are sketched in parallel before the
+/// writer is locked. Sets `batch` to the results. If `batch` is null, returns the error of the first document that
+/// failed. The caller must free the batch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_many(
@@ -75,9 +75,9 @@ pub unsafe extern "C" fn twindex_writer_put_many(
     unsafe { each(writer, documents, batch, error, |inner, key, document, _| Ok(inner.put(key, document)?)) }
 }
 
-/// As `twindex_writer_admit` for each document, in order: a document can be the duplicate of one before it. Texts are sketched
-/// in parallel before the writer is locked. Sets `batch` to the results: `admitted`, and one entry for each document that is
-/// near another, the nearest. The caller must free the batch.
+/// As `twindex_writer_admit` for each document, in order: a document can be the duplicate of one before it. Texts are
+/// sketched in parallel before the writer is locked. Sets `batch` to the results: `admitted`, and one entry for each
+/// document that is near another, the nearest. The caller must free the batch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit_many(
@@ -102,7 +102,8 @@ pub unsafe extern "C" fn twindex_writer_admit_many(
     unsafe { each(writer, documents, batch, error, one) }
 }
 
-/// Removes the documents with `count` keys in packed form; see `twindex_documents`. Keys without a document are ignored.
+/// Removes the documents with `count` keys in packed form; see `twindex_documents`. Keys without a document are
+/// ignored.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_delete_many(
@@ -124,9 +125,9 @@ pub unsafe extern "C" fn twindex_writer_delete_many(
     })
 }
 
-/// Finds the stored documents with `count` keys in packed form; see `twindex_documents`. Sets `batch` to the results: for each
-/// key an entry with the value and the other data of the document, or none if there is no such document. The caller must free
-/// the batch.
+/// Finds the stored documents with `count` keys in packed form; see `twindex_documents`. Sets `batch` to the results:
+/// for each key an entry with the value and the other data of the document, or none if there is no such document. The
+/// caller must free the batch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_get_many(
@@ -165,9 +166,9 @@ pub unsafe extern "C" fn twindex_snapshot_get_many(
     })
 }
 
-/// Finds the documents near each of many sketches, in parallel on `threads` threads; 0 for all cores. `query` has the options of
-/// all of them; null means the defaults. Sets `batch` to the results: for each sketch the hits, nearest first. The caller must
-/// free the batch.
+/// Finds the documents near each of many sketches, in parallel on `threads` threads; 0 for all cores. `query` has the
+/// options of all of them; null means the defaults. Sets `batch` to the results: for each sketch the hits, nearest
+/// first. The caller must free the batch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_near_many(
@@ -198,8 +199,8 @@ pub unsafe extern "C" fn twindex_snapshot_near_many(
     })
 }
 
-/// Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must free the
-/// batch.
+/// Sets `batch` to the next keys, at most `max`, one for each item; there are none after the last key. The caller must
+/// free the batch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_next_many(

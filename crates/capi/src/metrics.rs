@@ -50,8 +50,8 @@ pub struct Metrics {
     pub merges: Activity,
     /// Commits that waited because segments were written more slowly than documents arrived.
     pub stalls: Activity,
-    /// The bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log; 0 before
-    /// the first commit to the log.
+    /// The bytes that commits, flushes and merges wrote, divided by the bytes that commits appended to the log; 0
+    /// before the first commit to the log.
     pub write_amplification: f64,
 }
 

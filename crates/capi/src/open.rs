@@ -5,18 +5,12 @@ use std::mem::MaybeUninit;
 
 use twindex::Access;
 
-use crate::border::{self, Result, Structure, given};
+use crate::access::{
+    TWINDEX_ACCESS_LOAD, TWINDEX_ACCESS_MAP, TWINDEX_ACCESS_PLAIN_MAP, TWINDEX_ACCESS_READ, access,
+};
+use crate::border::{self, Structure, given};
 use crate::error::{Code, Error};
 use crate::index::{Index, open_by};
-
-/// Maps segment files, with advice to the operating system. The default.
-pub const TWINDEX_ACCESS_MAP: u32 = 0;
-/// Maps segment files without advice.
-pub const TWINDEX_ACCESS_PLAIN_MAP: u32 = 1;
-/// Reads each page at its first use and keeps a copy. An unreadable page is an error, and never ends the process.
-pub const TWINDEX_ACCESS_READ: u32 = 2;
-/// Reads each segment file completely when it is opened.
-pub const TWINDEX_ACCESS_LOAD: u32 = 3;
 
 /// Called with `progress_data`, the number of log bytes that were read so far, and the total number.
 pub type Progress = Option<extern "C" fn(data: *mut c_void, read: u64, all: u64)>;
@@ -32,27 +26,17 @@ pub struct Open {
     /// If not 0, opens this generation instead of the newest: the number in the name of a `MANIFEST-...`. Use it if the
     /// newest is damaged. The index then has no writer; `twindex_index_copy_to` makes an independent index from it.
     pub generation: u64,
-    /// Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no calls.
+    /// Called at most ten times a second, on the calling thread, if opening takes longer than a second; null for no
+    /// calls.
     pub progress: Progress,
     /// Passed to `progress`.
     pub progress_data: *mut c_void,
 }
 
-// SAFETY: the first field is the size; numbers and raw pointers have no invalid bits, and a zero function pointer is `None`.
-// A caller can store other bits in `progress` only by breaking the type of the field in C.
+// SAFETY: the first field is the size; numbers and raw pointers have no invalid bits, and a zero function pointer is
+// `None`. A caller can store other bits in `progress` only by breaking the type of the field in C.
 unsafe impl Structure for Open {
     const FIRST: usize = 40;
-}
-
-/// Converts a number of `TWINDEX_ACCESS_...`.
-pub(crate) fn access(number: u32) -> Result<Access> {
-    match number {
-        TWINDEX_ACCESS_MAP => Ok(Access::Map),
-        TWINDEX_ACCESS_PLAIN_MAP => Ok(Access::PlainMap),
-        TWINDEX_ACCESS_READ => Ok(Access::Read),
-        TWINDEX_ACCESS_LOAD => Ok(Access::Load),
-        other => Err(Error::invalid(format!("access is {other}, expected 0 to 3"))),
-    }
 }
 
 /// Opens an existing index with these options.

@@ -14,8 +14,8 @@ impl<'a> Packed<'a> {
     /// Converts `count` byte strings that a C caller passed.
     ///
     /// # Safety
-    /// `offsets` is null or points to `count + 1` numbers, `bytes` is null or points to as many bytes as the last of them.
-    /// Neither is written to while the result is in use.
+    /// `offsets` is null or points to `count + 1` numbers, `bytes` is null or points to as many bytes as the
+    /// last of them. Neither is written to while the result is in use.
     pub(crate) unsafe fn read(
         bytes: *const u8,
         offsets: *const u64,
@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn offsets_that_decrease_or_leave_memory_are_refused() {
         let read = |offsets: &[u64]| {
-            // SAFETY: two strings have three offsets, and "abc" has as many bytes as the last of those that are accepted.
+            // SAFETY: two strings have three offsets, and "abc" has as many bytes as the last of those that are
+            // accepted.
             unsafe { Packed::read(b"abc".as_ptr(), offsets.as_ptr(), 2, "x") }
                 .map(|all| [all.get(0), all.get(1)])
         };

@@ -2,8 +2,9 @@
 
 use std::thread;
 
-/// Calls `of` with the numbers of all items, on up to `threads` threads (0 for all cores), and returns the results in order.
-/// With fewer than `least` items for each thread, starting the thread takes longer than it saves. A panic of `of` is passed on.
+/// Calls `of` with the numbers of all items, on up to `threads` threads (0 for all cores), and returns the results in
+/// order. With fewer than `least` items for each thread, starting the thread takes longer than it saves. A panic of
+/// `of` is passed on.
 pub(crate) fn in_parallel<T: Send>(
     count: usize,
     threads: usize,
@@ -17,7 +18,8 @@ pub(crate) fn in_parallel<T: Send>(
     let of = &of;
     let run = |worker: usize| (worker * part..count.min((worker + 1) * part)).map(of).collect::<Vec<T>>();
     thread::scope(|scope| {
-        // The calling thread does the first part. A thread that cannot be started is no error: the caller does its part, too.
+        // The calling thread does the first part. A thread that cannot be started is no error: the caller does its
+        // part, too.
         let others: Vec<_> = (1..threads)
             .map(|worker| (worker, thread::Builder::new().spawn_scoped(scope, move || run(worker)).ok()))
             .collect();

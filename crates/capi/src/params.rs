@@ -15,8 +15,8 @@ use crate::idf::{Idf, table};
 use crate::settings::ParamSettings;
 use crate::sketch::Sketcher;
 
-/// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then create
-/// an index. Must be freed with `twindex_params_free`.
+/// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then
+/// create an index. Must be freed with `twindex_params_free`.
 #[derive(Debug)]
 pub struct Params {
     /// A builder, or complete parameters.
@@ -115,8 +115,8 @@ fn set(
     border::call(error, || given(params, "params")?.change(change))
 }
 
-/// Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options are
-/// checked when they are used. Returns null if memory cannot be allocated.
+/// Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options
+/// are checked when they are used. Returns null if memory cannot be allocated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_new() -> *mut Params {
@@ -126,9 +126,9 @@ pub extern "C" fn twindex_params_new() -> *mut Params {
     })
 }
 
-/// Parses parameters from text in the format that `twindex_params_text` returns. This allows options that have no function
-/// here. If the parameters refer to a table of document frequencies, pass it to `twindex_params_idf`. The caller must free
-/// them.
+/// Parses parameters from text in the format that `twindex_params_text` returns. This allows options that have no
+/// function here. If the parameters refer to a table of document frequencies, pass it to `twindex_params_idf`. The
+/// caller must free them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_parse(
@@ -145,17 +145,18 @@ pub unsafe extern "C" fn twindex_params_parse(
     })
 }
 
-/// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters come
-/// from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
+/// Returns the canonical text of the parameters, one option per line. Returns an empty string unless the parameters
+/// come from `twindex_index_params` or `twindex_params_parse`. The string is valid until the parameters are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_text(params: Option<&Params>) -> *const c_char {
     params.map_or(c"", |params| &params.text).as_ptr()
 }
 
-/// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex build` has
-/// have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names, and a wrong value
-/// an error with the expected form. `near` alone is enough for an index: it also determines the bands, or the tables.
+/// Sets a setting by name, such as "near" to "0.8" or "tokens" to "characters". Settings that the command `twindex
+/// build` has have its names, with `_` for `-`, and its values. An unknown name returns an error that lists all names,
+/// and a wrong value an error with the expected form. `near` alone is enough for an index: it also determines the
+/// bands, or the tables.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_set(
@@ -184,8 +185,8 @@ pub extern "C" fn twindex_banding_recall(bands: u16, rows: u16, resemblance: f64
     })
 }
 
-/// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If `minima`
-/// is not 0, their product is at most this number.
+/// Sets `bands` and `rows` to the bands that `twindex_params_set` makes for `near` with this threshold, 0.05 to 1. If
+/// `minima` is not 0, their product is at most this number.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_banding_for_threshold(
@@ -298,8 +299,8 @@ pub unsafe extern "C" fn twindex_params_preset(
     })
 }
 
-/// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures are
-/// stored.
+/// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures
+/// are stored.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_signature_bits(
@@ -345,8 +346,8 @@ pub extern "C" fn twindex_params_sets(
 }
 
 /// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
-/// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles as
-/// when the table was built, regardless of other options.
+/// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles
+/// as when the table was built, regardless of other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash_idf(
@@ -364,8 +365,8 @@ pub extern "C" fn twindex_params_simhash_idf(
     })
 }
 
-/// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
-/// weight.
+/// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the
+/// same weight.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_frequencies(
@@ -375,11 +376,11 @@ pub extern "C" fn twindex_params_minhash_frequencies(
     set(params, error, |builder, _| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
 }
 
-/// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
-/// and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
-/// divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0, weights
-/// are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be stored. Texts are
-/// split into shingles as when the table was built, regardless of other options.
+/// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima,
+/// samples and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most
+/// `unit` divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0,
+/// weights are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be
+/// stored. Texts are split into shingles as when the table was built, regardless of other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_idf(

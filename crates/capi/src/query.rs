@@ -7,22 +7,14 @@ use twindex::params::Near;
 use crate::border::{self, Result, Slot, Structure, given};
 use crate::cancel::{self, Cancel};
 use crate::error::{Code, Error};
+use crate::flags::{TWINDEX_QUERY_ANY, check_flags, with_flags};
 use crate::hits::Hits;
 use crate::params::near;
 use crate::sketch::Sketch;
 use crate::snapshot::Snapshot;
 
-/// Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
-pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
-/// Estimates resemblances, even if the index stores sets.
-pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
-/// Excludes documents that are marked as duplicates.
-pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
-/// Ends the search at the first hit, which need not be the nearest.
-pub const TWINDEX_QUERY_ANY: u32 = 8;
-
-/// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule of the
-/// index. A zero in a field means its default.
+/// How near documents are found. Initialise with `TWINDEX_QUERY_INIT`, which finds the 10 nearest documents by the rule
+/// of the index. A zero in a field means its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
@@ -40,8 +32,8 @@ pub struct Query {
     pub sharing: u32,
     /// The number of leading bits of each feature that are compared; by default all that the index stores.
     pub feature_bits: u32,
-    /// The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited` returns
-    /// the number of buckets that were skipped because of it.
+    /// The maximum number of table rows that are checked in each segment; by default all. `twindex_hits_unvisited`
+    /// returns the number of buckets that were skipped because of it.
     pub visit_limit: u64,
     /// Ends the query early with `TWINDEX_CODE_CANCELLED`; null if nothing does.
     pub cancel: *const Cancel,
@@ -128,32 +120,8 @@ impl Options {
     }
 }
 
-/// Returns an error for flags that this version does not know.
-pub(crate) fn check_flags(flags: u32) -> Result<()> {
-    let known =
-        TWINDEX_QUERY_UNVERIFIED | TWINDEX_QUERY_ESTIMATED | TWINDEX_QUERY_UNMARKED | TWINDEX_QUERY_ANY;
-    if flags & !known != 0 {
-        return Err(Error::invalid(format!("flags are {flags:#x}, this version knows {known:#x}")));
-    }
-    Ok(())
-}
-
-/// Sets the options that are flags, except `TWINDEX_QUERY_ANY`, which is about how a query is run.
-pub(crate) fn with_flags(mut query: twindex::Query, flags: u32) -> twindex::Query {
-    if flags & TWINDEX_QUERY_UNVERIFIED != 0 {
-        query = query.unverified();
-    }
-    if flags & TWINDEX_QUERY_ESTIMATED != 0 {
-        query = query.estimated();
-    }
-    if flags & TWINDEX_QUERY_UNMARKED != 0 {
-        query = query.unmarked();
-    }
-    query
-}
-
-/// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must free the
-/// hits.
+/// Finds the documents that are near a sketch, with all options of `query`; null means the defaults. The caller must
+/// free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_query(
@@ -194,8 +162,8 @@ pub unsafe extern "C" fn twindex_snapshot_count(
     })
 }
 
-/// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len` distinct
-/// hashes in ascending order. The caller must free the hits.
+/// Finds documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`, `len`
+/// distinct hashes in ascending order. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_resembling_set(

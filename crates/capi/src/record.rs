@@ -74,8 +74,8 @@ pub extern "C" fn twindex_record_is_duplicate(record: Option<&Record>) -> bool {
     record.is_some_and(|record| record.inner.is_duplicate)
 }
 
-/// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the index
-/// stores no sets. They are valid until the record is freed.
+/// Returns the distinct shingle hashes of the document in ascending order, and sets `len` to their number: 0 if the
+/// index stores no sets. They are valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_set(
@@ -85,8 +85,8 @@ pub extern "C" fn twindex_record_set(
     show_numbers(record.map(|record| record.inner.set.as_slice()), len)
 }
 
-/// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is valid until
-/// the record is freed.
+/// Returns the packed signature, and sets `len` to its number of bytes: 0 if the index stores no signatures. It is
+/// valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_signature(
@@ -99,8 +99,8 @@ pub extern "C" fn twindex_record_signature(
     }
 }
 
-/// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none. They are
-/// valid until the record is freed.
+/// Returns the smallest sampled hashes of the document, and sets `len` to their number: 0 if the index stores none.
+/// They are valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_bottom(
@@ -110,8 +110,8 @@ pub extern "C" fn twindex_record_bottom(
     show_numbers(record.map(|record| record.inner.bottom.as_slice()), len)
 }
 
-/// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their number:
-/// 0 if the index stores none. They are valid until the record is freed.
+/// Returns the sampled hashes of the document that are divisible by the modulus of the index, and sets `len` to their
+/// number: 0 if the index stores none. They are valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_modular(

@@ -22,8 +22,8 @@ fn string(text: &impl ToString) -> CString {
     CString::new(text.to_string().replace('\0', "")).unwrap_or_default()
 }
 
-/// Recovers the readable documents of the index at `path` into a new index at `out`. Changes nothing at `path`. A document is
-/// lost if any part of it cannot be read. The caller must free the result.
+/// Recovers the readable documents of the index at `path` into a new index at `out`. Changes nothing at `path`. A
+/// document is lost if any part of it cannot be read. The caller must free the result.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_salvage(
@@ -70,8 +70,8 @@ pub extern "C" fn twindex_salvaged_lost(salvaged: Option<&Salvaged>) -> u64 {
     border::ask(0, || salvaged.map_or(0, |salvaged| salvaged.result.lost()))
 }
 
-/// Returns the number of documents in the new index that a commit after `twindex_salvaged_known_until` may have deleted or
-/// replaced.
+/// Returns the number of documents in the new index that a commit after `twindex_salvaged_known_until` may have deleted
+/// or replaced.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_salvaged_doubtful(salvaged: Option<&Salvaged>) -> u64 {
@@ -112,15 +112,16 @@ pub extern "C" fn twindex_salvaged_file(
     found.map_or(std::ptr::null(), |(_, path)| path.as_ptr())
 }
 
-/// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the result is freed.
+/// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the result is
+/// freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_salvaged_problem(salvaged: Option<&Salvaged>, at: usize) -> *const c_char {
     salvaged.and_then(|salvaged| salvaged.problems.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
-/// Returns the key of lost document `at`, counted from 0, of those whose keys could be read, and sets `len` to its length.
-/// Returns null if there is no such key. It is valid until the result is freed.
+/// Returns the key of lost document `at`, counted from 0, of those whose keys could be read, and sets `len` to its
+/// length. Returns null if there is no such key. It is valid until the result is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_salvaged_lost_key(

@@ -278,8 +278,8 @@ impl ParamSettings {
         set.ok_or_else(|| refused(name, value, PARAMS))
     }
 
-    /// Applies all settings to a builder. As for the command, a resemblance of `near` sets the bands, unless bands, rows or a
-    /// preset were given.
+    /// Applies all settings to a builder. As for the command, a resemblance of `near` sets the bands, unless bands,
+    /// rows or a preset were given.
     pub(crate) fn apply(&self, mut builder: ParamsBuilder) -> Result<ParamsBuilder> {
         builder = builder.shingling(self.shingling()?);
         let near = self.near;
@@ -294,6 +294,8 @@ impl ParamSettings {
             let weights =
                 if self.distinct_simhash { SimhashWeights::Distinct } else { SimhashWeights::Occurrences };
             builder = builder.simhash_weighted(within, weights);
+        } else if self.distinct_simhash {
+            return Err("simhash_weights goes with simhash, or with within:K in near, set by name".into());
         }
         if self.design.is_some() || self.codec.is_some() {
             builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());

@@ -67,9 +67,10 @@ pub(crate) fn sketch_all(sketcher: &twindex::Sketcher, texts: Packed<'_>, thread
     Sketches { all: in_parallel(texts.len(), threads, TEXTS_PER_THREAD, sketch) }
 }
 
-/// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all texts
-/// are stored one after the other, and `text_offsets` has `count + 1` numbers: the start of each text, and the end of the last.
-/// A text that cannot be sketched is an error of the call that uses its sketch. The caller must free the sketches.
+/// Computes the sketches of `count` texts in UTF-8, in parallel on `threads` threads; 0 for all cores. The bytes of all
+/// texts are stored one after the other, and `text_offsets` has `count + 1` numbers: the start of each text, and the
+/// end of the last. A text that cannot be sketched is an error of the call that uses its sketch. The caller must free
+/// the sketches.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_sketcher_sketch_many(
@@ -156,8 +157,8 @@ pub extern "C" fn twindex_sketch_fingerprint(
     })
 }
 
-/// Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number. They
-/// are valid until the sketch is freed.
+/// Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number.
+/// They are valid until the sketch is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_set(
@@ -167,8 +168,8 @@ pub extern "C" fn twindex_sketch_set(
     show_numbers(sketch.map(|sketch| sketch.inner.set()), len)
 }
 
-/// Returns all minima, and sets `len` to their number: 0 if the parameters exclude minima. They are valid until the sketch is
-/// freed.
+/// Returns all minima, and sets `len` to their number: 0 if the parameters exclude minima. They are valid until the
+/// sketch is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_signature(
@@ -178,8 +179,8 @@ pub extern "C" fn twindex_sketch_signature(
     show_numbers(sketch.map(|sketch| sketch.inner.signature()), len)
 }
 
-/// Returns the features, one for each band, and sets `len` to their number: 0 if the parameters exclude bands. They are valid
-/// until the sketch is freed.
+/// Returns the features, one for each band, and sets `len` to their number: 0 if the parameters exclude bands. They are
+/// valid until the sketch is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_features(

@@ -9,10 +9,10 @@ use twindex::{Fingerprint, Key};
 
 use crate::border::{self, Slot, given, key, show_bytes, show_empty};
 use crate::error::{Code, Error};
+use crate::flags::{check_flags, with_flags};
 use crate::hits::Hits;
 use crate::keys::Keys;
 use crate::params::Params;
-use crate::query::{check_flags, with_flags};
 use crate::record::Record;
 use crate::sketch::Sketch;
 
@@ -72,8 +72,8 @@ pub extern "C" fn twindex_snapshot_durable_commit(snapshot: Option<&Snapshot>) -
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.durable_commit()))
 }
 
-/// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if there
-/// is none.
+/// Sets `now`, which may be null, to the highest committed stamp, relative to which documents expire. Returns false if
+/// there is none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_now(
@@ -89,23 +89,26 @@ pub extern "C" fn twindex_snapshot_now(
     })
 }
 
-/// Sets the 16 bytes at `uuid` to the UUID of the index, which was chosen at random when it was created.
+/// Sets `high` and `low` to the two halves of the UUID of the index, which was chosen at random when it was created.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_uuid(
     snapshot: Option<&Snapshot>,
-    uuid: Option<&mut MaybeUninit<[u8; 16]>>,
+    high: Option<&mut MaybeUninit<u64>>,
+    low: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     border::call(error, || {
-        let slot = Slot::new(uuid, [0; 16], "uuid")?;
-        slot.put(given(snapshot, "snapshot")?.inner.uuid().to_be_bytes());
+        let (high, low) = (Slot::new(high, 0, "high")?, Slot::new(low, 0, "low")?);
+        let uuid = given(snapshot, "snapshot")?.inner.uuid();
+        high.put((uuid >> 64) as u64);
+        low.put(uuid as u64);
         Ok(())
     })
 }
 
-/// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it. The
-/// caller must free them.
+/// Returns the parameters of the index, without its table of document frequencies: `twindex_index_params` includes it.
+/// The caller must free them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_params(
@@ -120,8 +123,8 @@ pub extern "C" fn twindex_snapshot_params(
     })
 }
 
-/// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The string is
-/// valid until the snapshot is freed.
+/// Returns the path of the file of segment `at`, counted from 0, oldest first; null if there is no such segment. The
+/// string is valid until the snapshot is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_segment(snapshot: Option<&Snapshot>, at: usize) -> *const c_char {
@@ -174,8 +177,8 @@ pub unsafe extern "C" fn twindex_snapshot_contains(
     })
 }
 
-/// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to null
-/// and returns `TWINDEX_CODE_OK`. The caller must free the record.
+/// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to
+/// null and returns `TWINDEX_CODE_OK`. The caller must free the record.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_get(
@@ -197,8 +200,8 @@ pub unsafe extern "C" fn twindex_snapshot_get(
     })
 }
 
-/// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is empty.
-/// The caller must free it.
+/// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is
+/// empty. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_keys(
@@ -262,8 +265,8 @@ pub unsafe extern "C" fn twindex_snapshot_range(
     })
 }
 
-/// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored bits as
-/// `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
+/// Returns an iterator over the keys of the documents whose feature in this band, counted from 0, has the same stored
+/// bits as `feature`: unverified candidates for resemblance, in no particular order. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_same_feature(
@@ -301,8 +304,8 @@ pub extern "C" fn twindex_snapshot_near(
 }
 
 /// Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
-/// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
-/// missed, and a threshold below that of the index is refused. The caller must free the hits.
+/// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document
+/// is missed, and a threshold below that of the index is refused. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_resembling(

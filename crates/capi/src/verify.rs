@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 
 use twindex::RealVfs;
 
+use crate::access::access;
 use crate::border::{self, Slot};
 use crate::cancel::{self, Cancel};
 use crate::error::{Code, Error};
-use crate::open::access;
 
 /// The result of `twindex_index_verify`. Must be freed with `twindex_findings_free`.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl Findings {
 /// Called with `data` and the number of bytes that were verified so far.
 pub type VerifyProgress = Option<extern "C" fn(data: *mut c_void, bytes: u64)>;
 
-/// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened. `access_number` is
-/// one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with `TWINDEX_CODE_CANCELLED`. `progress` may be
-/// null. The caller must free the findings.
+/// As `twindex_index_verify`, for an index that need not be open, and that may be too damaged to be opened.
+/// `access_number` is one of `TWINDEX_ACCESS_...`. `cancel`, which may be null, ends it early with
+/// `TWINDEX_CODE_CANCELLED`. `progress` may be null. The caller must free the findings.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_verify(

@@ -13,14 +13,16 @@ use crate::params::near;
 use crate::settings::set_writer;
 use crate::sketch::Sketch;
 
-/// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at a
-/// commit; changes that are not committed when the writer is freed are lost. Must be freed with `twindex_writer_free`.
+/// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at
+/// a commit; changes that are not committed when the writer is freed are lost. Must be freed with
+/// `twindex_writer_free`.
 #[derive(Debug)]
 pub struct Writer {
     inner: Mutex<twindex::Writer>,
     index: twindex::Index,
     params: twindex::Params,
-    /// The sketcher of the index, created when the caller adds the first text. Texts are sketched without the lock of `inner`.
+    /// The sketcher of the index, created when the caller adds the first text. Texts are sketched without the lock of
+    /// `inner`.
     sketcher: OnceLock<twindex::Sketcher>,
 }
 
@@ -84,14 +86,14 @@ pub enum Admitted {
 
 /// A commit survives a crash of the machine. The default.
 pub const TWINDEX_DURABILITY_SYNC: u32 = 0;
-/// A commit survives a crash of the process. After `twindex_writer_sync`, all earlier commits also survive a crash of the
-/// machine.
+/// A commit survives a crash of the process. After `twindex_writer_sync`, all earlier commits also survive a crash of
+/// the machine.
 pub const TWINDEX_DURABILITY_BATCH: u32 = 1;
 /// A commit may be only in memory until `twindex_writer_sync`.
 pub const TWINDEX_DURABILITY_NONE: u32 = 2;
 
-/// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a sketch
-/// or a fingerprint. Null pointers mean that the document has no such data.
+/// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a
+/// sketch or a fingerprint. Null pointers mean that the document has no such data.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
@@ -111,8 +113,8 @@ pub struct Document {
     pub priority: *const u64,
     /// If not 0, the document is marked as a duplicate.
     pub is_duplicate: u8,
-    /// The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no sketch,
-    /// which has them.
+    /// The distinct shingle hashes in ascending order, or null. Only for an index that stores sets, if there is no
+    /// sketch, which has them.
     pub set: *const u64,
     /// Number of hashes in the set.
     pub set_len: usize,
@@ -217,8 +219,8 @@ pub unsafe extern "C" fn twindex_writer_put(
     })
 }
 
-/// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the writer is
-/// locked.
+/// Adds a document with this text in UTF-8, or replaces the document with this key. The text is sketched before the
+/// writer is locked.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_text(
@@ -237,8 +239,8 @@ pub unsafe extern "C" fn twindex_writer_put_text(
     })
 }
 
-/// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has expired,
-/// nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
+/// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has
+/// expired, nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
 /// `TWINDEX_ADMITTED_DUPLICATE`, sets `near`, which may be null, to the nearest document, otherwise to null. The caller
 /// must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
@@ -303,8 +305,8 @@ pub unsafe extern "C" fn twindex_writer_delete(
     })
 }
 
-/// Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the commit
-/// number.
+/// Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the
+/// commit number.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_commit(
@@ -321,8 +323,8 @@ pub extern "C" fn twindex_writer_commit(
     })
 }
 
-/// As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at which
-/// to resume after a crash.
+/// As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at
+/// which to resume after a crash.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_commit_with(
@@ -353,9 +355,9 @@ pub extern "C" fn twindex_writer_sync(
     with(writer, error, |inner| Ok(inner.sync()?))
 }
 
-/// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`, `logged`,
-/// `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and `merge_rate`, as the
-/// functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
+/// Sets an option of the writer by name. The options are `memory`, `threads`, `memtable`, `stalls`, `one_segment`,
+/// `logged`, `durability`, `drop_duplicates`, `near`, `unverified`, `estimated`, `max_jump`, `background_merges` and
+/// `merge_rate`, as the functions of Rust's `WriterOptions`. A wrong value returns an error with the expected form.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_set(
@@ -402,8 +404,8 @@ pub extern "C" fn twindex_writer_drop_duplicates(
     with(writer, error, |inner| Ok(inner.set_options(inner.options().drop_duplicates(drop_duplicates != 0))?))
 }
 
-/// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index stores
-/// no sets, it fails if it would omit or mark a document because of an estimate.
+/// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index
+/// stores no sets, it fails if it would omit or mark a document because of an estimate.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_estimated(

@@ -69,8 +69,8 @@ pub unsafe extern "C" fn twindex_writer_get(
     })
 }
 
-/// Finds the documents that are near a document by the rule of this writer, including uncommitted changes. Returns at most the
-/// `limit` nearest ones. The caller must free the hits.
+/// Finds the documents that are near a document by the rule of this writer, including uncommitted changes. Returns at
+/// most the `limit` nearest ones. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_find_near(
@@ -132,10 +132,10 @@ pub unsafe extern "C" fn twindex_writer_group(
     })
 }
 
-/// As `twindex_writer_admit`; also sets `group` to the leader and the size of the document's group, including uncommitted
-/// changes, or to null for a duplicate that was omitted. If the group takes more than `max_queries` queries, returns
-/// `TWINDEX_CODE_UNDECIDED` after the document was admitted; `admitted` and `near` are then set. The caller must free the hits and
-/// the group.
+/// As `twindex_writer_admit`; also sets `group` to the leader and the size of the document's group, including
+/// uncommitted changes, or to null for a duplicate that was omitted. If the group takes more than `max_queries`
+/// queries, returns `TWINDEX_CODE_UNDECIDED` after the document was admitted; `admitted` and `near` are then set. The
+/// caller must free the hits and the group.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit_grouped(
@@ -190,7 +190,8 @@ pub unsafe extern "C" fn twindex_writer_admit_inside(
     })
 }
 
-/// Removes the mark of a document. Sets `changed`, which may be null, to false if there is no such document, or if it has none.
+/// Removes the mark of a document. Sets `changed`, which may be null, to false if there is no such document, or if it
+/// has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_unmark(

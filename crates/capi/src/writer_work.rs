@@ -14,8 +14,8 @@ fn put<T>(out: Option<&mut MaybeUninit<T>>, value: T) {
     }
 }
 
-/// Removes all documents whose keys begin with `prefix`, including uncommitted ones, and sets `removed`, which may be null, to
-/// their number. An empty prefix removes all documents.
+/// Removes all documents whose keys begin with `prefix`, including uncommitted ones, and sets `removed`, which may be
+/// null, to their number. An empty prefix removes all documents.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_delete_prefix(
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn twindex_writer_delete_prefix(
     })
 }
 
-/// Adds `count` fingerprints, each with its numeric key, faster than single calls if commits write segments. Only for an index
-/// that stores nothing but fingerprints.
+/// Adds `count` fingerprints, each with its numeric key, faster than single calls if commits write segments. Only for
+/// an index that stores nothing but fingerprints.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_fingerprints(
@@ -73,8 +73,8 @@ pub extern "C" fn twindex_writer_flush(
     with(writer, error, |inner| Ok(inner.flush()?))
 }
 
-/// Adds the documents of `count` finished segment files to the batch: see `twindex_snapshot_segment`. A document replaces the
-/// one with its key. Sets `documents`, which may be null, to their number.
+/// Adds the documents of `count` finished segment files to the batch: see `twindex_snapshot_segment`. A document
+/// replaces the one with its key. Sets `documents`, which may be null, to their number.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_ingest(
@@ -92,8 +92,9 @@ pub unsafe extern "C" fn twindex_writer_ingest(
     })
 }
 
-/// Merges all segments and the batch into one segment, and commits it. If `cancel` is not null, it can end the work early with
-/// `TWINDEX_CODE_CANCELLED`; the batch must then be empty. Sets `commit`, which may be null, to the commit number.
+/// Merges all segments and the batch into one segment, and commits it. If `cancel` is not null, it can end the work
+/// early with `TWINDEX_CODE_CANCELLED`; the batch must then be empty. Sets `commit`, which may be null, to the commit
+/// number.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_compact(
@@ -112,8 +113,8 @@ pub extern "C" fn twindex_writer_compact(
     })
 }
 
-/// Runs the next due merge of segments on the calling thread. Sets `merged`, which may be null, to false if none is due. `cancel`
-/// may be null.
+/// Runs the next due merge of segments on the calling thread. Sets `merged`, which may be null, to false if none is
+/// due. `cancel` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_merge_step(

@@ -458,6 +458,272 @@ static void weights(const char *directory) {
     twindex_idf_free(idf);
 }
 
+/* Returns the strings of a batch, joined by spaces. */
+static const char *joined(const twindex_arrays *arrays) {
+    static char text[1024];
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < arrays->entries; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", i > 0 ? " " : "",
+                                 (int)(arrays->offsets[i + 1] - arrays->offsets[i]),
+                                 (const char *)arrays->bytes + arrays->offsets[i]);
+    return text;
+}
+
+static int is_text(const uint8_t *bytes, size_t len, const char *text) {
+    return bytes != NULL && len == strlen(text) && memcmp(bytes, text, len) == 0;
+}
+
+/* Counts the documents that it is called with, and ends after the second. */
+static int32_t visit(void *data, const uint8_t *key, size_t key_len, const uint8_t *leader, size_t leader_len, uint32_t size) {
+    CHECK(key != NULL && key_len == 1 && leader != NULL && leader_len == 1 && size == 2);
+    return ++*(int *)data < 2;
+}
+
+static void verified(void *data, uint64_t bytes) { *(uint64_t *)data = bytes; }
+
+/* Tests settings by name, calls for many, groups, ranges, reading through a writer, copies and salvage. */
+static void rest(const char *directory) {
+    static char where[4096], copy[4096], merged_at[4096];
+    snprintf(where, sizeof where, "%s/rest.twx", directory);
+    snprintf(copy, sizeof copy, "%s/copy.twx", directory);
+    snprintf(merged_at, sizeof merged_at, "%s/merged.twx", directory);
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    FAILS(TWINDEX_CODE_INVALID, "there is no setting \"nearby\"", twindex_params_set(params, "nearby", "1", &error));
+    FAILS(TWINDEX_CODE_INVALID, "words: expected 1 to 16", twindex_params_set(params, "words", "0", &error));
+    FAILS(TWINDEX_CODE_INVALID, "name is null", twindex_params_set(params, NULL, "0", &error));
+    OK(twindex_params_set(params, "words", "2", &error));
+    OK(twindex_params_set(params, "near", "0.8", &error));
+    OK(twindex_params_set(params, "sets", "kept", &error));
+    OK(twindex_params_set(params, "priorities", "kept", &error));
+    OK(twindex_params_set(params, "values", "kept", &error));
+    uint16_t bands, rows;
+    OK(twindex_banding_for_threshold(0.8, 0, &bands, &rows, &error));
+    CHECK(bands == 20 && rows == 6 && twindex_banding_recall(bands, rows, 0.8, 1) > 0.99);
+    twindex_index *index;
+    OK(twindex_index_create(where, params, &index, &error));
+    CHECK(strcmp(twindex_index_path(index), where) == 0 && twindex_index_access(index) == TWINDEX_ACCESS_MAP);
+    twindex_idf *idf = (twindex_idf *)1;
+    OK(twindex_index_idf(index, &idf, &error));
+    CHECK(idf == NULL);
+    twindex_writer *writer;
+    OK(twindex_index_writer(index, &writer, &error));
+    FAILS(TWINDEX_CODE_INVALID, "stalls: expected MILLISECONDS", twindex_writer_set(writer, "stalls", "x", &error));
+    OK(twindex_writer_set(writer, "max_jump", "86400", &error));
+
+    /* Keys a to d, and texts: the last is near the first, the third has a value that is too long. */
+    static uint8_t values[70000];
+    const uint64_t key_offsets[] = {0, 1, 2, 3, 4}, value_offsets[] = {0, 0, 0, 70000, 70000};
+    const uint64_t priorities[] = {4, 3, 2, 1};
+    char texts[512];
+    uint64_t text_offsets[5] = {0};
+    const char *each[] = {ROSE, OTHER, "a third text", ROSES};
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(texts + text_offsets[i], each[i], strlen(each[i]));
+        text_offsets[i + 1] = text_offsets[i] + strlen(each[i]);
+    }
+    twindex_documents documents = TWINDEX_DOCUMENTS_INIT;
+    twindex_arrays arrays = TWINDEX_ARRAYS_INIT;
+    twindex_batch *batch;
+    documents.count = 4, documents.keys = (const uint8_t *)"abcd", documents.key_offsets = key_offsets;
+    FAILS(TWINDEX_CODE_INVALID, "one of them", twindex_writer_admit_many(writer, &documents, &batch, &error));
+    documents.texts = (const uint8_t *)texts, documents.text_offsets = text_offsets;
+    documents.values = values, documents.value_offsets = value_offsets, documents.priorities = priorities;
+    OK(twindex_writer_admit_many(writer, &documents, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(arrays.items == 4 && arrays.codes[0] == TWINDEX_CODE_OK && arrays.codes[2] == TWINDEX_CODE_LIMIT);
+    CHECK(strlen(twindex_batch_message(batch, 2)) > 0 && strlen(twindex_batch_message(batch, 0)) == 0);
+    CHECK(arrays.admitted[1] == TWINDEX_ADMITTED_NEW && arrays.admitted[3] == TWINDEX_ADMITTED_DUPLICATE);
+    CHECK(arrays.starts[3] == 0 && arrays.starts[4] == 1 && strcmp(joined(&arrays), "a") == 0);
+    CHECK(is_about(arrays.resemblances[0], 1.0) && arrays.flags == NULL);
+    twindex_batch_free(batch);
+    FAILS(TWINDEX_CODE_LIMIT, "", twindex_writer_put_many(writer, &documents, NULL, &error));
+    documents.struct_size = 8;
+    FAILS(TWINDEX_CODE_INVALID, "struct_size of documents", twindex_writer_put_many(writer, &documents, NULL, &error));
+
+    /* Reading through the writer, before the commit. */
+    twindex_record *record;
+    twindex_group *group;
+    size_t len;
+    OK(twindex_writer_get(writer, BYTES("d"), &record, &error));
+    CHECK(record != NULL && twindex_record_set(record, &len) != NULL && len > 0);
+    twindex_record_free(record);
+    OK(twindex_writer_leader(writer, BYTES("a"), TWINDEX_GROUP_QUERIES, &group, &error));
+    const uint8_t *leader = twindex_group_leader(group, &len);
+    CHECK(is_text(leader, len, "d"));
+    twindex_group_free(group);
+    uint64_t commit;
+    OK(twindex_writer_commit(writer, &commit, &error));
+
+    /* Snapshots: ranges, many keys, records, near documents of many sketches, all options of a query. */
+    twindex_snapshot *snapshot, *later;
+    twindex_keys *keys;
+    const uint8_t *key;
+    OK(twindex_index_snapshot(index, &snapshot, &error));
+    CHECK(twindex_snapshot_durable_commit(snapshot) == commit && twindex_snapshot_logged_documents(snapshot) == 3);
+    CHECK(!twindex_snapshot_now(snapshot, NULL) && twindex_snapshot_segment(snapshot, 0) == NULL);
+    OK(twindex_snapshot_range(snapshot, BYTES("a"), BYTES("d"), TWINDEX_RANGE_AFTER | TWINDEX_RANGE_THROUGH, &keys, &error));
+    OK(twindex_keys_previous(keys, &key, &len, &error));
+    CHECK(is_text(key, len, "d"));
+    OK(twindex_keys_next_many(keys, 10, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(strcmp(joined(&arrays), "b") == 0);
+    twindex_batch_free(batch);
+    twindex_keys_free(keys);
+    OK(twindex_snapshot_get_many(snapshot, (const uint8_t *)"abcd", key_offsets, 4, 0, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(arrays.items == 4 && arrays.entries == 3 && arrays.priorities[2] == 1);
+    CHECK(arrays.flags[0] == (TWINDEX_HAS_VALUE | TWINDEX_HAS_PRIORITY));
+    twindex_batch_free(batch);
+    twindex_sketcher *sketcher;
+    twindex_sketches *sketches;
+    twindex_sketch *sketch;
+    OK(twindex_index_sketcher(index, &sketcher, &error));
+    OK(twindex_sketcher_sketch_many(sketcher, (const uint8_t *)texts, text_offsets, 4, 2, &sketches, &error));
+    CHECK(twindex_sketches_len(sketches) == 4);
+    OK(twindex_snapshot_near_many(snapshot, sketches, NULL, 0, &batch, &error));
+    OK(twindex_batch_arrays(batch, &arrays, &error));
+    CHECK(strcmp(joined(&arrays), "a d b a d") == 0 && arrays.starts[2] == 3);
+    twindex_batch_free(batch);
+    FAILS(TWINDEX_CODE_INVALID, "sketch 4", twindex_sketches_get(sketches, 4, &sketch, &error));
+    OK(twindex_sketches_get(sketches, 0, &sketch, &error));
+    CHECK(twindex_sketch_signature(sketch, &len) != NULL && len == 120);
+    CHECK(twindex_sketch_features(sketch, &len) != NULL && len == 20);
+    twindex_query query = TWINDEX_QUERY_INIT;
+    twindex_hits *hits;
+    uint64_t count;
+    OK(twindex_snapshot_count(snapshot, sketch, &query, &count, &error));
+    CHECK(count == 2);
+    query.flags = TWINDEX_QUERY_ANY;
+    OK(twindex_snapshot_query(snapshot, sketch, &query, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 1 && twindex_hits_unvisited(hits) == 0 && twindex_hits_query_in_hit(hits, 0) < 0);
+    OK(twindex_hits_record(hits, 0, &record, &error));
+    CHECK(record != NULL);
+    twindex_record_free(record);
+    twindex_hits_free(hits);
+    query.flags = 1024;
+    FAILS(TWINDEX_CODE_INVALID, "flags", twindex_snapshot_query(snapshot, sketch, &query, &hits, &error));
+    twindex_cancel *cancel = twindex_cancel_new(-1);
+    CHECK(!twindex_cancel_is_requested(cancel));
+    twindex_cancel_request(cancel);
+    query.flags = 0, query.cancel = cancel;
+    FAILS(TWINDEX_CODE_CANCELLED, "cancelled", twindex_snapshot_query(snapshot, sketch, &query, &hits, &error));
+
+    /* Groups. */
+    OK(twindex_snapshot_group(snapshot, BYTES("a"), TWINDEX_GROUP_QUERIES, &group, &error));
+    CHECK(twindex_group_size(group) == 2 && twindex_group_queries(group) > 0);
+    key = twindex_group_member(group, 0, &len);
+    CHECK(is_text(key, len, "a") && twindex_group_member(group, 2, &len) == NULL);
+    twindex_group_free(group);
+    FAILS(TWINDEX_CODE_UNDECIDED, "limit", twindex_snapshot_leader(snapshot, BYTES("a"), 0, &group, &error));
+    OK(twindex_snapshot_membership(snapshot, BYTES("x"), 1, &group, &error));
+    CHECK(group == NULL);
+    twindex_groups *groups;
+    uint32_t size;
+    int visited = 0;
+    FAILS(TWINDEX_CODE_CANCELLED, "", twindex_snapshot_groups(snapshot, directory, 1 << 26, 0, cancel, &groups, &error));
+    OK(twindex_snapshot_groups(snapshot, directory, 1 << 26, 0, NULL, &groups, &error));
+    CHECK(twindex_groups_count(groups) == 2 && twindex_groups_size(groups, 1, &size, &count) && size == 2 && count == 1);
+    OK(twindex_groups_for_each(groups, 2, visit, &visited, &error));
+    CHECK(visited == 2);
+    OK(twindex_groups_leader(groups, BYTES("a"), &group, &error));
+    leader = twindex_group_leader(group, &len);
+    CHECK(is_text(leader, len, "d"));
+    twindex_group_free(group);
+    twindex_groups_free(groups);
+    twindex_document document = TWINDEX_DOCUMENT_INIT;
+    twindex_admitted admitted;
+    document.sketch = sketch;
+    OK(twindex_writer_admit_grouped(writer, BYTES("e"), &document, TWINDEX_GROUP_QUERIES, &admitted, &hits, &group, &error));
+    CHECK(admitted == TWINDEX_ADMITTED_DUPLICATE && twindex_group_size(group) == 3);
+    twindex_hits_free(hits);
+    twindex_group_free(group);
+    OK(twindex_writer_find_near(writer, &document, 10, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 3);
+    FAILS(TWINDEX_CODE_INVALID, "twindex_writer_get", twindex_hits_record(hits, 0, &record, &error));
+    twindex_hits_free(hits);
+    OK(twindex_writer_delete_prefix(writer, BYTES("d"), &count, &error));
+    CHECK(count == 1);
+    OK(twindex_writer_commit(writer, NULL, &error));
+    OK(twindex_index_snapshot(index, &later, &error));
+    twindex_changes *changes;
+    OK(twindex_snapshot_changed_leaders(later, snapshot, &changes, &error));
+    CHECK(twindex_changes_len(changes) == 3);
+    key = twindex_changes_before(changes, 0, &len);
+    CHECK(is_text(key, len, "d"));
+    key = twindex_changes_after(changes, 0, &len);
+    CHECK(is_text(key, len, "a") && twindex_changes_after(changes, 1, &len) == NULL && twindex_changes_key(changes, 3, &len) == NULL);
+    twindex_changes_free(changes);
+    uint64_t high, low;
+    OK(twindex_snapshot_uuid(later, &high, &low, &error));
+    CHECK(high != 0 && low != 0);
+
+    /* Work of the writer, copies, merges, segments, salvage. */
+    bool done;
+    OK(twindex_writer_put_text(writer, BYTES("f"), BYTES(OTHER), &error));
+    OK(twindex_writer_rollback(writer, &error));
+    OK(twindex_writer_flush(writer, &error));
+    OK(twindex_writer_merge_step(writer, NULL, &done, &error));
+    OK(twindex_writer_wait_for_merge(writer, &error));
+    OK(twindex_writer_take_merge_failure(writer, &error));
+    FAILS(TWINDEX_CODE_CANCELLED, "", twindex_writer_compact(writer, cancel, NULL, &error));
+    OK(twindex_writer_compact(writer, NULL, &commit, &error));
+    OK(twindex_writer_gc(writer, &count, &error));
+    OK(twindex_index_copy_to(index, copy, &commit, &error));
+    twindex_index *second;
+    twindex_open options = TWINDEX_OPEN_INIT;
+    options.access = TWINDEX_ACCESS_READ;
+    OK(twindex_index_open_with(copy, &options, &second, &error));
+    CHECK(twindex_index_access(second) == TWINDEX_ACCESS_READ);
+    options.access = 9;
+    twindex_index *none;
+    FAILS(TWINDEX_CODE_INVALID, "access is 9", twindex_index_open_with(copy, &options, &none, &error));
+    const twindex_index *both[] = {index, second};
+    twindex_merged merged = TWINDEX_MERGED_INIT;
+    OK(twindex_index_merge(merged_at, both, 2, TWINDEX_CONFLICT_REFUSE, 1 << 26, 0, &merged, &error));
+    CHECK(merged.documents == 3 && merged.repeated == 3 && merged.conflicts == 0);
+    twindex_snapshot_free(later);
+    OK(twindex_index_snapshot(index, &later, &error));
+    const char *segments[] = {twindex_snapshot_segment(later, 0)};
+    CHECK(segments[0] != NULL);
+    OK(twindex_index_adopt(at(directory, "adopted.twx"), params, segments, 1, &count, &error));
+    CHECK(count == 3);
+    OK(twindex_writer_ingest(writer, segments, 1, &count, &error));
+    CHECK(count == 3);
+    OK(twindex_writer_rollback(writer, &error));
+    twindex_metrics metrics = TWINDEX_METRICS_INIT;
+    OK(twindex_index_metrics(index, &metrics, &error));
+    CHECK(metrics.commits.count > 0 && metrics.write_amplification >= 1.0);
+    metrics.struct_size = offsetof(twindex_metrics, cached_bytes); /* as a program of version 2 */
+    metrics.cached_bytes = 77;
+    OK(twindex_index_metrics(index, &metrics, &error));
+    CHECK(metrics.cached_bytes == 77 && metrics.documents == 3);
+    twindex_findings *findings;
+    uint64_t bytes = 0;
+    OK(twindex_verify(copy, TWINDEX_ACCESS_READ, NULL, verified, &bytes, &findings, &error));
+    CHECK(twindex_findings_problems(findings) == 0 && bytes > 0);
+    twindex_findings_free(findings);
+    twindex_salvaged *salvaged;
+    OK(twindex_salvage(copy, at(directory, "salvaged.twx"), &salvaged, &error));
+    CHECK(twindex_salvaged_is_whole(salvaged) && twindex_salvaged_documents(salvaged) == 3);
+    CHECK(twindex_salvaged_lost(salvaged) == 0 && twindex_salvaged_problem(salvaged, 0) == NULL);
+    twindex_salvaged_free(salvaged);
+    OK(twindex_index_wait(second, 0, 1, &done, &error));
+    CHECK(done);
+
+    twindex_index_free(second);
+    twindex_cancel_free(cancel);
+    twindex_sketch_free(sketch);
+    twindex_sketches_free(sketches);
+    twindex_sketcher_free(sketcher);
+    twindex_snapshot_free(later);
+    twindex_snapshot_free(snapshot);
+    twindex_writer_free(writer);
+    twindex_index_free(index);
+    twindex_params_free(params);
+}
+
 /* Tests several threads that share one writer and one index. */
 enum { THREADS = 4, PAGES = 200 };
 static twindex_index *shared_index;
@@ -518,6 +784,7 @@ int main(int argc, char **argv) {
     documents(at(argv[1], "documents.twx"));
     numbers(at(argv[1], "numbers.twx"));
     weights(argv[1]);
+    rest(argv[1]);
     threads(at(argv[1], "threads.twx"));
     puts("api: passed");
     return 0;

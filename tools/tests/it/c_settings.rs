@@ -1,5 +1,6 @@
-//! Compares the settings that a C program sets by name (`crates/capi/src/settings.rs`, which this file includes) with the
-//! declarations from which the command and Python take them: the same names, the same values, and the same parameters.
+//! Compares the settings that a C program sets by name (`crates/capi/src/settings.rs`, which this file includes) with
+//! the declarations from which the command and Python take them: the same names, the same values, and the same
+//! parameters.
 
 use std::ffi::OsStr;
 
@@ -119,7 +120,11 @@ fn near_has_the_values_of_the_command_that_an_index_can_store() {
         let c = in_c("near", value);
         assert_eq!(c.is_some(), near.is_some(), "{value:?}");
         if let (Some(c), Some(near)) = (c, near) {
-            assert_eq!(c.near().threshold.map(|threshold| threshold.value()), near.threshold(), "{value:?}");
+            assert_eq!(
+                c.near().threshold.map(twindex::params::Threshold::value),
+                near.threshold(),
+                "{value:?}"
+            );
             assert_eq!(c.near().within, near.within(), "{value:?}");
         }
     }
@@ -168,6 +173,7 @@ fn every_setting_of_c_has_an_effect() {
         };
         assert!(with(true) != with(false), "{name} {value}");
     }
+    assert!(in_c("simhash_weights", "distinct").is_none(), "weights of no fingerprint are refused");
     for (name, value) in [("simhash_weights", "distinct"), ("design", "small"), ("codec", "plain")] {
         let with = |set: bool| {
             let mut settings = ParamSettings::default();

@@ -4,8 +4,9 @@ import com.sun.jna.Callback;
 import com.sun.jna.Native;
 
 /**
- * The functions of {@code twindex.h}. Pointers and sizes are {@code long}: JNA maps such functions directly, which costs a
- * fraction of a call with objects.
+ * The functions of {@code twindex.h}. JNA calls them, because Java has a final interface for foreign functions only from version
+ * 22 on, and Debian 12 has 17. Pointers and sizes are {@code long}: JNA maps such functions directly, which costs a fraction of
+ * a call with objects.
  */
 final class Lib {
     /** The version of the C interface that this library needs. */
@@ -93,7 +94,7 @@ final class Lib {
     static native long twindex_snapshot_durable_commit(long snapshot);
     static native long twindex_snapshot_payload(long snapshot, long length);
     static native byte twindex_snapshot_now(long snapshot, long out);
-    static native int twindex_snapshot_uuid(long snapshot, long out, long error);
+    static native int twindex_snapshot_uuid(long snapshot, long high, long low, long error);
     static native long twindex_snapshot_segment(long snapshot, long at);
     static native int twindex_snapshot_contains(long snapshot, long key, long length, long out, long error);
     static native int twindex_snapshot_get_many(long snapshot, long keys, long offsets, long count, long threads, long out,

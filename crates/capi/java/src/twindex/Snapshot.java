@@ -1,7 +1,6 @@
 package twindex;
 
 import com.sun.jna.Pointer;
-import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -124,16 +123,13 @@ public final class Snapshot extends Handle {
      * @throws TwindexException a bug of the library
      */
     public UUID uuid() throws TwindexException {
-        long[] at = new long[1];
+        long[] high = new long[1];
         return call(
                 (snapshot, call) -> {
-                    at[0] = call.zeros(16);
-                    return Lib.twindex_snapshot_uuid(snapshot, at[0], call.error());
+                    high[0] = call.zeros(8);
+                    return Lib.twindex_snapshot_uuid(snapshot, high[0], call.out(), call.error());
                 },
-                call -> {
-                    ByteBuffer bytes = ByteBuffer.wrap(Scratch.copy(at[0], 16));
-                    return new UUID(bytes.getLong(), bytes.getLong());
-                });
+                call -> new UUID(new Pointer(high[0]).getLong(0), call.outLong()));
     }
 
     /**

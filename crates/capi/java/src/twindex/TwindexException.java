@@ -47,6 +47,7 @@ public final class TwindexException extends Exception {
         }
     }
 
+    /** The kind of error. */
     private final Code code;
 
     TwindexException(Code code, String message) {

@@ -187,7 +187,12 @@ public final class Writer extends Handle {
         return address;
     }
 
-    /** An {@link Admitted}, and the group of the document without its members; null for a duplicate that was dropped. */
+    /**
+     * The result of {@link #admitGrouped}.
+     *
+     * @param admitted how the document was admitted
+     * @param group the group of the document without its members; null for a duplicate that was dropped
+     */
     public record Grouped(Admitted admitted, Group group) {}
 
     /**
