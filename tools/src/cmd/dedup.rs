@@ -224,13 +224,13 @@ fn same_words_line(report: &Report) -> String {
     let RemovedKinds { same_words, same_words_read, same_words_in_code, .. } = report.removed_kinds;
     let in_code = match (same_words_in_code, same_words_read == same_words) {
         (0, _) => String::new(),
-        (code, true) => format!("; {} of them in a line of code", count(code)),
+        (code, true) => format!(", {} in a line of code", count(code)),
         (code, false) => {
-            format!("; {} of {} that were read again in a line of code", count(code), count(same_words_read))
+            format!(", {} of {} read again in a line of code", count(code), count(same_words_read))
         }
     };
     let advice =
-        if report.ignored == "case or symbols" { ": --tokens words-symbols compares symbols" } else { "" };
+        if report.ignored == "case or symbols" { "; --tokens words-symbols compares symbols" } else { "" };
     format!("  symbols    {:>11}  that differ only in {}{in_code}{advice}", count(same_words), report.ignored)
 }
 

@@ -12,7 +12,8 @@ use crate::support::{Bench, Document, corpus, jsonl, says};
 fn documents() -> Vec<Document> {
     let mut documents = corpus(41, 400);
     for (number, key) in (0..8).zip(["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"]) {
-        let (other, code) = (&documents[number * 3].1, number < 3);
+        let code = number < 3;
+        let other = (0..40).map(|word| format!("u{number}x{word}")).collect::<Vec<_>>().join(" ");
         let text = if code { format!("{other}\n`a/b`") } else { format!("{other} (a b)") };
         let copy = if code { text.replace("a/b", "a % b") } else { text.replace("(a b)", "a, b!") };
         documents.push((format!("{key}/kept"), text));
@@ -56,7 +57,7 @@ fn check_markup(page: &str, what: &str) {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{what}: {tag}");
     }
-    for refused in ["<script", "<img", "src=", "href=", "url(", "@import", "NaN", "inf,"] {
+    for refused in ["<script", "<img", "<link", "<iframe", "<a ", "url(", "@import", "NaN", "inf,"] {
         assert!(!page.contains(refused), "{what}: {refused}");
     }
     assert!(page.len() <= 300_000, "{what}: {} bytes", page.len());
@@ -104,9 +105,9 @@ fn run_page_shows_the_numbers_of_the_summary_and_of_the_tables_for_every_rule() 
         "--words 1",
     ] {
         let line = format!("dedup in.jsonl -o out --force {options}");
-        let report = bench.json(&line);
+        let report = bench.json(&format!("{line} -q"));
         let page = bench.read("out/report.html");
-        let summary = bench.ok(&line);
+        let summary = String::from_utf8(bench.command(&line).output().unwrap().stdout).unwrap();
         assert_eq!(bench.read("out/report.html"), page, "{options}: the page of a second run");
         check_markup(&page, options);
 
@@ -143,9 +144,7 @@ fn run_page_shows_the_numbers_of_the_summary_and_of_the_tables_for_every_rule() 
         let pairs = bench.read("out/pairs.tsv");
         let pairs: Vec<Vec<&str>> = pairs.lines().skip(1).map(|row| row.split('\t').collect()).collect();
         let identical = pairs.iter().filter(|pair| texts[pair[0]] == texts[pair[1]]).count() as u64;
-        if !options.contains("nfkc") {
-            assert_eq!((part("identical"), kinds("identical")), (identical, identical), "{options}");
-        }
+        assert_eq!((part("identical"), kinds("identical")), (identical, identical), "{options}");
         assert_eq!(
             kinds("identical") + kinds("same_words") + kinds("near") + dropped,
             removed,
@@ -174,18 +173,12 @@ fn run_page_shows_the_numbers_of_the_summary_and_of_the_tables_for_every_rule() 
 #[test]
 fn symbols_are_reported_with_the_lines_of_code_that_they_change() {
     let bench = Bench::new();
-    bench.write("in.jsonl", lines(&documents()));
+    bench.write("in.jsonl", lines(&documents()[400..]));
     let summary = bench.ok("dedup in.jsonl -o out");
     let line = summary.lines().find(|line| line.starts_with("  symbols ")).unwrap();
-    says(
-        line,
-        &[" 8  that differ only in case or symbols; 3 of them in a line of code: --tokens words-symbols"],
-    );
+    says(line, &[" 8  that differ only in case or symbols, 3 in a line of code; --tokens words-symbols"]);
     let page = bench.read("out/report.html");
-    says(
-        &page,
-        &["Of 8 such documents that were read again, 3 differ in a line of code", "<del>`a/b`</del>"],
-    );
+    says(&page, &["Of 8 such documents that were read again, 3 differ in a line of code"]);
     let summary = bench.ok("dedup in.jsonl -o out --force --tokens words-symbols");
     assert!(!summary.contains("in a line of code"), "{summary}");
     assert!(!summary.contains("no difference is made"), "{summary}");
@@ -206,7 +199,8 @@ fn run_page_shows_texts_of_each_band_with_the_commands_that_explain_them() {
         let why = bench.json(&format!("{command} --all"));
         assert_eq!((&why["fate"], &why["agrees"]), (&"removed".into(), &true.into()), "{why}");
         let listed = why["listed"]["columns"][0][1].as_str().unwrap();
-        assert_eq!(listed[..5], *score, "{why}");
+        let [listed, score] = [listed, score].map(|score| score.parse::<f64>().unwrap());
+        assert!((listed - score).abs() <= 0.0005, "{why}");
         let key = why["key"].as_str().unwrap();
         says(
             card,
@@ -323,8 +317,7 @@ fn sources_are_folders_files_or_values_of_the_field() {
     }
     bench.ok("dedup in -o out -q");
     let rows = |page: &str| -> Vec<String> {
-        let table =
-            between(page, "<h2 id=\"sources\">", "<h2 id=\"scores\">").replace("<td class=\"left\">", "<td>");
+        let table = between(page, "<h2 id=\"sources\">", "<details").replace("<td class=\"left\">", "<td>");
         let row = |row: &str| {
             row.replace("</td><td>", " ")
                 .split("<td>")
@@ -333,15 +326,24 @@ fn sources_are_folders_files_or_values_of_the_field() {
         };
         table.split("<tr>").filter_map(row).collect()
     };
-    let page = bench.read("out/report.html") + "<h2 id=\"scores\">";
+    let page = bench.read("out/report.html");
     assert_eq!(rows(&page), ["b 2 1 50.0 %", "c 1 1 100.0 %", "a 2 0 0.0 %", "b → a 1", "c → a 1"]);
     for (name, keys) in [("one.jsonl", ["k1", "k2"]), ("two.jsonl", ["k3", "k4"])] {
         let documents = keys.map(|key| (key.to_owned(), long(if key == "k4" { "q" } else { "p" })));
         bench.write(name, jsonl(&documents));
     }
     bench.ok("dedup one.jsonl two.jsonl -o files -q");
-    let page = bench.read("files/report.html") + "<h2 id=\"scores\">";
+    let page = bench.read("files/report.html");
     assert_eq!(rows(&page)[..2], ["one.jsonl 2 1 50.0 %", "two.jsonl 2 1 50.0 %"]);
+    let line =
+        |key: &str, of: &str, text: &str| json!({"id": key, "of": of, "text": text}).to_string() + "\n";
+    let [text, other] = ["p", "q"].map(long);
+    bench.write(
+        "of.jsonl",
+        line("a", "x", &text) + &line("b", "x", &text) + &line("c", "y", &text) + &line("d", "y", &other),
+    );
+    bench.ok("dedup of.jsonl -o of --inside of -q");
+    assert_eq!(rows(&bench.read("of/report.html")), ["x 2 1 50.0 %", "y 2 0 0.0 %", "x → x 1"]);
     bench.ok("dedup one.jsonl -o single -q");
     assert!(!bench.read("single/report.html").contains("id=\"sources\""), "one source");
 }

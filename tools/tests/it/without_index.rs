@@ -37,7 +37,7 @@ fn default_run_writes_no_index_but_the_page_about_the_run() {
     bench.write("in.jsonl", jsonl(&corpus(23, 200)));
     for (options, section) in [
         ("", "with a resemblance of 0.8"),
-        ("--near containment:0.8", "contains 0.8 or more"),
+        ("--near containment:0.8", "contains to a share of 0.8 or more"),
         ("--near within:3", "differ in 3 bits or fewer"),
         ("--near equal", "equal texts"),
     ] {

@@ -1,5 +1,7 @@
 //! Collects what the page about a run shows. Reads a few texts again, one pair at a time.
 
+use std::fmt::Write;
+
 use twindex::Params;
 use twindex::params::{Shingling, Stemming, StopWords, Tokens};
 
@@ -51,7 +53,7 @@ pub(crate) fn collect(
     for (heading, drawn) in headings.into_iter().zip([&survey.edge, &survey.middle, &survey.same]) {
         pairs.push((heading, drawn.iter().map(|pair| reading.pair(pair, REMOVED)).collect::<anyhow::Result<_>>()?));
     }
-    let missed = below.map(|(threshold, missed)| reading.missed(threshold, missed)).transpose()?;
+    let missed = below.map(|(threshold, missed)| reading.missed(threshold, &missed)).transpose()?;
     let tokens = |kept: u32| corpus.grouped.group(kept).tokens;
     let has_tokens = !job.brings_fingerprints();
     let large = clusters.largest(GROUPS, |kept| !has_tokens || tokens(kept) >= SHORT.1);
@@ -108,7 +110,7 @@ struct Reading<'r> {
 
 impl Reading<'_> {
     /// Returns pairs of kept documents that are a little less near than `threshold`.
-    fn missed(&mut self, threshold: f64, missed: Missed) -> anyhow::Result<ShownMissed> {
+    fn missed(&mut self, threshold: f64, missed: &Missed) -> anyhow::Result<ShownMissed> {
         let pairs = missed.drawn.iter().map(|pair| self.pair(pair, "kept, too"));
         let pairs = pairs.collect::<anyhow::Result<_>>()?;
         let range = format!("{:.2} to {threshold}", threshold - BELOW);
@@ -166,7 +168,7 @@ fn near_in_words(job: &Dedup) -> String {
     let near = match job.near() {
         Near::Within(within) => format!("fingerprints that differ in {within} bits or fewer"),
         Near::Containment(share) => {
-            format!("documents of which a larger one contains {share} or more, counted exactly in shingles")
+            format!("documents that a larger one contains to a share of {share} or more, counted exactly in shingles")
         }
         Near::Resemblance(threshold) => {
             format!("documents with a resemblance of {threshold} or more, counted exactly in shingles")
@@ -207,7 +209,7 @@ fn command(changed: &[(&'static str, Kind, Vec<String>)]) -> String {
             command.push_str(&spelled(name));
         }
         for value in values.iter().filter(|_| *kind != Kind::Flag) {
-            command.push_str(&format!(" {} {}", spelled(name), quoted(value)));
+            let _ = write!(command, " {} {}", spelled(name), quoted(value)); // memory does not fail
         }
     }
     command

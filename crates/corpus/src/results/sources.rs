@@ -55,7 +55,7 @@ impl Sources {
             None if has_several_files(corpus, compared()) => (SourceKind::File, "file".to_owned()),
             None => (SourceKind::Folder(shared_folder(corpus, compared())?), "folder".to_owned()),
         };
-        let mut names = Names { known: HashMap::new(), names: Vec::new(), last: None };
+        let mut names = KnownSources { known: HashMap::new(), names: Vec::new(), last: None };
         let mut counts: Vec<[u64; 2]> = Vec::new();
         let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
         for document in compared() {
@@ -73,7 +73,7 @@ impl Sources {
                 }
             }
         }
-        let Names { names, .. } = names;
+        let KnownSources { names, .. } = names;
         if names.len() < 2 {
             return None;
         }
@@ -118,14 +118,14 @@ fn shared_folder(corpus: &Corpus, mut documents: impl Iterator<Item = u32>) -> O
 }
 
 /// The names of sources, each with a number.
-struct Names {
+struct KnownSources {
     known: HashMap<Vec<u8>, u32>,
     names: Vec<Vec<u8>>,
     /// The source found last. Most documents have the source of the document before.
     last: Option<u32>,
 }
 
-impl Names {
+impl KnownSources {
     /// Returns the number of the source of a document; `None` if there are too many sources.
     fn of(&mut self, corpus: &Corpus, kind: SourceKind, document: u32) -> Option<u32> {
         let name = match kind {

@@ -40,7 +40,7 @@ pub(crate) fn texts_side_by_side(of: [Named<'_>; 2], kept: &str, removed: &str) 
     }
     let start = |words: &[Word<'_>]| word_diff::joined(&words[..words.len().min(BEGINNING)]);
     let around = ([start(kept), start(removed)], [kept.len(), removed.len()]);
-    let mut html = side_by_side(of, &diff, Some(around), SIDE_MAX);
+    let mut html = side_by_side(of, &diff, Some(&around), SIDE_MAX);
     if is_cut {
         html.push_str("<p class=\"soft\">Only the first 64 kB of the texts were compared here.</p>\n");
     }
@@ -75,12 +75,12 @@ pub fn write_decision(
 fn side_by_side(
     of: [Named<'_>; 2],
     diff: &WordDiff,
-    around: Option<([String; 2], [usize; 2])>,
+    around: Option<&([String; 2], [usize; 2])>,
     max: usize,
 ) -> String {
     let mut sides = [0, 1].map(|_| Side { html: String::new(), max, is_full: false });
     let mut ends = [0, 0];
-    if let Some((starts, lengths)) = &around
+    if let Some((starts, lengths)) = around
         && diff.hunks.first().is_none_or(|hunk| hunk.word_of_kept > 1)
     {
         // The first difference may begin before the end of the usual beginning.
@@ -102,7 +102,7 @@ fn side_by_side(
     let more = diff.hunks_in_all - diff.hunks.len();
     let mut html = "<div class=\"sides\">\n".to_owned();
     for (number, (mut side, Named { role, key })) in sides.into_iter().zip(of).enumerate() {
-        match &around {
+        match around {
             _ if more > 0 => side.leave_out(&counted(more as u64, "more difference")),
             Some((_, lengths)) => side.gap(lengths[number].saturating_sub(ends[number])),
             None => {}

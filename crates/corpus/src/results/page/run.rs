@@ -197,7 +197,9 @@ impl RunPage {
         );
         for (heading, pairs) in self.pairs.iter().filter(|(_, pairs)| !pairs.is_empty()) {
             add(page, format_args!("<h3 class=\"band\">{heading}</h3>"));
-            pairs.iter().for_each(|pair| pair.push(page));
+            for pair in pairs {
+                pair.push(page);
+            }
         }
     }
 
@@ -213,7 +215,9 @@ impl RunPage {
                      such pairs is not found in this way.</p>"
                 ),
             );
-            pairs.iter().for_each(|pair| pair.push(page));
+            for pair in pairs {
+                pair.push(page);
+            }
         }
         add(
             page,

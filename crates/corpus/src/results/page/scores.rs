@@ -38,9 +38,9 @@ impl ScoreCounts {
             Score::Resemblance { .. } => {
                 let value = score.resemblance().map_or(1.0, |resemblance| resemblance.value());
                 let threshold = self.threshold();
-                let part = (value - threshold) / (1.0 - threshold);
+                let start = |bar: u32| threshold + (1.0 - threshold) * f64::from(bar) / f64::from(BARS);
                 // The last bar includes 1.
-                ((part * f64::from(BARS)) as u32).min(BARS - 1)
+                (1..BARS).rev().find(|&bar| value >= start(bar)).unwrap_or(0)
             }
         };
         *self.counts.entry(bar).or_default() += 1;
