@@ -136,7 +136,7 @@ fn passages_equal_the_definition_for_any_threads_and_memory() {
 #[test]
 fn run_in_periodic_text_is_one_span() {
     let bench = Bench::new();
-    let block: String = (0..60).map(|number| format!("w{number} ")).collect();
+    let block: String = (0..60).map(|number| format!("w{number} ")).collect::<Vec<_>>().concat();
     for (name, text, count) in [
         ("zeros", "0,0,0,0,".repeat(500), 2000),
         ("three", "n a x ".repeat(1000), 3000),
