@@ -549,7 +549,8 @@ fn excerpt(texts: &Column, row: u32) -> Result<String> {
         return Ok("features, which are not drawn".to_owned());
     }
     let text = String::from_utf8_lossy(texts.text(row as usize)?);
-    let end = text.floor_char_boundary(DRAWN_BYTES);
+    let ends = 0..=DRAWN_BYTES.min(text.len());
+    let end = ends.rev().find(|&at| text.is_char_boundary(at)).unwrap_or_default();
     Ok(if end < text.len() { format!("{} \u{2026}", &text[..end]) } else { text.into_owned() })
 }
 

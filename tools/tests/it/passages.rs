@@ -136,7 +136,7 @@ fn passages_equal_the_definition_for_any_threads_and_memory() {
 #[test]
 fn run_in_periodic_text_is_one_span() {
     let bench = Bench::new();
-    let block: String = (0..60).map(|number| format!("w{number} ")).collect();
+    let block: String = (0..60).map(|number| format!("w{number} ")).collect::<Vec<_>>().concat();
     for (name, text, count) in [
         ("zeros", "0,0,0,0,".repeat(500), 2000),
         ("three", "n a x ".repeat(1000), 3000),
@@ -264,7 +264,10 @@ fn only_against_cuts_what_the_index_has_and_counts_the_rest() {
     assert!(all["spans"].as_u64() > only["spans"].as_u64() && all["spans_left"].is_null());
     says(&bench.ok(&format!("{job} -o said --only-against")), &["have their source in eval.psg", "left"]);
     says(&bench.ok(&format!("{job} -o said --force")), &["have their source in eval.psg", "listed, too"]);
-    says(&bench.refused("passages train.jsonl -o none --only-against"), &["--against"]);
+    says(
+        &bench.misused("passages train.jsonl -o none --only-against"),
+        &["--only-against goes with --against"],
+    );
     // A run with more spans than the limit has its results, and exits with status 1.
     let spans = only["spans"].as_u64().unwrap();
     for (max, status) in [(spans, 0), (spans - 1, 1)] {

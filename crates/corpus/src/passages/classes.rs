@@ -119,7 +119,8 @@ impl Classes {
             if last.replace((source, words)) != Some((source, words)) {
                 class += 1;
                 let (first_document, first_position) = halves(source);
-                let (key, start) = corpus.source((first_document, first_position), first_start, &mut known)?;
+                let (key, start) =
+                    corpus.source((first_document, first_position), first_start, &mut known)?;
                 write(class, key, start).context("classes.tsv: cannot write")?;
             }
             let (document, start) = halves(place);

@@ -142,8 +142,7 @@ impl Passages {
         let repeats = grams.finish_by_rank(self.within, document)?;
         drop(order);
         let mut classes = Classes::new(folder, self.memory / 16, before);
-        let spans =
-            spans::write(&repeats, &mut corpus, examples, &mut classes, folder, self.only_against)?;
+        let spans = spans::write(&repeats, &mut corpus, examples, &mut classes, folder, self.only_against)?;
         drop(repeats);
         let classes = classes.write(&corpus, folder, self.memory / 8)?;
         stages.add("lines", watch);

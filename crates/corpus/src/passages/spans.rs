@@ -58,7 +58,9 @@ pub(crate) fn write(
     out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
     let history = corpus.history();
     let is_same = |place: (u32, u32), first: (u32, u32)| match history {
-        Some(history) if place.0 < before => Ok(Some(first.0 < before && history.is_same_gram(place, first)?)),
+        Some(history) if place.0 < before => {
+            Ok(Some(first.0 < before && history.is_same_gram(place, first)?))
+        }
         // A span of the inputs may go over a passage of the history, unless only the latter are listed.
         _ => Ok((only_history && first.0 < before).then_some(false)),
     };

@@ -16,6 +16,9 @@ struct Document {
     text: String,
 }
 
+/// A repeated position and its source, each a document and a position.
+type Repeat = ((usize, usize), (usize, usize));
+
 fn tokens(cutter: &Cutter, text: &str) -> Document {
     let (mut tokens, mut places) = (Vec::new(), Vec::new());
     cutter.for_each_placed(text, &mut PlacedUnits::default(), |place, token| {
@@ -51,7 +54,7 @@ fn by_suffix_array(documents: &[Document], t: usize, exact: Exact, within: bool)
     }
     repeated.sort_unstable();
     // A run goes on while the next position is repeated and has the t-gram at the next position of the source.
-    let mut runs: Vec<(((usize, usize), (usize, usize)), usize)> = Vec::new();
+    let mut runs: Vec<(Repeat, usize)> = Vec::new();
     for (place, source) in repeated {
         let extended = runs.last_mut().filter(|(((document, position), (first, first_position)), count)| {
             let beside = (*first, first_position + *count);
@@ -220,11 +223,11 @@ fn spans_of_tiny_periodic_texts_equal_the_definition() {
     let mut below = |limit: usize| random.below(limit);
     for _ in 0..cases() {
         let letters = 1 + below(3);
-        let texts: Vec<String> = (0..1 + below(4))
+        let texts: Vec<String> = (0..=below(4))
             .map(|_| {
                 let mut words: Vec<usize> = Vec::new();
                 for _ in 0..below(4) {
-                    let period: Vec<usize> = (0..1 + below(4)).map(|_| below(letters)).collect();
+                    let period: Vec<usize> = (0..=below(4)).map(|_| below(letters)).collect();
                     words.extend(period.iter().cycle().take(below(14)));
                 }
                 words.iter().map(|&word| ["a ", "b ", "c "][word]).collect()
