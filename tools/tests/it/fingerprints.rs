@@ -147,7 +147,7 @@ fn fingerprint_dedup_keeps_rows_verbatim_and_why_recomputes_distances() {
     says(&bench.ok("why out e.png"), &["goes for d.png", "differ in 0 bits", "as in the table"]);
     says(
         &bench.ok("dedup in.csv --fingerprint-field phash -o summary"),
-        &["6 fingerprints", "with the fingerprint of another"],
+        &["6 fingerprints", "with the fingerprint of the kept one"],
     );
     // In a later run, the fields of a row choose the kept document.
     bench.write(
