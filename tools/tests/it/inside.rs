@@ -318,7 +318,7 @@ fn invalid_fields_are_reported_with_line_and_value() {
         (",\"score\":\"x\"", "--keep min:score", "field \"score\": expected a number or a time such as"),
         (",\"score\":1e999", "--keep min:score", "found 1e999"),
         ("", "--inside lang", "no field \"lang\" for --inside"),
-        (",\"lang\":\"\"", "--inside lang", "field \"lang\" is empty"),
+        (",\"lang\":\"\"", "--inside lang", "field \"lang\" for --inside is empty"),
         (",\"lang\":[1]", "--inside lang", "expected a string, an integer or a boolean, found [1]"),
     ] {
         let good = line(1, ",\"score\":1,\"lang\":\"en\"");

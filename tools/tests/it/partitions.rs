@@ -76,7 +76,7 @@ fn partition_values_are_decoded_and_null_means_no_value() {
     assert_eq!(bench.json_lines("get n.twx 1")[0]["value"], "");
     let none = "dedup in/src=__HIVE_DEFAULT_PARTITION__/x.jsonl -o no";
     says(&bench.refused(&format!("{none} --id-field src")), &["x.jsonl:1: by its folders, the key is empty"]);
-    says(&bench.refused(&format!("{none} --inside src")), &["field \"src\" is empty"]);
+    says(&bench.refused(&format!("{none} --inside src")), &["field \"src\" for --inside is empty"]);
     says(
         &bench.refused("dedup in/src=a%2Fb%3D1/x.jsonl --keep min:src -o no"),
         &["field \"src\": expected a number"],

@@ -294,14 +294,14 @@ mod tests {
         assert_eq!(inside(r#""a\u0062""#), Ok(b"ab".to_vec()));
         assert_eq!((inside("7"), inside("true")), (Ok(b"7".to_vec()), Ok(b"true".to_vec())));
         for (score, lang, part) in [
-            (None, Some("1"), "no field \"score\", by which --keep"),
+            (None, Some("1"), "no field \"score\" for --keep"),
             (Some("null"), Some("1"), "no field \"score\""),
             (Some("\"x\""), Some("1"), "field \"score\": expected a number or a time such as"),
             (Some("\"03/01/2026\""), Some("1"), "found \"03/01/2026\""),
             (Some("[1]"), Some("1"), "found [1]"),
             (Some("{\"a\":1}"), Some("1"), "found {\"a\":1}"),
             (Some("1"), None, "no field \"lang\" for --inside"),
-            (Some("1"), Some("\"\""), "field \"lang\" is empty"),
+            (Some("1"), Some("\"\""), "field \"lang\" for --inside is empty"),
             (Some("1"), Some("1.5"), "expected a string, an integer or a boolean, found 1.5"),
             (Some("1"), Some("{}"), "found {}"),
         ] {
