@@ -306,8 +306,12 @@ impl Documents {
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
         let metadata = fs::metadata(path).map_err(|error| {
             let advice = match path.to_str() {
-                Some(name) if name.contains("://") => "a URL, where a file is needed: download it, or pipe it in as `-`",
-                Some(name) if name.contains(['*', '?']) => "no file has this name; name the folder, and the pattern by --glob",
+                Some(name) if name.contains("://") => {
+                    "a URL, where a file is needed: download it, or pipe it in as `-`"
+                }
+                Some(name) if name.contains(['*', '?']) => {
+                    "no file has this name; name the folder, and the pattern by --glob"
+                }
                 _ => return reader::cannot(path, "read", &error),
             };
             reader::of_file(path, advice.into())

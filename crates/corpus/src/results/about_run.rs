@@ -44,14 +44,23 @@ pub(crate) fn collect(
         Near::Resemblance(threshold) => Some((threshold, Missed::of(corpus, clusters, threshold)?)),
         _ => None,
     };
-    let mut reading = Reading { job, corpus, kind: survey.scores.kind(), removed: corpus.reading(), kept: corpus.reading() };
+    let mut reading = Reading {
+        job,
+        corpus,
+        kind: survey.scores.kind(),
+        removed: corpus.reading(),
+        kept: corpus.reading(),
+    };
     let headings = match job.near() {
         Near::Within(_) => ["As many bits as may differ", "Fewer bits", "The same fingerprint"],
         _ => ["Just above the threshold", "In the middle", "The same words, in other bytes"],
     };
     let mut pairs = Vec::new();
     for (heading, drawn) in headings.into_iter().zip([&survey.edge, &survey.middle, &survey.same]) {
-        pairs.push((heading, drawn.iter().map(|pair| reading.pair(pair, REMOVED)).collect::<anyhow::Result<_>>()?));
+        pairs.push((
+            heading,
+            drawn.iter().map(|pair| reading.pair(pair, REMOVED)).collect::<anyhow::Result<_>>()?,
+        ));
     }
     let missed = below.map(|(threshold, missed)| reading.missed(threshold, &missed)).transpose()?;
     let tokens = |kept: u32| corpus.grouped.group(kept).tokens;
@@ -168,7 +177,9 @@ fn near_in_words(job: &Dedup) -> String {
     let near = match job.near() {
         Near::Within(within) => format!("fingerprints that differ in {within} bits or fewer"),
         Near::Containment(share) => {
-            format!("documents that a larger one contains to a share of {share} or more, counted exactly in shingles")
+            format!(
+                "documents that a larger one contains to a share of {share} or more, counted exactly in shingles"
+            )
         }
         Near::Resemblance(threshold) => {
             format!("documents with a resemblance of {threshold} or more, counted exactly in shingles")
@@ -224,7 +235,8 @@ fn commands_below(job: &Dedup) -> Option<[String; 2]> {
         Near::Containment(_) | Near::Equal => return None,
     };
     let out = job.results.out.to_string_lossy();
-    let [run, indexed, index] = ["/run.json", "-indexed", "-indexed/index"].map(|end| quoted(&format!("{out}{end}")));
+    let [run, indexed, index] =
+        ["/run.json", "-indexed", "-indexed/index"].map(|end| quoted(&format!("{out}{end}")));
     Some([
         format!("twindex dedup --job {run} --index kept -o {indexed}"),
         format!("twindex pairs {index} --near {lower}"),

@@ -58,7 +58,11 @@ impl Missed {
                 if value >= lower && value < threshold {
                     missed.found += 1;
                     let score = Score::Resemblance { intersection: both as u32, union: union as u32 };
-                    missed.draw(corpus, [first, second].map(|group| clusters.kept_of_group[group as usize]), score);
+                    missed.draw(
+                        corpus,
+                        [first, second].map(|group| clusters.kept_of_group[group as usize]),
+                        score,
+                    );
                 }
             }
         }

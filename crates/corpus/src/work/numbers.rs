@@ -51,7 +51,10 @@ mod tests {
     fn numbers_are_printed_with_separators() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "pair"), counted(2000, "pair")), ("1 pair".into(), "2,000 pairs".into()));
-        assert_eq!([(39, 58), (999, 1000)].map(|(a, b)| bytes_of(a, b)), ["39 of 58 bytes", "999 bytes of 1.0 kB"]);
+        assert_eq!(
+            [(39, 58), (999, 1000)].map(|(a, b)| bytes_of(a, b)),
+            ["39 of 58 bytes", "999 bytes of 1.0 kB"]
+        );
         assert_eq!([999, 1000, 56_000_000].map(bytes), ["999 bytes", "1.0 kB", "56.0 MB"]);
     }
 }

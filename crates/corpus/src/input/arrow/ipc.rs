@@ -165,9 +165,9 @@ impl IpcFile {
             return Err("it does not end as an Arrow file does".to_owned());
         }
         let length = length.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)).into();
-        let start = before
-            .checked_sub(length)
-            .ok_or_else(|| format!("its end names a footer of {length} bytes, and the file has {}", self.bytes))?;
+        let start = before.checked_sub(length).ok_or_else(|| {
+            format!("its end names a footer of {length} bytes, and the file has {}", self.bytes)
+        })?;
         let footer = self.read("its footer", start, length)?;
         let footer =
             root_as_footer_with_opts(&limits(&footer), &footer).map_err(|_| "its footer is damaged")?;

@@ -110,9 +110,10 @@ impl JsonArray {
                 break end;
             }
             if !self.lines.more()? {
-                return Err(
-                    self.problem(format!("truncated: its array does not end after record {}; copy the file again", self.number))
-                );
+                return Err(self.problem(format!(
+                    "truncated: its array does not end after record {}; copy the file again",
+                    self.number
+                )));
             }
         };
         self.is_over = end == b']';

@@ -89,7 +89,9 @@ pub(crate) fn is_named_json(path: &Path) -> bool {
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_digit = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
-    let of_hive = name.split_once('_').filter(|(task, _)| task.len() >= 6 && task.bytes().all(|byte| byte.is_ascii_digit()));
+    let of_hive = name
+        .split_once('_')
+        .filter(|(task, _)| task.len() >= 6 && task.bytes().all(|byte| byte.is_ascii_digit()));
     name.strip_prefix("part-").is_some_and(is_digit) || of_hive.is_some_and(|(_, attempt)| is_digit(attempt))
 }
 

@@ -502,7 +502,9 @@ impl Foreign {
     /// Returns the format that the first bytes of a file indicate; `None` if they indicate none of these.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         let (name, advice) = match start {
-            [b'P', b'K', 3, 4, ..] => ("zip", "unpack it, and name the files or the folder; save office documents as text or CSV"),
+            [b'P', b'K', 3, 4, ..] => {
+                ("zip", "unpack it, and name the files or the folder; save office documents as text or CSV")
+            }
             [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", UNPACK),
             _ if start.get(257..262) == Some(b"ustar") => ("tar", UNPACK),
             [b'O', b'R', b'C', _, 0, 0, ..] => ("ORC", CONVERT),

@@ -157,7 +157,8 @@ fn begin(
     fields: &record::Fields,
     row_bytes_max: usize,
 ) -> Result<(Batches, ColumnPlaces, ParquetColumns), String> {
-    let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a whole Parquet file? copy it again)"))?;
+    let metadata =
+        metadata_of(&file).map_err(|error| format!("{error} (is it a whole Parquet file? copy it again)"))?;
     let stored = metadata.file_metadata().schema_descr();
     let Chosen { leaves, places, text } =
         choose(&columns_of(stored.root_schema().get_fields(), &mut 0), fields)?;

@@ -194,7 +194,9 @@ impl DecodedColumn {
     pub(crate) fn own_bytes(&self) -> usize {
         match &self.values {
             Values::Bytes(values) if self.is_prefix_coded => values.iter().map(ByteArray::len).sum(),
-            Values::FixedBytes(values) if self.is_prefix_coded => values.iter().map(|value| value.len()).sum(),
+            Values::FixedBytes(values) if self.is_prefix_coded => {
+                values.iter().map(|value| value.len()).sum()
+            }
             _ => 0,
         }
     }

@@ -36,7 +36,8 @@ const ROWS_AT_ONCE: usize = 256;
 pub(crate) fn keep_current(root: &Path, listing: &mut Listing) -> anyhow::Result<(u64, Option<PathBuf>)> {
     let (mut removed, mut first) = (0, None);
     for table in std::mem::take(&mut listing.delta_tables) {
-        let current = current_files(&table).with_context(|| table.join(LOG_OF_DELTA).display().to_string())?;
+        let current =
+            current_files(&table).with_context(|| table.join(LOG_OF_DELTA).display().to_string())?;
         if let Some(missing) = current.iter().find(|file| !table.join(file).exists()) {
             let table = table.display();
             bail!("{table}: its log names {}, which is not there; copy the table again", missing.display());
@@ -122,8 +123,11 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
              ... APPLY (PURGE)` does"
         );
         let bytes = unescaped(path.as_bytes());
-        let decoded = String::from_utf8(bytes).ok().filter(|path| !path.starts_with('/') && !path.contains("://"));
-        decoded.map(PathBuf::from).with_context(|| format!("{path} is outside of the table; name the files instead"))
+        let decoded =
+            String::from_utf8(bytes).ok().filter(|path| !path.starts_with('/') && !path.contains("://"));
+        decoded
+            .map(PathBuf::from)
+            .with_context(|| format!("{path} is outside of the table; name the files instead"))
     };
     current.into_iter().map(relative).collect()
 }

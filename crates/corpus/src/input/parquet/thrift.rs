@@ -543,7 +543,10 @@ mod tests {
             (b"PAR1\x00\x00\x00\x00PAR1", "its footer is damaged"),
         ] {
             let said = opened(bytes);
-            assert!(said.contains(wanted) && said.contains("(is it a whole Parquet file? copy it again)"), "{said}");
+            assert!(
+                said.contains(wanted) && said.contains("(is it a whole Parquet file? copy it again)"),
+                "{said}"
+            );
         }
     }
 

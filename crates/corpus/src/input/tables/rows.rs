@@ -728,7 +728,10 @@ mod tests {
         let not_ended = "a quote that opens a field is not closed: close it, or double it".to_owned();
         assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
         assert_eq!(found[4], good(6, "4", "d"));
-        assert_eq!(found[5], (7, Err("3 fields, where the first row names 2; quote fields that hold ','".to_owned())));
+        assert_eq!(
+            found[5],
+            (7, Err("3 fields, where the first row names 2; quote fields that hold ','".to_owned()))
+        );
         assert_eq!(found[6], good(8, "6", ""));
     }
 

@@ -215,7 +215,10 @@ mod tests {
         assert_eq!(chart.at((1.0, 10.0)), (f64::midpoint(left, right), f64::midpoint(top, bottom)));
         assert_eq!(chart.at((9.0, 0.0)), (right, bottom), "log of nothing is at the bottom");
         assert_eq!(Scale::log_to(0.0), Scale::Log(1.0, 10.0));
-        assert_eq!([1.0, 7.0, 1200.0].map(Scale::linear_to), [5.0, 10.0, 1500.0].map(|max| Scale::Linear(0.0, max)));
+        assert_eq!(
+            [1.0, 7.0, 1200.0].map(Scale::linear_to),
+            [5.0, 10.0, 1500.0].map(|max| Scale::Linear(0.0, max))
+        );
         assert_eq!(Scale::log_to(1001.0).ticks(), [1.0, 10.0, 100.0, 1000.0, 10000.0]);
     }
 

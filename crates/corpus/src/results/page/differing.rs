@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn differing_words_are_marked_and_common_words_are_left_out() {
-        let words = |range: std::ops::Range<u32>| range.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
+        let words =
+            |range: std::ops::Range<u32>| range.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
         let kept = format!("{} <old> {}", words(0..60), words(60..120));
         let html = shown(&kept, &kept.replace("<old>", "new & \"two\""));
         let start = words(0..12) + " <i>… 38 words …</i> " + &words(50..60);

@@ -103,14 +103,18 @@ impl RunPage {
     pub(crate) fn html(&self) -> String {
         let removed = self.documents - self.kept;
         let share = removed as f64 * 100.0 / self.documents.max(1) as f64;
-        let sentence = format!("{} of {} {} removed ({share:.1} %)", count(removed), count(self.documents), self.noun);
+        let sentence =
+            format!("{} of {} {} removed ({share:.1} %)", count(removed), count(self.documents), self.noun);
         let mut page = begin(&sentence);
         let texts = if self.text_bytes > 0 {
             format!(" {} of text went.", bytes_of(self.removed_text_bytes, self.text_bytes))
         } else {
             String::new()
         };
-        add(&mut page, format_args!("<p>{} are kept.{texts} Near are {}.</p>", count(self.kept), escaped(&self.near)));
+        add(
+            &mut page,
+            format_args!("<p>{} are kept.{texts} Near are {}.</p>", count(self.kept), escaped(&self.near)),
+        );
         add(
             &mut page,
             format_args!(
@@ -135,10 +139,8 @@ impl RunPage {
     fn parts(&self) -> Vec<Part> {
         let RemovedKinds { identical, same_words, near, .. } = self.kinds;
         let part = |name: &str, number, class| (name.to_owned(), number, class);
-        let mut parts = vec![
-            part("unique", self.unique, "k0"),
-            part("kept, with copies", self.kept - self.unique, "k1"),
-        ];
+        let mut parts =
+            vec![part("unique", self.unique, "k0"), part("kept, with copies", self.kept - self.unique, "k1")];
         parts.extend(self.dropped.map(|dropped| part("near a document of an earlier run", dropped, "k2")));
         parts.push(part("identical to the kept one", identical, "k3"));
         match self.threshold {
@@ -167,7 +169,11 @@ impl RunPage {
         for (name, number, class) in &parts {
             add(
                 page,
-                format_args!("<li><i class=\"key {class}\"></i> {} <b>{}</b></li>", escaped(name), count(*number)),
+                format_args!(
+                    "<li><i class=\"key {class}\"></i> {} <b>{}</b></li>",
+                    escaped(name),
+                    count(*number)
+                ),
             );
         }
         page.push_str("</ul>\n");
@@ -287,7 +293,10 @@ impl ShownPair {
     fn push(&self, page: &mut String) {
         let Self { score, sides, why } = self;
         let why = why.as_deref().map_or_else(String::new, |why| format!("<pre>{}</pre>", escaped(why)));
-        add(page, format_args!("<section class=\"card\"><p><b>{}</b></p>\n{sides}{why}</section>", escaped(score)));
+        add(
+            page,
+            format_args!("<section class=\"card\"><p><b>{}</b></p>\n{sides}{why}</section>", escaped(score)),
+        );
     }
 }
 
@@ -310,7 +319,12 @@ fn from(page: &mut String, found: &Sources) {
         format!("<tr>{}<td>{}</td></tr>", cell(&format!("{removed} → {kept}")), count(*documents))
     });
     let rows: Vec<String> = rows.collect();
-    table(page, "Removed documents by their source and that of the kept one", &["removed → kept", "documents"], &rows);
+    table(
+        page,
+        "Removed documents by their source and that of the kept one",
+        &["removed → kept", "documents"],
+        &rows,
+    );
 }
 
 fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
