@@ -312,6 +312,13 @@ fn folder_of_a_table_has_the_files_that_its_log_names() {
         &["1 file left out that the log of the Delta table no longer names"],
     );
     let refused = |parts: &[&str]| says(&bench.refused("dedup lake/t -o none"), parts);
+    // A checkpoint of several files has what no commit has, and its number may be the largest there is.
+    for version in [9, u64::MAX] {
+        let parts = format!("lake/t/_delta_log/{version:020}.checkpoint.0000000001.0000000002.parquet");
+        bench.write(&parts, "");
+        refused(&["t/_delta_log: it has no commit 2"]);
+        std::fs::remove_file(bench.path(&parts)).unwrap();
+    }
     commit(3, "");
     refused(&["t/_delta_log: it has no commit 2", "write the table again"]);
     commit(2, "{\"add\":{\"path\":\"lang=en/old.jsonl\",\"deletionVector\":{\"storageType\":\"u\"}}}\n");

@@ -76,7 +76,7 @@ struct FileAction {
 /// Returns the paths of the current files, relative to the folder of the table.
 fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
     let log = table.join(LOG_OF_DELTA);
-    let (mut commits, mut checkpoint) = (BTreeMap::new(), None);
+    let (mut commits, mut checkpoint, mut newest) = (BTreeMap::new(), None, 0);
     for entry in fs::read_dir(&log)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -87,6 +87,7 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
             "checkpoint.parquet" if checkpoint.as_ref().is_none_or(|(last, _)| *last < version) => {
                 checkpoint = Some((version, path));
             }
+            _ if suffix.starts_with("checkpoint.") => newest = version.max(newest),
             _ => {}
         }
     }
@@ -95,15 +96,17 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
     let mut next = 0;
     if let Some((version, path)) = checkpoint {
         current = guarded(|| of_checkpoint(&path)).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-        next = version + 1;
+        next = version.saturating_add(1);
     }
-    for (version, path) in commits.range(next..) {
-        ensure!(
-            *version == next,
+    let gap = |next: u64| {
+        format!(
             "it has no commit {next}, nor a checkpoint of one file after it; without these it is not known which files are \
              current: write the table again, or name its files"
-        );
-        next += 1;
+        )
+    };
+    for (version, path) in commits.range(next..) {
+        ensure!(*version == next, gap(next));
+        next = next.saturating_add(1);
         let file = BufReader::new(fs::File::open(path)?);
         for action in serde_json::Deserializer::from_reader(file).into_iter::<Action>() {
             let Action { add, remove } = action.with_context(|| path.display().to_string())?;
@@ -116,6 +119,7 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
         }
     }
     ensure!(next > 0, "it has no commit");
+    ensure!(next > newest, gap(next));
     let relative = |(path, has_deleted): (String, bool)| {
         ensure!(
             !has_deleted,
