@@ -5,6 +5,7 @@ use std::path::Path;
 use super::record::Record;
 use super::runs::{RunReader, Runs, WordRecord, combine};
 use crate::error::{Error, Result};
+use crate::sys::threads::both;
 
 /// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than the read buffers for them.
 const LEAST: usize = 1 << 20;
@@ -21,11 +22,30 @@ const BUFFER: usize = 1 << 12;
 pub struct Sorter<T> {
     /// The maximum number of records in memory.
     max: usize,
+    /// The number of threads that sort.
+    threads: usize,
     held: Vec<T>,
     runs: Runs<T>,
 }
 
-impl<T: Record + Copy> Sorter<T> {
+/// Minimum number of records that a thread sorts.
+const TOGETHER: usize = 1 << 13;
+
+/// Sorts records on several threads.
+fn sort_on_threads<T: Ord + Send>(records: &mut [T], threads: usize) {
+    let threads = threads.min(records.len() / TOGETHER);
+    if threads < 2 {
+        return records.sort_unstable();
+    }
+    // The parts have sizes as the numbers of their threads.
+    let middle = records.len() / threads * (threads / 2);
+    records.select_nth_unstable(middle);
+    let (low, high) = records.split_at_mut(middle);
+    let on_low = || sort_on_threads(low, threads / 2);
+    both(threads, on_low, || sort_on_threads(high, threads - threads / 2));
+}
+
+impl<T: Record + Copy + Send> Sorter<T> {
     /// Creates a sorter that uses at most `memory` bytes, but at least 1 MiB. Records that exceed this memory are
     /// written to unnamed files in `dir`.
     #[must_use]
@@ -36,7 +56,13 @@ impl<T: Record + Copy> Sorter<T> {
     }
 
     fn of(max: usize, runs: Runs<T>) -> Self {
-        Self { max, held: Vec::new(), runs }
+        Self { max, threads: 1, held: Vec::new(), runs }
+    }
+
+    /// Sorts on this number of threads instead of one. The output is the same.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// Adds a record.
@@ -54,7 +80,7 @@ impl<T: Record + Copy> Sorter<T> {
 
     /// Sorts the records in memory, and combines records that absorb each other.
     fn sort(&mut self) {
-        self.held.sort_unstable();
+        sort_on_threads(&mut self.held, self.threads);
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
@@ -150,11 +176,14 @@ mod tests {
     use super::*;
     use crate::sys::spill::faults;
 
-    fn small<T: Record + Copy>(dir: &Path, max: usize, fan_in: usize) -> Sorter<T> {
+    fn small<T: Record + Copy + Send>(dir: &Path, max: usize, fan_in: usize) -> Sorter<T> {
         Sorter::of(max, Runs::new(dir, WordRecord::default(), fan_in, 0))
     }
 
-    fn sorted<T: Record + Copy>(mut sorter: Sorter<T>, records: impl IntoIterator<Item = T>) -> Sorted<T> {
+    fn sorted<T: Record + Copy + Send>(
+        mut sorter: Sorter<T>,
+        records: impl IntoIterator<Item = T>,
+    ) -> Sorted<T> {
         records.into_iter().try_for_each(|record| sorter.push(record)).unwrap();
         sorter.finish().unwrap()
     }
@@ -203,6 +232,23 @@ mod tests {
                 let counts = counts.iter().map(|(&number, &count)| NumberCount { number, count });
                 prop_assert_eq!(all(&found.2), counts.collect::<Vec<_>>());
             }
+        }
+    }
+
+    #[test]
+    fn output_is_the_same_on_any_number_of_threads() {
+        let dir = tempfile::tempdir().unwrap();
+        let records = |i: u64| [i * 7919 % 1009, i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50, i % 3, 0];
+        let sorted_on = |threads| {
+            let sorter: Sorter<[u64; 4]> = Sorter::new(dir.path(), 4 << 20).on_threads(threads);
+            let sorted = sorted(sorter, (0..400_000).map(records));
+            assert!(sorted.is_on_disk());
+            all(&[sorted])
+        };
+        let on_one = sorted_on(1);
+        assert!(on_one.is_sorted() && on_one.len() > 300_000);
+        for threads in [2, 3, 7, 64] {
+            assert!(sorted_on(threads) == on_one, "{threads}");
         }
     }
 

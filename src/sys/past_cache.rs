@@ -44,6 +44,10 @@ impl Aligned {
         self.len == TOGETHER
     }
 
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Moves the bytes to an unaligned address.
     #[cfg(test)]
     pub(super) fn misalign(&mut self) {
@@ -65,7 +69,7 @@ impl Aligned {
 
     /// Writes the longest prefix of aligned length past the cache, and keeps the rest. If the file system rejects this,
     /// switches the file back to the cache, keeps the unwritten bytes and returns false.
-    pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
+    pub(super) fn write_whole(&mut self, mut file: &File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
         while passes && written < whole {

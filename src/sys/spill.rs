@@ -168,7 +168,7 @@ impl Spill {
         // Let only this write bypass the cache, because other reads of the file are not aligned.
         let passes = match pass_cache(&self.file, true) {
             Ok(()) => {
-                let passes = waiting.write_whole(&mut self.file);
+                let passes = waiting.write_whole(&self.file);
                 pass_cache(&self.file, false)?;
                 passes?
             }

@@ -426,7 +426,8 @@ impl DedupTexts {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
                     None => (NewSet::Late(&late), 0),
                 };
-                let new = NewDocument { hash, tokens, inside, sketch: &sketch, set };
+                let new =
+                    NewDocument { hash, tokens, inside, copy_of: None, line: None, sketch: &sketch, set };
                 grouped.add(new, is_equal)?;
                 if grouped.len() == beside.history {
                     history_groups = grouped.groups.len() as u32;

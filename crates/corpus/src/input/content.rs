@@ -107,6 +107,19 @@ impl Form {
             Self::Element => [6, 0],
         }
     }
+
+    /// Returns the form with these [`numbers`](Self::numbers).
+    pub(crate) fn of_numbers([kind, number]: [u32; 2]) -> Self {
+        match kind {
+            0 => Self::Json,
+            1 => Self::Html,
+            2 => Self::Row(number),
+            3 => Self::Archive { texts: number != 0 },
+            5 => Self::Arc,
+            6 => Self::Element,
+            _ => Self::Columns(number),
+        }
+    }
 }
 
 /// The line ending that follows a line in its file.

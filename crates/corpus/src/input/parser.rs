@@ -452,18 +452,47 @@ fn content_of_line<T>(
     parser: &Parser,
     of: impl FnOnce(Content<'_>) -> T,
 ) -> anyhow::Result<T> {
-    let mut buffers = ParseBuffers::default();
-    // Accepts a text that is decoded with loss, because the document was already accepted when it was first read.
-    let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Also accepts reserved fields, which lines of a history have, and a missing key, which may be in folder names.
-    parser.fields.reserved.clear();
-    parser.fields.ids = Ids::Line;
-    let parser = &parser;
-    match understand(form, line, parser, &mut buffers) {
-        Ok(ParsedLine::Document { content, .. }) => Ok(of(content)),
-        Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => {
-            Err(anyhow::anyhow!("no document any more"))
+    AcceptedLines::new(parser).content(form, line, of)
+}
+
+/// Parses lines that were accepted before.
+pub(crate) struct AcceptedLines {
+    parser: Parser,
+    buffers: ParseBuffers,
+}
+
+impl AcceptedLines {
+    pub(crate) fn new(parser: &Parser) -> Self {
+        // Accepts a text that is decoded with loss, because the document was already accepted when it was first read.
+        let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
+        // Also accepts reserved fields, which lines of a history have, and a missing key, which may be in folder names.
+        parser.fields.reserved.clear();
+        parser.fields.ids = Ids::Line;
+        Self { parser, buffers: ParseBuffers::default() }
+    }
+
+    /// Returns what `of` makes of the content in a line.
+    fn content<T>(
+        &mut self,
+        form: Form,
+        line: &[u8],
+        of: impl FnOnce(Content<'_>) -> T,
+    ) -> anyhow::Result<T> {
+        match understand(form, line, &self.parser, &mut self.buffers) {
+            Ok(ParsedLine::Document { content, .. }) => Ok(of(content)),
+            Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => {
+                Err(anyhow::anyhow!("no document any more"))
+            }
+            Ok(ParsedLine::MissingField(reason)) | Err(reason) => Err(anyhow::anyhow!("{reason}")),
         }
-        Ok(ParsedLine::MissingField(reason)) | Err(reason) => Err(anyhow::anyhow!("{reason}")),
+    }
+
+    /// Returns whether the content in a line has this [`identity`](Parser::identity). False if the line is invalid.
+    pub(crate) fn has_identity(&mut self, form: Form, line: &[u8], identity: &[u8]) -> bool {
+        let Self { parser, buffers } = self;
+        match understand(form, line, parser, buffers) {
+            Ok(ParsedLine::Document { content, .. }) => *parser.identity(content) == *identity,
+            _ => false,
+        }
     }
 }

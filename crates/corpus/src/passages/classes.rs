@@ -45,7 +45,8 @@ fn halves(pair: u64) -> (u32, u32) {
 impl Classes {
     /// Creates an empty collection. Each of two sorters uses up to `memory` bytes, then scratch files in `folder`.
     pub(crate) fn new(folder: &Path, memory: usize, before: u32) -> Self {
-        let (spans, covered) = (Sorter::new(folder, memory), Sorter::new(folder, memory));
+        let [spans, covered] =
+            [0, 1].map(|_| Sorter::new(folder, memory).on_threads(rayon::current_num_threads()));
         Self { spans, covered, budget: MemoryBudget::new(folder, memory), before }
     }
 
@@ -90,7 +91,8 @@ impl Classes {
             Ok(())
         })?;
         totals.classes = sizes.len() as u64;
-        let mut ordered: Sorter<[u64; 4]> = Sorter::new(folder, memory);
+        let ordered: Sorter<[u64; 4]> = Sorter::new(folder, memory);
+        let mut ordered = ordered.on_threads(rayon::current_num_threads());
         let (mut last, mut class) = (None, 0);
         spans.for_each(|[source, words, place, _]: [u64; 4]| {
             if last.replace((source, words)).is_some_and(|last| last != (source, words)) {

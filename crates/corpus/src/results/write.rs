@@ -74,14 +74,13 @@ pub(crate) fn write_results(
         (false, IndexOf::Kept | IndexOf::None) => IndexMembership::Not,
     };
     let written = indexed.filter(|_| job.writes_index());
-    if written.is_none() {
-        // After the decision, only the index reads the sets. Without an index, their disk space is freed.
-        corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
-    }
     let indexing = || -> anyhow::Result<f64> {
         let watch = Stopwatch::of_thread();
         if let Some(indexed) = written {
             make_of_kept(indexed, job.scope.inside.as_deref(), (corpus, clusters), &half, wanted)?;
+        } else {
+            // After the decision, only the index reads the sets. Without an index, their disk space is freed.
+            corpus.grouped.sets.release_before(corpus.grouped.sets.len() as u32);
         }
         Ok(watch.cpu_seconds())
     };

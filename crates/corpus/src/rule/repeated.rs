@@ -73,10 +73,15 @@ impl Hashes {
         Ok(Self { numbers: HashNumbers::new(budget)?, all, counts, seed })
     }
 
+    /// Returns the hash of a key, and its part by which the key is looked up.
+    fn hash(&self, key: &[u8]) -> (u128, u64) {
+        let hash = xxh3_128_with_seed(key, self.seed);
+        (hash, (hash >> 64) as u64)
+    }
+
     /// Adds a key. Returns its index, and whether it is new.
     fn insert(&mut self, key: &[u8]) -> anyhow::Result<(usize, bool)> {
-        let hash = xxh3_128_with_seed(key, self.seed);
-        let spread = (hash >> 64) as u64;
+        let (hash, spread) = self.hash(key);
         let is_same = |number: u32| Ok::<_, Infallible>(self.all[number as usize] == hash);
         let found = self.numbers.find(spread, is_same);
         if let Some(number) = found.unwrap_or_else(|never| match never {}) {
@@ -91,9 +96,9 @@ impl Hashes {
 
     /// Returns the index of a key; `None` if it was not added.
     fn find(&self, key: &[u8]) -> Option<usize> {
-        let hash = xxh3_128_with_seed(key, self.seed);
+        let (hash, spread) = self.hash(key);
         let is_same = |number: u32| Ok::<_, Infallible>(self.all[number as usize] == hash);
-        let found = self.numbers.find((hash >> 64) as u64, is_same);
+        let found = self.numbers.find(spread, is_same);
         found.unwrap_or_else(|never| match never {}).map(|number| number as usize)
     }
 
@@ -209,6 +214,16 @@ impl SeenKeys {
             *coming.count(key)?.0 += 1;
         }
         Ok(())
+    }
+
+    /// Begins to load what the decisions about these keys read.
+    pub(crate) fn prefetch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        match self {
+            Self::Number(seen) | Self::First(seen) | Self::Error(seen) | Self::Last(seen) => {
+                keys.for_each(|key| seen.numbers.prefetch(seen.hash(key).1));
+            }
+            Self::Any => {}
+        }
     }
 
     /// Decides whether the next document is used. May add a number to its key.

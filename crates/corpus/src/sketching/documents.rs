@@ -22,6 +22,7 @@ use crate::input::place::{Place, bad_at, check_key};
 use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, StoredChunks, put_end, put_small};
 use crate::rule::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::chunks::{AHEAD, CHUNK_BYTES, Job, chunk_bytes, for_each_chunk, for_each_handed_chunk};
+use crate::sketching::known_texts::{KnownTexts, TextReader};
 use crate::work::observer::Progress;
 use crate::work::shard::Shard;
 
@@ -34,6 +35,8 @@ pub struct Sketching<'s> {
     sorting: SortScratch,
     delta_scratch: DeltaScratch,
     forms: Forms,
+    /// Reads earlier texts; `None` until one is read.
+    reader: Option<TextReader>,
 }
 
 /// The data of a document that its sketch does not contain, and working memory for lookups.
@@ -49,6 +52,8 @@ pub struct DocumentScratch<'r> {
     pub words: &'r mut Vec<u64>,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'r [u8],
+    /// Whether the document is a copy of an earlier one and was therefore not sketched.
+    pub is_copy: bool,
 }
 
 impl DocumentScratch<'_> {
@@ -72,6 +77,7 @@ impl<'s> Sketching<'s> {
             sorting: SortScratch::default(),
             delta_scratch: DeltaScratch::default(),
             forms: Forms::default(),
+            reader: None,
         }
     }
 
@@ -128,7 +134,8 @@ impl<'s> Sketching<'s> {
     /// Returns the data of the document sketched last that its sketch does not contain.
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
-        DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
+        let shingles = scratch.elements();
+        DocumentScratch { shingles, delta_scratch, sorting, set, words, inside, is_copy: false }
     }
 }
 
@@ -147,8 +154,17 @@ pub struct SketchOptions {
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
+    /// The texts that were read before, and whether copies of them are not sketched.
+    pub known: Option<(Arc<KnownTexts>, bool)>,
     /// The keys of the documents in the histories of the run. A document with one of these keys counts as a repetition.
     pub earlier: Option<Arc<EarlierKeys>>,
+}
+
+impl SketchOptions {
+    /// Returns whether a document whose text is equal to an earlier one is not sketched.
+    fn passes_over_copies(&self) -> bool {
+        self.known.as_ref().is_some_and(|(_, pass_over)| *pass_over)
+    }
 }
 
 /// A sketched document. Its memory is reused for other documents.
@@ -162,6 +178,8 @@ pub struct Sketched {
     is_earlier_key: bool,
     /// Whether the text does not represent the whole document, so that it is near only to documents with equal bytes.
     pub is_opaque: bool,
+    /// The group of an earlier document with the same text, if it was found. The document may not be sketched then.
+    pub(crate) copy_of: Option<u32>,
     /// The position of the document: its file, and the line or offset in it.
     pub place: Place,
     /// The sketch of the document.
@@ -200,6 +218,27 @@ pub struct WholeDocument {
     pub line: DocumentLine,
     /// The line ending that followed the document in its file.
     pub ending: Ending,
+}
+
+impl WholeDocument {
+    /// Takes the line of a record.
+    fn take(&mut self, record: &Record<'_>, parser: &Parser) -> anyhow::Result<()> {
+        let line = record.line(parser)?;
+        self.line = match record.origin() {
+            Some((file, offset)) => {
+                // Reuses the path of the previous document: cloning it changes a reference count that all threads
+                // share.
+                let file = match std::mem::take(&mut self.line) {
+                    DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
+                    _ => Arc::clone(file),
+                };
+                DocumentLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+            }
+            None => DocumentLine::Held(line.into_owned()),
+        };
+        (self.form, self.ending) = (record.form(), record.ending());
+        Ok(())
+    }
 }
 
 impl Default for WholeDocument {
@@ -373,10 +412,12 @@ pub(crate) fn for_each_remembered<L: Send>(
                 ends.push(shingles.len());
                 return Ok(());
             }
-            if wanted.shingles {
+            let is_copy = one.copy_of.is_some() && wanted.passes_over_copies();
+            if wanted.shingles && !is_copy {
                 sketching.shingles(shingles);
             }
-            let looked = look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?;
+            let rest = sketching.rest(shingles, &one.attached.deciding().inside);
+            let looked = look(&one.sketch, DocumentScratch { is_copy, ..rest })?;
             if let (Some(((minima, is_short), put, ..)), Some(kept)) = (how, memory.kept()) {
                 if is_short {
                     one.sketch.shorten(minima);
@@ -396,6 +437,11 @@ pub(crate) fn for_each_remembered<L: Send>(
         memory.check_end()?;
         let results = memory.kept().map_or(0, |bytes| bytes.len());
         documents.account_forms(std::mem::take(&mut chunked.forms));
+        let documents_of = &chunked.all[..chunked.found.len()];
+        keys.prefetch(documents_of.iter().map(|one| one.key.as_slice()));
+        if let Some((known, _)) = &wanted.known {
+            known.prefetch(documents_of.iter().map(|one| one.whole.hash));
+        }
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
@@ -511,6 +557,7 @@ impl Sketched {
             is_own_key: true,
             is_earlier_key: false,
             is_opaque: false,
+            copy_of: None,
             place,
             sketch: Sketch::default(),
             whole: WholeDocument::default(),
@@ -574,11 +621,26 @@ fn sketch_into(
     check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
+    if wanted.whole {
+        one.whole.take(record, parser)?;
+        let identity = parser.identity(record.content);
+        one.whole.hash = xxh3_128(&identity);
+        one.copy_of = None;
+        if let Some((known, _)) = &wanted.known
+            && one.attached.deciding().inside.is_empty()
+        {
+            let reader = sketching.reader.get_or_insert_with(|| TextReader::new(parser));
+            one.copy_of = known.find(one.whole.hash, &identity, reader);
+        }
+    }
     let sizes =
         memory.recall(|bytes| Some([bytes.small()?, bytes.small()?, bytes.small()?, bytes.small()?]))?;
     let [shingles, tokens, left_out, is_all] = if let Some(sizes) = sizes {
         sketching.count_forms(record.content);
         sizes
+    } else if one.copy_of.is_some() && wanted.passes_over_copies() {
+        sketching.count_forms(record.content);
+        [0; 4]
     } else {
         let made = sketching.sketch(record.content, &mut one.sketch);
         if let Err(Error::Invalid(why)) = &made
@@ -603,23 +665,6 @@ fn sketch_into(
         sizes
     };
     check_memory(record, shingles as usize, wanted.memory, has_spans)?;
-    if wanted.whole {
-        let line = record.line(parser)?;
-        let line = match record.origin() {
-            Some((file, offset)) => {
-                // Reuses the path of the previous document: cloning it changes a reference count that all threads
-                // share.
-                let file = match std::mem::take(&mut one.whole.line) {
-                    DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
-                    _ => Arc::clone(file),
-                };
-                DocumentLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
-            }
-            None => DocumentLine::Held(line.into_owned()),
-        };
-        let hash = xxh3_128(&parser.identity(record.content));
-        one.whole = WholeDocument { hash, form: record.form(), line, ending: record.ending() };
-    }
     one.key.clear();
     one.key.extend_from_slice(record.key);
     one.is_own_key = record.is_own;

@@ -4,6 +4,7 @@ pub(crate) mod chunks;
 pub mod contents;
 pub(crate) mod documents;
 pub mod idf;
+pub(crate) mod known_texts;
 pub(crate) mod sets;
 pub mod sharing;
 pub mod texts;

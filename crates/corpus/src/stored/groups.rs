@@ -9,13 +9,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
-use twindex::Sketch;
 use twindex::sys::{Column, MemoryBudget};
-use twindex_join::{EncodedSet, EqualGroups, ReferenceSets, ShingleSets, StoredSet};
+use twindex::{Error, Sketch};
+use twindex_join::{EncodedSet, ReferenceSets, ShingleSets, StoredSet};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::rule::score::{Score, ScoreKind};
+use crate::sketching::known_texts::{KnownTexts, TextLine};
 use crate::stored::keys::{DocumentKeys, KnownKeys};
 use crate::stored::set_thread::SetThread;
 
@@ -134,7 +135,7 @@ pub(crate) struct Grouped {
     /// The first minimum of the sketch of each group, and whether there is one.
     first_minima: Column<[u32; 2]>,
     /// Finds the group of a text that occurred before; `None` after all documents were added.
-    equal: Option<EqualGroups>,
+    known: Option<Arc<KnownTexts>>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
     /// The shingle set of each group, indexed by group. Empty while a thread adds them.
@@ -180,6 +181,8 @@ pub(crate) enum NewSet<'s> {
     Counted(u64),
     /// A sorted set to store.
     Held(&'s [u64]),
+    /// None, because the text is known to be a copy.
+    Copy,
     /// Computes a sorted set to store, and the number of tokens. Called only if the text is new.
     Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
@@ -209,6 +212,10 @@ pub(crate) struct NewDocument<'n> {
     pub tokens: u64,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'n [u8],
+    /// The group of an equal text, if another thread has found it and compared the texts.
+    pub copy_of: Option<u32>,
+    /// Where any thread can read the text again; `None` if that is impossible.
+    pub line: Option<TextLine<'n>>,
     /// The sketch. It is stored if the document is the first of its group.
     pub sketch: &'n Sketch,
     /// The set of shingles.
@@ -224,7 +231,7 @@ impl Grouped {
             groups: Column::new(budget),
             first_minima: Column::new(budget),
             values: InsideValues::new(budget)?,
-            equal: Some(EqualGroups::new(budget)?),
+            known: Some(Arc::new(KnownTexts::new(budget)?)),
             sets: ShingleSets::within(budget, memory),
             set_thread: None,
             budget: budget.clone(),
@@ -234,7 +241,7 @@ impl Grouped {
     /// Returns whether a group with this text hash and `--inside` value may exist. May be a false positive.
     pub(crate) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
         let Some(inside) = self.values.find(inside) else { return false };
-        self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
+        self.known.as_ref().is_none_or(|known| known.may_have(hash ^ u128::from(inside)))
     }
 
     /// Lets a thread add the sets until [`end`](Self::end). From now on, every document must have an encoded set.
@@ -244,6 +251,11 @@ impl Grouped {
         Ok(())
     }
 
+    /// Returns the texts, for threads that look up texts; `None` after all documents were added.
+    pub(crate) fn known(&self) -> Option<Arc<KnownTexts>> {
+        self.known.clone()
+    }
+
     /// Returns the references against which sets are encoded.
     pub(crate) fn references(&self) -> Arc<ReferenceSets> {
         self.set_thread.as_ref().map_or_else(|| self.sets.references(), SetThread::references)
@@ -251,7 +263,7 @@ impl Grouped {
 
     /// Waits for the sets, and frees the lookup table for equal texts. Called after all documents were added.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
-        self.equal = None;
+        self.known = None;
         if let Some(thread) = self.set_thread.take() {
             self.sets = thread.finish()?;
             ensure!(
@@ -280,10 +292,12 @@ impl Grouped {
     {
         let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let inside = self.values.number(one.inside)?;
-        let (groups, equal) = (&self.groups, self.equal.as_mut().context("a document after the last one")?);
-        let found = equal.group(one.hash ^ u128::from(inside), |group| -> anyhow::Result<bool> {
-            let group = groups[group as usize];
-            Ok(group.inside == inside && is_equal(group.first)?)
+        let (groups, known) = (&self.groups, self.known.as_ref().context("a document after the last one")?);
+        // Only texts without a value are looked up by other threads, which do not know the numbers of values.
+        let line = one.line.filter(|_| inside == NO_FIELD);
+        let found = known.group(one.hash ^ u128::from(inside), line, |number| -> anyhow::Result<bool> {
+            let group = groups[number as usize];
+            Ok(group.inside == inside && (one.copy_of == Some(number) || is_equal(group.first)?))
         })?;
         if found as usize == self.groups.len() {
             self.begin_group(one, inside, document)?;
@@ -324,6 +338,7 @@ impl Grouped {
                 shingles
             }
             NewSet::Held(set) => self.push(set)?,
+            NewSet::Copy => return Err(Error::Invalid("a copy of no text".into())),
             NewSet::Late(set) => {
                 let (set, late) = set()?;
                 tokens = late;

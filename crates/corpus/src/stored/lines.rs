@@ -61,16 +61,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
         1 => Ending::Crlf,
         _ => Ending::None,
     };
-    let form = match kind & ((1 << FORM_BITS) - 1) {
-        0 => Form::Json,
-        1 => Form::Html,
-        2 => Form::Row(number),
-        3 => Form::Archive { texts: number != 0 },
-        5 => Form::Arc,
-        6 => Form::Element,
-        _ => Form::Columns(number),
-    };
-    (form, ending)
+    (Form::of_numbers([kind & ((1 << FORM_BITS) - 1), number]), ending)
 }
 
 impl LineStore {

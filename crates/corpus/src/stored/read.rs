@@ -197,6 +197,9 @@ fn read_documents(
 ) -> anyhow::Result<(u64, Duration)> {
     let progress = observer.begin("reading", documents.total_bytes());
     let (mut empty, mut finding_copies) = (0, Duration::ZERO);
+    // A copy is sketched only if its own sketch is stored, counted or looked up.
+    let passes_over_copies =
+        sketches.is_none() && left_out.is_none() && journal.is_none() && against.is_empty();
     let wanted = SketchOptions {
         repeated_keys: match job.scope.repeated_keys {
             RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports both positions
@@ -204,10 +207,14 @@ fn read_documents(
         },
         budget: Some(corpus.grouped.budget.clone()),
         earlier: earlier.clone(),
+        known: corpus.grouped.known().map(|known| (known, passes_over_copies)),
         ..wanted(job)
     };
     let leaders = job.holds_sets().then(|| corpus.grouped.references());
     let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
+        if rest.is_copy {
+            return Ok((None, None));
+        }
         let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
         // A duplicate of a document in an index is not compared again, so its set is not encoded.
         let header = leaders.as_ref().filter(|_| near.is_none());
@@ -236,7 +243,7 @@ fn read_documents(
                 let key = String::from_utf8_lossy(&one.key);
                 bail!("{}: the key `{}` is already in {history}; {OTHERS}", one.place, key.escape_debug());
             }
-            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
+            empty += u64::from(one.sketch.is_empty() && !one.is_opaque && one.copy_of.is_none());
             if let Some(left_out) = &mut left_out {
                 left_out.add(one);
             }
@@ -254,7 +261,11 @@ fn read_documents(
             // Measures wall-clock time: reading the CPU clock is a system call and would take longer than the
             // measured work.
             let start = Instant::now();
-            let is_new = corpus.add(one, NewSet::of(header, words))?;
+            let set = match one.copy_of {
+                Some(_) if passes_over_copies => NewSet::Copy,
+                _ => NewSet::of(header, words),
+            };
+            let is_new = corpus.add(one, set)?;
             finding_copies += start.elapsed();
             if let Some(sketches) = &mut sketches {
                 push_sketch(sketches, one)?;

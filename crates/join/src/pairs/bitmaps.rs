@@ -21,7 +21,7 @@ use crate::pairs::prefix::Prefixes;
 use crate::sets::shingle_sets::ShingleSets;
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
-use twindex::sys::threads::in_order;
+use twindex::sys::threads::{in_order, share_out};
 use twindex_kernel::{Kernel, Level, Simd};
 use twindex_sketch::nearness::{least_part, most_differences};
 
@@ -37,6 +37,8 @@ const THRESHOLD: f64 = 0.7;
 const ROWS_LEAST: u64 = 1 << 20;
 /// Number of rows that could be compared in the time that a group of [`LANES`] sketches takes in addition to its rows.
 const ROWS_PER_GROUP: usize = 2;
+/// Number of groups of sketches that a thread copies together.
+const GROUPS: usize = 256;
 /// Number of sets in a tile. Each row of the other sets is read once for all sets of a tile.
 const TILE: usize = 64;
 /// Number of tiles per thread that may be processed while the results of an earlier tile wait to be collected.
@@ -134,7 +136,7 @@ impl<'a> TilePlan<'a> {
         self.sizes[place] as usize
     }
 
-    fn classes(&self) -> Vec<SizeClass> {
+    fn classes(&self, threads: usize) -> Vec<SizeClass> {
         let sketches = self.sets.sketches();
         let mut classes = Vec::new();
         let mut start = 0;
@@ -143,13 +145,16 @@ impl<'a> TilePlan<'a> {
             // Sets are sorted by size, so sketch lengths ascend.
             let end = start + self.sizes[start..].partition_point(|&size| words_for(size as usize) == words);
             let mut rows = vec![[0; LANES]; (end - start).div_ceil(LANES) * words];
-            for (group, sets) in rows.chunks_exact_mut(words).zip(self.list[start..end].chunks(LANES)) {
-                for (lane, &set) in sets.iter().enumerate() {
-                    for (row, &word) in group.iter_mut().zip(sketches.of(set)) {
-                        row[lane] = word;
+            let parts = rows.chunks_mut(GROUPS * words).zip(self.list[start..end].chunks(GROUPS * LANES));
+            share_out(threads, parts, |(rows, sets)| {
+                for (group, sets) in rows.chunks_exact_mut(words).zip(sets.chunks(LANES)) {
+                    for (lane, &set) in sets.iter().enumerate() {
+                        for (row, &word) in group.iter_mut().zip(sketches.of(set)) {
+                            row[lane] = word;
+                        }
                     }
                 }
-            }
+            });
             classes.push(SizeClass { words, places: start..end, rows });
             start = end;
         }
@@ -359,7 +364,7 @@ pub fn bitmap_candidates<E: From<Error>>(
     mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
 ) -> std::result::Result<Option<Prefixes>, E> {
     let Some(plan) = TilePlan::of(sets, threshold, limits.rows) else { return Ok(None) };
-    let classes = plan.classes();
+    let classes = plan.classes(threads);
     let tiles: Vec<Range<usize>> =
         (0..plan.list.len()).step_by(TILE).map(|at| at..(at + TILE).min(plan.list.len())).collect();
     let mut partners = vec![0_u32; sets.len()];

@@ -42,10 +42,15 @@ impl EqualGroups {
         Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
-    /// Returns whether a group may have this hash. If false, no group has this hash.
+    /// Returns a group that may have this hash: one in 10^12 others is taken for it. If `None`, no group has this hash.
     #[must_use]
-    pub fn may_have(&self, hash: u128) -> bool {
-        self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).is_ok_and(|found| found.is_some())
+    pub fn probable(&self, hash: u128) -> Option<u32> {
+        self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).ok().flatten()
+    }
+
+    /// Begins to load the part of the table that [`group`](Self::group) reads for this hash.
+    pub fn prefetch(&self, hash: u128) {
+        self.numbers.prefetch(self.seeded.of(hash));
     }
 
     /// Returns the group of a document whose content has the hash `hash`: an existing group with this hash for which
@@ -157,10 +162,10 @@ mod tests {
                 firsts.push(content);
             }
             found.push(group);
-            assert!(groups.may_have(7) && groups.group(7, unreadable).is_err());
+            assert!(groups.probable(7) == Some(0) && groups.group(7, unreadable).is_err());
         }
         assert_eq!(found, [0, 1, 2, 1, 0, 2]);
-        assert!(!groups.may_have(8));
+        assert!(groups.probable(8).is_none());
         assert_eq!(groups.group(8, unreadable).unwrap(), 3, "not asked");
     }
 

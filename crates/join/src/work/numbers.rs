@@ -6,6 +6,7 @@
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
+use twindex_kernel::prefetch;
 
 /// Number of hash bits that select a part of the table.
 const PART_BITS: u32 = 8;
@@ -105,6 +106,12 @@ impl HashNumbers {
             at = (at + 1) & (slots.len() - 1);
         }
         Ok(None)
+    }
+
+    /// Prefetches the slot at which the search for this hash begins.
+    pub fn prefetch(&self, hash: u64) {
+        let ProbeStart { part, at, .. } = self.start(hash);
+        prefetch(&self.slots, (part << self.bits) + at);
     }
 
     /// Adds a number below 2^32 - 1 with its hash.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use twindex::{Error, Result};
+use zerocopy::FromZeros;
 
 /// Number of 64-bit words in a block. A block fills one cache line.
 const BLOCK: usize = 8;
@@ -19,7 +20,7 @@ const COUNTERS: u64 = 32;
 #[derive(Debug)]
 pub struct Recurring {
     /// Two bits per counter c: bit 2 c is set if the counter is at least one, bit 2 c + 1 if it is at least two.
-    words: Vec<AtomicU64>,
+    words: Box<[AtomicU64]>,
     blocks: u64,
 }
 
@@ -39,11 +40,10 @@ impl Recurring {
     /// [`Error::Invalid`] if the memory cannot be allocated.
     pub fn new(memory: usize) -> Result<Self> {
         let blocks = (memory / (8 * BLOCK)).max(1);
-        let mut words = Vec::new();
-        words.try_reserve_exact(blocks * BLOCK).map_err(|_| {
+        // The operating system zeroes a page when a thread first counts there.
+        let words = <[AtomicU64]>::new_box_zeroed_with_elems(blocks * BLOCK).map_err(|_| {
             Error::Invalid(format!("memory: {memory} bytes for a filter are not available; give less memory"))
         })?;
-        words.resize_with(blocks * BLOCK, AtomicU64::default);
         Ok(Self { words, blocks: blocks as u64 })
     }
 

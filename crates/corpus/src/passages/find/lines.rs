@@ -98,7 +98,9 @@ impl Grams {
 
     fn of(folder: &Path, memory: usize, shape: WordCounting) -> Self {
         let budget = MemoryBudget::new(folder, memory);
-        Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), budget, shape }
+        let [sorter, repeats] =
+            [0, 1].map(|_| Sorter::new(folder, memory).on_threads(rayon::current_num_threads()));
+        Self { sorter, repeats, budget, shape }
     }
 
     /// Adds a t-gram of a document.
