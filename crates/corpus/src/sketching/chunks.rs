@@ -77,19 +77,22 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let job = Job { state: &job.state, begin: |(), _: &Batch| Ok((job.begin)()), work: &job.work };
-    for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
+    for_each_handed_chunk((documents, CHUNK_BYTES), progress, (&job, |_, _| Ok(())), || Ok(()), take)
 }
 
 /// Like [`for_each_chunk_counted`], for chunks of `chunk_bytes` bytes. Calls `hand` when a chunk is read, in input
-/// order, and passes the returned value to `job.begin` for this chunk.
+/// order, and passes the returned value to `job.begin` for this chunk. Calls `end` after the last document of a chunk.
 pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
-    job: &Job<
-        impl Fn() -> S + Sync,
-        impl Fn(H, &Batch) -> anyhow::Result<T> + Sync,
-        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
-    >,
+    (job, end): (
+        &Job<
+            impl Fn() -> S + Sync,
+            impl Fn(H, &Batch) -> anyhow::Result<T> + Sync,
+            impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+        >,
+        impl Fn(&mut S, &mut T) -> anyhow::Result<()> + Sync,
+    ),
     hand: impl FnMut() -> anyhow::Result<H> + Send,
     mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -102,6 +105,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         let mut made = (job.begin)(handed, batch)?;
         let work = |record: Record<'_>| (job.work)(&mut state, &mut made, &parser, record);
         let seen = batch.whole().read(&parser, &mut buffers, work)?;
+        end(&mut state, &mut made)?;
         if let Ok(mut idle) = idle.lock() {
             idle.push((buffers, state));
         }

@@ -23,7 +23,9 @@ use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, StoredChunks, 
 use crate::rule::repeated::{EarlierKeys, KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::chunks::{AHEAD, CHUNK_BYTES, Job, chunk_bytes, for_each_chunk, for_each_handed_chunk};
 use crate::sketching::known_texts::{KnownTexts, TextReader};
+use crate::work::line_blocks::SharedLines;
 use crate::work::observer::Progress;
+use crate::work::packed_lines::{LineDictionary, LinePacking, PackedLines};
 use crate::work::shard::Shard;
 
 /// Sketches one document at a time, with its own working memory.
@@ -37,6 +39,7 @@ pub struct Sketching<'s> {
     forms: Forms,
     /// Reads earlier texts; `None` until one is read.
     reader: Option<TextReader>,
+    packing: LinePacking,
 }
 
 /// The data of a document that its sketch does not contain, and working memory for lookups.
@@ -78,6 +81,7 @@ impl<'s> Sketching<'s> {
             delta_scratch: DeltaScratch::default(),
             forms: Forms::default(),
             reader: None,
+            packing: LinePacking::default(),
         }
     }
 
@@ -154,6 +158,8 @@ pub struct SketchOptions {
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
+    /// The lines that cannot be read again from their files. New ones are packed for them.
+    pub lines: Option<SharedLines>,
     /// The texts that were read before, and whether copies of them are not sketched.
     pub known: Option<(Arc<KnownTexts>, bool)>,
     /// The keys of the documents in the histories of the run. A document with one of these keys counts as a repetition.
@@ -251,6 +257,15 @@ impl Default for WholeDocument {
 pub enum DocumentLine {
     /// The bytes of the line.
     Held(Vec<u8>),
+    /// The position of the line among lines that the thread that parsed them has compressed.
+    Packed {
+        /// The lines of the chunk.
+        lines: Arc<PackedLines>,
+        /// Offset of the line in these lines, in bytes.
+        at: usize,
+        /// Length of the line in bytes.
+        length: usize,
+    },
     /// The position of the line in a file that can be read again.
     In {
         /// The file.
@@ -289,6 +304,29 @@ struct Chunked<L> {
     forms: Forms,
     /// The data of the chunk that is stored for a resumed run, or was read from the cache.
     memory: ChunkMemory,
+}
+
+impl<L> Chunked<L> {
+    /// Packs the lines of the chunk that cannot be read again.
+    fn pack(&mut self, packing: &mut LinePacking, dictionary: &LineDictionary) -> anyhow::Result<()> {
+        let all = &mut self.all[..self.found.len()];
+        let lines = all.iter().filter_map(|one| match &one.whole.line {
+            DocumentLine::Held(line) => Some(line.as_slice()),
+            DocumentLine::Packed { .. } | DocumentLine::In { .. } => None,
+        });
+        let Some((lines, offsets)) = packing.pack(dictionary, lines).context("cannot compress lines")? else {
+            return Ok(());
+        };
+        let (lines, mut offsets) = (Arc::new(lines), offsets.into_iter());
+        for one in all {
+            if let DocumentLine::Held(line) = &one.whole.line
+                && let Some(at) = offsets.next()
+            {
+                one.whole.line = DocumentLine::Packed { lines: Arc::clone(&lines), at, length: line.len() };
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<L> Default for Chunked<L> {
@@ -432,7 +470,11 @@ pub(crate) fn for_each_remembered<L: Send>(
     };
     let hand = || stored.map_or(Ok(None), StoredChunks::next);
     let read = (documents, chunk_bytes(sketcher));
-    for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
+    let dictionary = wanted.lines.as_ref().map(SharedLines::dictionary);
+    let end = |sketching: &mut Sketching<'_>, chunked: &mut Chunked<L>| {
+        dictionary.as_ref().map_or(Ok(()), |dictionary| chunked.pack(&mut sketching.packing, dictionary))
+    };
+    for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents| {
         let mut memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
         let results = memory.kept().map_or(0, |bytes| bytes.len());
@@ -458,8 +500,8 @@ pub(crate) fn for_each_remembered<L: Send>(
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
                 chunks.put_words(are_needed.then_some(words), kept)?;
             }
-            if let DocumentLine::Held(line) = &mut one.whole.line {
-                *line = Vec::new(); // frees the memory of the line now, because it may be long
+            if !matches!(one.whole.line, DocumentLine::In { .. }) {
+                one.whole.line = DocumentLine::default(); // frees the memory now, because the line may be long
             }
             start = end;
         }
@@ -629,7 +671,8 @@ fn sketch_into(
         if let Some((known, _)) = &wanted.known
             && one.attached.deciding().inside.is_empty()
         {
-            let reader = sketching.reader.get_or_insert_with(|| TextReader::new(parser));
+            let reader =
+                sketching.reader.get_or_insert_with(|| TextReader::new(parser, wanted.lines.as_ref()));
             one.copy_of = known.find(one.whole.hash, &identity, reader);
         }
     }

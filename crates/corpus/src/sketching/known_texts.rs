@@ -1,5 +1,4 @@
-//! Finds the group of documents with a given text. Any thread finds the groups of texts in files, and compares the texts;
-//! the thread that takes documents in input order adds groups.
+//! Finds the group of documents with a given text. Any thread finds groups and compares texts; the thread that takes documents in input order adds groups.
 
 use std::fmt::{Debug, Formatter};
 use std::path::Path;
@@ -12,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::input::content::Form;
 use crate::input::parser::{AcceptedLines, Parser};
+use crate::work::line_blocks::{ReadBlock, SharedLines};
 
 /// The groups of equal texts.
 pub struct KnownTexts(RwLock<Texts>);
@@ -29,17 +29,21 @@ struct Texts {
 struct TextPosition {
     offset: u64,
     length: u32,
-    /// The index of the file plus 1; 0 if only the thread that takes documents can read the text.
+    /// The index of the file plus 1; 0 if only the thread that takes documents can read the text; [`SHARED`] if the line
+    /// is among the shared lines.
     file: u32,
     form: [u32; 2],
 }
 
-/// The line of a text in a file.
+const SHARED: u32 = u32::MAX;
+
+/// The line of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct TextLine<'t> {
-    pub(crate) file: &'t Arc<Path>,
+    /// The file; `None` if the line is among the shared lines.
+    pub(crate) file: Option<&'t Arc<Path>>,
     pub(crate) offset: u64,
-    pub(crate) length: usize,
+    pub(crate) length: u32,
     pub(crate) form: Form,
 }
 
@@ -48,6 +52,8 @@ pub(crate) struct TextReader {
     lines: AcceptedLines,
     line: Vec<u8>,
     open: Option<(Arc<Path>, Box<dyn ReadFile>)>,
+    shared: Option<SharedLines>,
+    block: ReadBlock,
 }
 
 impl Debug for KnownTexts {
@@ -95,13 +101,15 @@ impl KnownTexts {
         let group = groups.group(hash, is_same)?;
         if let Some(TextLine { file, offset, length, form }) = line
             && group as usize >= at.len()
-            && let Ok(length) = u32::try_from(length)
         {
-            if files.last() != Some(file) {
+            if let Some(file) = file
+                && files.last() != Some(file)
+            {
                 files.push(Arc::clone(file));
             }
+            let file = file.map_or(SHARED, |_| files.len() as u32);
             at.resize(group as usize, TextPosition::default())?;
-            at.push(TextPosition { offset, length, file: files.len() as u32, form: form.numbers() })?;
+            at.push(TextPosition { offset, length, file, form: form.numbers() })?;
         }
         Ok(group)
     }
@@ -112,15 +120,22 @@ impl KnownTexts {
         let texts = self.read();
         let group = texts.groups.probable(hash)?;
         let &TextPosition { offset, length, file, form } = texts.at.get(group as usize)?;
+        let TextReader { lines, line, open, shared, block } = reader;
+        if file == SHARED {
+            drop(texts);
+            let line = shared.as_ref()?.read(block, offset, length as usize).ok()?;
+            let is_equal = lines.has_identity(Form::of_numbers(form), line, identity);
+            block.shrink();
+            return is_equal.then_some(group);
+        }
         let path = &texts.files[file.checked_sub(1)? as usize];
-        if reader.open.as_ref().is_none_or(|(open, _)| !Arc::ptr_eq(open, path)) {
+        if open.as_ref().is_none_or(|(open, _)| !Arc::ptr_eq(open, path)) {
             let path = Arc::clone(path);
             drop(texts);
-            reader.open = Some((Arc::clone(&path), RealVfs.open(&path).ok()?));
+            *open = Some((Arc::clone(&path), RealVfs.open(&path).ok()?));
         } else {
             drop(texts);
         }
-        let TextReader { lines, line, open } = reader;
         line.clear();
         line.resize(length as usize, 0);
         open.as_ref()?.1.read_exact_at(line, offset).ok()?;
@@ -129,8 +144,10 @@ impl KnownTexts {
 }
 
 impl TextReader {
-    pub(crate) fn new(parser: &Parser) -> Self {
-        Self { lines: AcceptedLines::new(parser), line: Vec::new(), open: None }
+    /// `shared` has the lines that are not in files.
+    pub(crate) fn new(parser: &Parser, shared: Option<&SharedLines>) -> Self {
+        let (lines, block) = (AcceptedLines::new(parser), ReadBlock::default());
+        Self { lines, line: Vec::new(), open: None, shared: shared.cloned(), block }
     }
 }
 
@@ -153,14 +170,14 @@ mod tests {
         let texts = KnownTexts::new(&MemoryBudget::new(folder.path(), 0)).unwrap();
         let mut offset = 0;
         for (number, (line, text)) in lines.iter().zip(["a rose", "is", "no file"]).enumerate() {
-            let place = TextLine { file: &file, offset, length: line.len(), form: Form::Json };
+            let place = TextLine { file: Some(&file), offset, length: line.len() as u32, form: Form::Json };
             let place = Some(place).filter(|_| number != 2);
             let group =
                 texts.group(xxh3_128(text.as_bytes()), place, |_| Ok::<_, twindex::Error>(true)).unwrap();
             assert_eq!(group as usize, number);
             offset += line.len() as u64 + 1;
         }
-        let mut reader = TextReader::new(&Parser::new(&InputOptions::default()));
+        let mut reader = TextReader::new(&Parser::new(&InputOptions::default()), None);
         let mut find = |hash_of: &str, text: &str| {
             texts.find(xxh3_128(hash_of.as_bytes()), text.as_bytes(), &mut reader)
         };

@@ -16,8 +16,7 @@ use crate::input::kept::writer::KeptBlock;
 use crate::input::parser::Parser;
 use crate::input::place::Place;
 use crate::rule::score::{Score, ScoreKind};
-use crate::sketching::documents::{DocumentLine, Sketched};
-use crate::sketching::known_texts::TextLine;
+use crate::sketching::documents::Sketched;
 use crate::stored::groups::{Grouped, NewDocument, NewSet};
 use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
 use crate::stored::lines::{LineReader, LineStore};
@@ -265,17 +264,13 @@ impl Corpus {
             .push(whole.form, whole.ending, &whole.line)
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
-        let line = match &whole.line {
-            // The parser of the other documents does not read the lines of a history.
-            DocumentLine::In { file, offset, length, .. } if !is_history && !one.sketch.is_empty() => {
-                Some(TextLine { file, offset: *offset, length: *length, form: whole.form })
-            }
-            _ => None,
-        };
+        // The parser of the other documents does not read the lines of a history.
+        let is_read_again = !is_history && !one.sketch.is_empty() && whole.form != Form::Html;
         let (hash, tokens, sketch, copy_of) = (whole.hash, one.tokens, &one.sketch, one.copy_of);
-        let new = NewDocument { hash, tokens, inside, copy_of, line, sketch, set };
         // Texts with equal hashes are parsed again from their stored lines and compared.
         let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
+        let line = is_read_again.then(|| lines.text_line(document as usize));
+        let new = NewDocument { hash, tokens, inside, copy_of, line, sketch, set };
         let parser =
             |document: u32| parser_of(parser, history_parsers, is_history || document < *history, document);
         let identity = |document: u32| -> anyhow::Result<_> {

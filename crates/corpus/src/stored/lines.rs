@@ -11,13 +11,17 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::input::content::{Ending, Form};
 use crate::sketching::documents::{DocumentLine, line_hash};
-use crate::stored::line_blocks::{LineBlocks, ReadBlock};
+use crate::sketching::known_texts::TextLine;
+use crate::work::line_blocks::{ReadBlock, SharedLines};
+use crate::work::packed_lines::PackedLines;
 
 /// Stores lines, which are identified by their index in the order of addition. Of a line in a regular file, only the
 /// position is stored. Lines of pipes and compressed files are copied to compressed blocks in a scratch file.
 pub(crate) struct LineStore {
     at: Column<LinePosition>,
-    blocks: LineBlocks,
+    blocks: SharedLines,
+    /// The packed lines that were added last, and the offset of the first.
+    packed: Option<(Arc<PackedLines>, u64)>,
     /// The block that [`get`](Self::get) decompressed last.
     block: Mutex<ReadBlock>,
     /// The folder for scratch files.
@@ -31,7 +35,7 @@ pub(crate) struct LineStore {
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct LinePosition {
-    /// The offset in the input file; for lines in the scratch file, the offset in [`LineBlocks`].
+    /// The offset in the input file; for lines in the scratch file, the offset in [`SharedLines`].
     offset: u64,
     /// The hash of the line, by which a change of the file is detected.
     hash: u64,
@@ -67,16 +71,29 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
 impl LineStore {
     /// Creates an empty store. A line takes 32 bytes of memory or of a scratch file.
     pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
-        let blocks = LineBlocks::new(folder, budget)
+        let blocks = SharedLines::new(folder, budget)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
             at: Column::new(budget),
             blocks,
+            packed: None,
             block: Mutex::default(),
             folder: folder.to_owned(),
             files: Vec::new(),
             open: Mutex::new(None),
         })
+    }
+
+    /// Returns the lines that cannot be read again from their files, for threads that read and pack them.
+    pub(crate) fn shared(&self) -> SharedLines {
+        self.blocks.clone()
+    }
+
+    /// Returns where any thread can read a line again.
+    pub(crate) fn text_line(&self, number: usize) -> TextLine<'_> {
+        let LinePosition { offset, length, file, form, .. } = self.at[number];
+        let file = file.checked_sub(1).map(|file| &self.files[file as usize]);
+        TextLine { file, offset, length, form: unpacked(form).0 }
     }
 
     pub(crate) fn push(&mut self, form: Form, ending: Ending, line: &DocumentLine) -> anyhow::Result<()> {
@@ -92,6 +109,20 @@ impl LineStore {
                 file: 0,
                 form: packed(form, ending),
             },
+            DocumentLine::Packed { lines, at, length } => {
+                let start = match &self.packed {
+                    Some((last, start)) if Arc::ptr_eq(last, lines) => *start,
+                    _ => {
+                        let start = self.blocks.add(lines);
+                        start.with_context(|| {
+                            format!("{}: cannot write a scratch file", self.folder.display())
+                        })?
+                    }
+                };
+                self.packed = Some((Arc::clone(lines), start));
+                let (offset, length) = (start + *at as u64, short(*length)?);
+                LinePosition { offset, hash: 0, length, file: 0, form: packed(form, ending) }
+            }
             DocumentLine::In { file, offset, length, hash } => {
                 let (length, file) = (short(*length)?, self.file(file));
                 LinePosition { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }

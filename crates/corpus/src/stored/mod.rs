@@ -4,7 +4,6 @@
 pub(crate) mod corpus;
 pub(crate) mod groups;
 pub(crate) mod keys;
-pub(crate) mod line_blocks;
 pub(crate) mod lines;
 pub(crate) mod read;
 pub(crate) mod set_thread;

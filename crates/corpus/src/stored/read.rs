@@ -207,6 +207,7 @@ fn read_documents(
         },
         budget: Some(corpus.grouped.budget.clone()),
         earlier: earlier.clone(),
+        lines: (!job.results.adds(Also::Annotated)).then(|| corpus.lines.shared()),
         known: corpus.grouped.known().map(|known| (known, passes_over_copies)),
         ..wanted(job)
     };
