@@ -276,7 +276,7 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     says(&twice, &["twice.csv:3: the key `x` came before"]);
 }
 
-/// Rows of which four have no fingerprint; the two others have equal ones.
+/// Rows, four of them without a fingerprint; the two others have equal ones.
 const LACKING: [(&str, Option<&str>); 6] = [
     ("a", Some("0123456789abcdef")),
     ("b", None),
@@ -347,14 +347,12 @@ fn rows_without_a_fingerprint_are_kept_counted_and_named() {
             assert_eq!(report["first_contentless"], first, "{file}");
             assert!(report.get("partial_texts").is_none(), "{report}");
             // The same rows are known, by the texts and by the index.
-            let again = bench.json(&format!(
-                "dedup {file} {options} {keys} -o again --force --against {out}"
-            ));
+            let again =
+                bench.json(&format!("dedup {file} {options} {keys} -o again --force --against {out}"));
             assert_eq!(again["kept"], 0, "{file} {keys}: {again}");
             let index = format!("{out}/index");
-            let again = bench.json(&format!(
-                "dedup {file} {options} {keys} -o again --force --against {index}"
-            ));
+            let again =
+                bench.json(&format!("dedup {file} {options} {keys} -o again --force --against {index}"));
             assert_eq!(again["kept"], 0, "{file} {keys}: {again}");
         }
         says(

@@ -117,7 +117,7 @@ impl JsonArray {
         Self { lines, is_array: true, number: 0, element: Vec::new(), is_over: false, element_bytes_max }
     }
 
-    /// Creates a reader of objects one after the other, of which nothing was read.
+    /// Creates a reader of objects one after the other. Nothing of them may have been read.
     pub(crate) fn of_objects(mut lines: JsonLines, element_bytes_max: usize) -> Self {
         lines.take(memchr::memchr(b'{', lines.unread()).unwrap_or(0));
         Self { lines, is_array: false, number: 0, element: Vec::new(), is_over: false, element_bytes_max }
