@@ -369,6 +369,23 @@ impl Counts {
         }
     }
 
+    /// Adds notes on documents with the key of another document.
+    fn remarks_on_repeated_keys(&self, remarks: &mut Vec<String>) {
+        let first = self.first_repeated.as_deref().unwrap_or_default();
+        if self.numbered_keys > 0 {
+            remarks.push(format!(
+                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
+                counted(self.numbered_keys, "document")
+            ));
+        }
+        if self.repeated_keys > 0 {
+            remarks.push(format!(
+                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
+                counted(self.repeated_keys, "document")
+            ));
+        }
+    }
+
     /// Adds notes on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
@@ -433,19 +450,7 @@ impl Counts {
             ));
         }
         self.remarks_on_files(&mut remarks);
-        let first = self.first_repeated.as_deref().unwrap_or_default();
-        if self.numbered_keys > 0 {
-            remarks.push(format!(
-                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
-                counted(self.numbered_keys, "document")
-            ));
-        }
-        if self.repeated_keys > 0 {
-            remarks.push(format!(
-                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
-                counted(self.repeated_keys, "document")
-            ));
-        }
+        self.remarks_on_repeated_keys(&mut remarks);
         if let Some(first) = &self.first_partial {
             let lack = if self.partial_texts == 1 { "lacks" } else { "lack" };
             let documents = counted(self.partial_texts, "document");

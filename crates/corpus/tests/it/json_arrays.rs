@@ -103,7 +103,7 @@ fn objects_of_several_lines_are_documents_and_are_kept_as_lines() {
             format!(
                 "{}\n{}",
                 printed[0],
-                records[1..].iter().map(|record| format!("{record}\n")).collect::<String>()
+                records[1..].iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
             ),
         ),
     ] {

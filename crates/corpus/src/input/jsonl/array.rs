@@ -28,14 +28,13 @@ struct Scan {
     is_escaped: bool,
     /// Whether the last byte was part of an end of a line or of the space after it.
     after_line: bool,
-    /// Whether an element ends with its last brace, instead of a comma or a bracket after it.
-    ends_with_brace: bool,
 }
 
 impl Scan {
     /// Appends the bytes of an element to `element`. Outside of strings, an end of a line and the space after it become
-    /// one space. Returns the number of bytes read, and the byte that ends the element.
-    fn advance(&mut self, bytes: &[u8], element: &mut Vec<u8>) -> (usize, Option<u8>) {
+    /// one space. Returns the number of bytes read, and the byte that ends the element: of an array, a comma or a
+    /// bracket after it, and otherwise its last brace.
+    fn advance(&mut self, bytes: &[u8], element: &mut Vec<u8>, is_array: bool) -> (usize, Option<u8>) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if self.in_string && !self.is_escaped {
@@ -54,7 +53,7 @@ impl Scan {
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
                 b',' | b']' if self.depth == 0 => return (at, Some(byte)),
-                b'}' if self.ends_with_brace && self.depth == 1 => {
+                b'}' if !is_array && self.depth == 1 => {
                     element.push(byte);
                     return (at, Some(byte));
                 }
@@ -81,7 +80,7 @@ impl Scan {
 fn goes_on(text: &[u8]) -> Option<bool> {
     let end = memchr::memchr(b'\n', text)?;
     let mut scan = Scan::default();
-    scan.advance(&text[..end], &mut Vec::new());
+    scan.advance(&text[..end], &mut Vec::new(), true);
     if scan.in_string || scan.depth == 0 {
         return Some(false);
     }
@@ -142,9 +141,9 @@ impl JsonArray {
             // Frees the memory that a single long element needed.
             self.element.shrink_to(CHUNK);
         }
-        let (mut scan, mut is_long) = (Scan { ends_with_brace: !self.is_array, ..Scan::default() }, false);
+        let (mut scan, mut is_long) = (Scan::default(), false);
         let end = loop {
-            let (read, end) = scan.advance(self.lines.unread(), &mut self.element);
+            let (read, end) = scan.advance(self.lines.unread(), &mut self.element, self.is_array);
             self.lines.take(read);
             // guard: a long element of an array is refused
             if self.element.len() > self.element_bytes_max {
