@@ -597,7 +597,7 @@ fn incomparable_history_index_and_previously_dropped_key_are_refused() {
     usage("dedup old.jsonl --texts old.jsonl -o out", &["--texts goes with --against"]);
     usage("dedup old.jsonl --against sim.twx -o out", &["--against sim.twx", "no texts to count on"]);
     usage("dedup old.jsonl --against old/index --texts twice.jsonl -o out", &["has 0 of the 1 documents"]);
-    assert_eq!(bench.names("."), ["old", "old.jsonl", "sim.twx", "twice.jsonl"]);
+    assert_eq!(bench.names("."), ["folder", "old", "old.jsonl", "sim.twx", "twice.jsonl"]);
 }
 
 /// Returns the documents that have words.
