@@ -426,6 +426,7 @@ def choices(session, tw, mine):
     for _ in range(200):
         vector = dict(chance.choice(vectors)) if vectors and chance.random() < 0.6 else {}
         vectors.append(vector | {f"f{chance.randrange(30)}": chance.randrange(8, 40) / 8 for _ in range(chance.randrange(1, 4))})
+    vectors += [{}, {}]  # near nothing
     of_vectors = twindex.IdfTable.of(vectors, tokens="features", min_df=1)
     named = list(zip(keys, vectors, map(list, vectors), map(json.dumps, vectors)))
     schema = "id string, weights map<string,double>, names array<string>, json string"

@@ -145,6 +145,13 @@ def without(given, more_than, width):
     return rest, sum(count > more_than for count in counts.values())
 
 
+def test_documents_without_features_are_near_nothing():
+    for near in (0.8, "equal", "containment:0.9"):
+        found = twindex.dedup([["a"], [], {}, ["a"], []], near, tokens="features")
+        assert found.kept == [0, 1, 2, 4], near
+        assert twindex.dedup([[], ["a"]], near, tokens="features", against=[[], ["a"]]).kept == [0], near
+
+
 def test_boilerplate_spans_are_ignored():
     given = pages()
     rest, spans = without(given, 8, 4)

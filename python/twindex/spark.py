@@ -459,6 +459,11 @@ class _Dedup:
             of_text = _canonical(documents, _column(documents, text), text, of_key)
         else:
             of_text = _text(documents, text).cast("string")
+        of_content = _needed(of_text, text, of_key).cast("binary")
+        if self.features:
+            # A document without features equals no other one. Its canonical bytes are 0, and 2 begins no others.
+            of_row = F.concat(F.lit(bytearray(b"\2")), of_key.cast("binary"))
+            of_content = F.when(of_content == F.lit(bytearray(b"\0")), of_row).otherwise(of_content)
         value = F.lit("")
         if inside is not None:
             value = _needed(_column(documents, inside).cast("string"), inside, of_key)
@@ -466,7 +471,7 @@ class _Dedup:
             _needed(of_key, key).alias("key"),
             _number(documents, keep, of_key).alias("number"),
             value.alias("inside"),
-            F.sha2(_needed(of_text, text, of_key).cast("binary"), 256).alias("digest"),
+            F.sha2(of_content, 256).alias("digest"),
             of_text.alias("text"),
         )
         members = self.hold(rows.select("key", "number", "inside", "digest"))

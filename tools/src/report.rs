@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use serde::Serialize;
+use twindex_corpus::input::Counts;
 
 pub(crate) use twindex_corpus::numbers::{bytes, bytes_of, count, counted};
 pub(crate) use twindex_corpus::watch::{Stages, Stopwatch, peak_rss_bytes};
@@ -71,8 +72,10 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Returns a remark on documents with empty sketches; `None` if `empty` is 0.
-pub(crate) fn empty_remark(empty: u64) -> Option<String> {
+/// Returns a remark on documents with empty sketches; `None` if there are none, except those that the remarks of `counts`
+/// are about.
+pub(crate) fn empty_remark(empty: u64, counts: &Counts) -> Option<String> {
+    let empty = empty.saturating_sub(counts.contentless);
     let are = if empty == 1 { "it is" } else { "they are" };
     (empty > 0).then(|| {
         format!(

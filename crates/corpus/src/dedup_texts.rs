@@ -14,6 +14,7 @@ use twindex_join::SharedProgress;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::InvalidOptions;
+use crate::input::fields::features::Features;
 use crate::input::fields::number::FieldNumber;
 use crate::passages::boilerplate::count::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::passages::boilerplate::list::Boilerplate;
@@ -396,10 +397,19 @@ impl DedupTexts {
         // time.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // `seen`: the texts of the current chunk
+        let (is_features, without_features) =
+            (self.shingling.tokens == Tokens::Features, Features::default().canonical());
         let mut history_groups = 0;
         for (number, some) in texts.chunks(together).enumerate() {
             let inside = |at: usize| beside.inside(number * together + at);
-            let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
+            // A document without features equals no other one, so its place is hashed instead.
+            let hash = |(at, text): (usize, &&[u8])| {
+                if is_features && **text == without_features[..] {
+                    return xxh3_128(&((number * together + at) as u64).to_le_bytes());
+                }
+                xxh3_128(text)
+            };
+            let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).enumerate().map(hash).collect();
             seen.clear();
             let mut is_new = |(at, &hash): (usize, &u128)| {
                 !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))

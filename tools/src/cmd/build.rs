@@ -269,7 +269,7 @@ impl BuildArgs {
         let BuildCounts { documents: added, counts, empty, resumed } = added;
         let all_were_documents = self.fingerprints.is_none() && sketches.is_none() && resumed == 0;
         let mut remarks = if all_were_documents { counts.remarks() } else { counts.remarks_of_part() };
-        remarks.extend(report::empty_remark(empty));
+        remarks.extend(report::empty_remark(empty, &counts));
         if resumed > 0 {
             remarks
                 .push(format!("{} passed over, which an earlier run has added", counted(resumed, "input")));

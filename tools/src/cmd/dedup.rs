@@ -267,7 +267,7 @@ fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
 fn remarks(job: &Job, report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if job.near() != Near::Equal {
-        remarks.extend(report::empty_remark(report.empty));
+        remarks.extend(report::empty_remark(report.empty, &report.input));
     }
     let is_by_index = report.histories.iter().any(|history| history.kind == HistoryKind::Index);
     // Advice only if reading the history again costs more than reading the new documents.

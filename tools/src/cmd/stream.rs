@@ -372,7 +372,7 @@ impl StreamArgs {
         writer.wait_for_merge()?;
         drop(writer);
         let counts = documents.counts().clone();
-        let remarks = counts.remarks().into_iter().chain(report::empty_remark(empty));
+        let remarks = counts.remarks().into_iter().chain(report::empty_remark(empty, &counts));
         let report = StreamReport {
             admitted: counts.documents,
             near: containment.is_none().then(|| near.into()),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use twindex::Error;
 use twindex::segment::Segment;
 use twindex::store::verify;
 use twindex::sys::RealVfs;
@@ -55,7 +56,11 @@ impl VerifyArgs {
             return salvage::run(&self.index, new, &self.output);
         }
         let watch = Stopwatch::start();
-        let found = self.look(&self.index);
+        let mut found = self.look(&self.index);
+        // There is nothing to verify, and the other files of the folder are not this command's matter.
+        if let [Error::NotAnIndex { .. }] = found.problems[..] {
+            return Err(found.problems.remove(0).into());
+        }
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         let sound = problems.is_empty();
         let printed = if self.output.json {

@@ -562,7 +562,18 @@ fn incomparable_history_index_and_previously_dropped_key_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{line}");
         says(&String::from_utf8(output.stderr).unwrap(), parts);
     };
-    says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
+    bench.write("folder/a.txt", "a text");
+    for (against, why) in [("none", "no such directory"), ("folder", "it has no file CURRENT")] {
+        for options in ["", "--near equal", "--texts old.jsonl"] {
+            let message = bench.refused(&format!("dedup old.jsonl --against {against} -o out {options}"));
+            let said = format!(
+                "{against}: neither results of `dedup` nor an index: {why}; name the folder of one of"
+            );
+            says(&message, &[&said]);
+        }
+    }
+    let message = bench.refused("verify folder");
+    assert!(message.ends_with("folder: not a twindex index: it has no file CURRENT\n"), "{message}");
     says(
         &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
         &["twice.jsonl:2", "is already at twice.jsonl:1"],
@@ -586,7 +597,7 @@ fn incomparable_history_index_and_previously_dropped_key_are_refused() {
     usage("dedup old.jsonl --texts old.jsonl -o out", &["--texts goes with --against"]);
     usage("dedup old.jsonl --against sim.twx -o out", &["--against sim.twx", "no texts to count on"]);
     usage("dedup old.jsonl --against old/index --texts twice.jsonl -o out", &["has 0 of the 1 documents"]);
-    assert_eq!(bench.names("."), ["old", "old.jsonl", "sim.twx", "twice.jsonl"]);
+    assert_eq!(bench.names("."), ["folder", "old", "old.jsonl", "sim.twx", "twice.jsonl"]);
 }
 
 /// Returns the documents that have words.

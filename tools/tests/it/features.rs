@@ -23,13 +23,14 @@ fn feature_sets_are_indexed_and_integers_equal_digit_strings() {
     sets(&bench);
     let report = bench.json("build i.twx sets.jsonl --features-field ops --bands 40 --rows 2");
     assert_eq!(report["documents"], 5);
-    let hits = bench.ok("query i.twx sets.jsonl --features-field ops");
+    let hits = bench.ok("query i.twx sets.jsonl --features-field ops -q");
     let rows: Vec<&str> = hits.lines().collect();
     assert!(rows.contains(&"a\ta\t0\t1.0000\t6\t6") && rows.contains(&"a\tb\t0\t1.0000\t6\t6"), "{hits}");
     let near = bench.ok("query i.twx sets.jsonl --features-field ops --near 0.5 --verify signature -q");
     assert!(near.lines().any(|row| row.starts_with("a\tc\t")), "{near}");
     assert!(
-        rows.contains(&"d\td\t0\t1.0000\t1\t1") && !hits.contains("\te") && !hits.starts_with('e'),
+        rows.contains(&"d\td\t0\t1.0000\t1\t1")
+            && rows.ends_with(&["d\td\t0\t1.0000\t1\t1", "e\te\t-\t1.0000\t1\t1"]),
         "{hits}"
     );
 }
@@ -39,7 +40,7 @@ fn feature_weights_may_be_repetitions_pairs_or_objects() {
     let bench = Bench::new();
     let table = |lines: &str| {
         bench.write("in.jsonl", lines);
-        bench.ok("build - in.jsonl --features-field f --bands 3 --rows 2 --as table")
+        bench.ok("build - in.jsonl --features-field f --bands 3 --rows 2 --as table -q")
     };
     let of = |value: &str| table(&format!("{{\"id\":1,\"f\":{value}}}"));
     assert_eq!(of(r#"["x","y","x","x","z"]"#), of(r#"{"x":3,"y":1,"z":1}"#));
@@ -179,6 +180,7 @@ fn documents_without_features_are_counted_and_reported() {
     bench.ok("build sketches sets.jsonl --features-field ops -q --as sketches");
     let note = "note: 1 document without words or features: it is near nothing";
     says(&bench.ok("build staged.twx sketches"), &[note]);
+    let note = "note: 1 document without a fingerprint or features, near nothing but one with the same key";
     says(&bench.ok("build direct.twx sets.jsonl --features-field ops"), &[note]);
     says(&bench.ok("dedup sets.jsonl --features-field ops -o out"), &[note]);
     bench.write("one.jsonl", r#"{"id":1,"ops":["a"]}"#);
@@ -200,4 +202,25 @@ fn invalid_sets_are_refused_with_their_position_or_skipped() {
         &["in.jsonl:3: field \"f\" has 1e99, which is not between -2^47 and 2^47, as the weight of \"a\""],
     );
     assert_eq!(bench.json("build i.twx in.jsonl --features-field f --skip-bad 2")["documents"], 1);
+}
+
+#[test]
+fn rows_without_features_are_kept_counted_and_named() {
+    let bench = Bench::new();
+    let values =
+        ["\"f\":[\"x\",\"y\"]", "\"f\":[]", "\"f\":{}", "\"f\":null", "\"g\":1", "\"f\":[\"y\",\"x\"]"];
+    let lines = values.iter().enumerate().map(|(at, value)| format!("{{\"id\":{at},{value}}}\n"));
+    bench.write("in.jsonl", lines.collect::<String>());
+    for near in ["0.8", "equal", "containment:0.9"] {
+        let report = bench.json(&format!("dedup in.jsonl --features-field f --near {near} -o {near}"));
+        assert_eq!(
+            (&report["kept"], &report["identical"], &report["contentless"]),
+            (&5.into(), &1.into(), &4.into()),
+            "{report}"
+        );
+        assert_eq!(report["first_contentless"], "in.jsonl:2");
+    }
+    let fates = bench.ok("stream i.twx in.jsonl --features-field f -q");
+    assert_eq!(fates.lines().filter(|line| line.contains("\tnew\t")).count(), 5, "{fates}");
+    assert_eq!(bench.ok("query i.twx in.jsonl --features-field f -q").lines().count(), 8);
 }

@@ -177,7 +177,6 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
         ("1000000000000000", "can be hexadecimal and decimal"),
         ("fff", "expected 16 hexadecimal digits"),
         ("18446744073709551616", "expected 16 hexadecimal digits"),
-        ("", "expected 16 hexadecimal digits"),
     ] {
         bench.write("bad.csv", format!("id,phash\nx,{rest}\n"));
         says(
@@ -192,7 +191,6 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
         assert_eq!(bench.json_lines(&format!("get {form}.twx x"))[0]["fingerprint"], print);
     }
     for (value, parts) in [
-        ("null", "is null"),
         ("1.5", "with a fraction"),
         ("18446744073709551616", "beyond 64 bits"),
         ("[1]", "is an array"),
@@ -208,10 +206,13 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
             parts.len()
         ));
     }
+    // A name that is in no record is a mistake, so its rows are not taken for rows without a fingerprint.
     bench.write("bad.jsonl", "{\"id\":1,\"p\":1}\n");
     says(
         &bench.refused("dedup bad.jsonl --fingerprint-field phash -o bad"),
-        &["no field \"phash\"", "--fingerprint-field"],
+        &[
+            "no record has a field \"phash\" (see --fingerprint-field); the first is bad.jsonl:1: fields here: \"id\", \"p\"",
+        ],
     );
     bench.write("page.warc", "WARC/1.0\r\nContent-Length: 0\r\n\r\n");
     says(
@@ -273,4 +274,115 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     bench.write("twice.csv", "id,phash\nx,0123456789abcdee\nx,0123456789abcdef\n");
     let twice = bench.refused("pairs --fingerprints twice.csv --fingerprint-field phash --near within:1");
     says(&twice, &["twice.csv:3: the key `x` came before"]);
+}
+
+/// Rows, four of them without a fingerprint; the two others have equal ones.
+const LACKING: [(&str, Option<&str>); 6] = [
+    ("a", Some("0123456789abcdef")),
+    ("b", None),
+    ("c", Some("")),
+    ("d", None),
+    ("e", Some("")),
+    ("f", Some("0123456789abcdef")),
+];
+
+/// Writes columns `id` and `phash` of strings, some of them null.
+fn parquet_with_nulls(bench: &Bench, name: &str) {
+    let column = |name: &str, repetition| {
+        let column = Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(repetition);
+        Arc::new(column.with_converted_type(ConvertedType::UTF8).build().unwrap())
+    };
+    let columns = vec![column("id", Repetition::REQUIRED), column("phash", Repetition::OPTIONAL)];
+    let root = Arc::new(Type::group_type_builder("root").with_fields(columns).build().unwrap());
+    let file = File::create(bench.path(name)).unwrap();
+    let mut writer = SerializedFileWriter::new(file, root, Arc::new(WriterProperties::new())).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let prints: Vec<ByteArray> = LACKING.iter().filter_map(|row| row.1).map(ByteArray::from).collect();
+    let levels: Vec<i16> = LACKING.iter().map(|row| row.1.is_some().into()).collect();
+    let mut next = group.next_column().unwrap().unwrap();
+    let keys = LACKING.map(|row| ByteArray::from(row.0));
+    next.typed::<ByteArrayType>().write_batch(&keys, None, None).unwrap();
+    next.close().unwrap();
+    let mut next = group.next_column().unwrap().unwrap();
+    next.typed::<ByteArrayType>().write_batch(&prints, Some(&levels), None).unwrap();
+    next.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn rows_without_a_fingerprint_are_kept_counted_and_named() {
+    let bench = Bench::new();
+    let rows =
+        |write: fn(&str, Option<&str>) -> String| LACKING.map(|(key, print)| write(key, print)).concat();
+    bench.write(
+        "null.jsonl",
+        rows(|key, print| format!("{}\n", serde_json::json!({"id": key, "phash": print}))),
+    );
+    let missing = rows(|key, print| match print {
+        Some(print) => format!("{}\n", serde_json::json!({"id": key, "meta": {"phash": print}})),
+        None => format!("{}\n", serde_json::json!({"id": key, "meta": {}})),
+    });
+    bench.write("missing.jsonl", missing);
+    let csv = rows(|key, print| {
+        format!("{key},{}\n", print.map_or("", |print| if print.is_empty() { "\"\"" } else { print }))
+    });
+    bench.write("rows.csv", format!("id,phash\n{csv}"));
+    let dump = rows(|key, print| format!("{key}\t{}\n", print.unwrap_or("\\N")));
+    bench.write("dump.tsv", format!("id\tphash\n{dump}"));
+    parquet_with_nulls(&bench, "rows.parquet");
+    for (file, options, first) in [
+        ("null.jsonl", "--fingerprint-field phash", "null.jsonl:2"),
+        ("missing.jsonl", "--fingerprint-field meta.phash", "missing.jsonl:2"),
+        ("rows.csv", "--fingerprint-field hex:phash", "rows.csv:3"),
+        ("dump.tsv", "--fingerprint-field phash --dialect escape=\\", "dump.tsv:3"),
+        ("rows.parquet", "--fingerprint-field phash", "rows.parquet, row 2"),
+    ] {
+        for (keys, out) in [("", "out"), ("--id-field FILE:ROW", "by-row")] {
+            let out = format!("{file}-{out}");
+            let report = bench.json(&format!("dedup {file} {options} {keys} -o {out} --index kept"));
+            let counts = ["documents", "kept", "identical", "empty", "contentless"]
+                .map(|name| report[name].as_u64().unwrap());
+            assert_eq!(counts, [6, 5, 1, 4, 4], "{file} {keys}: {report}");
+            assert_eq!(report["first_contentless"], first, "{file}");
+            assert!(report.get("partial_texts").is_none(), "{report}");
+            // The same rows are known, by the texts and by the index.
+            let again =
+                bench.json(&format!("dedup {file} {options} {keys} -o again --force --against {out}"));
+            assert_eq!(again["kept"], 0, "{file} {keys}: {again}");
+            let index = format!("{out}/index");
+            let again =
+                bench.json(&format!("dedup {file} {options} {keys} -o again --force --against {index}"));
+            assert_eq!(again["kept"], 0, "{file} {keys}: {again}");
+        }
+        says(
+            &bench.ok(&format!("dedup {file} {options} -o {file}-said")),
+            &[&format!(
+                "4 documents without a fingerprint or features, near nothing but one with the same key, the first: {first}"
+            )],
+        );
+        // An index keeps them, and finds them by their keys alone.
+        let index = format!("{file}.twx");
+        assert_eq!(bench.json(&format!("build {index} {file} {options}"))["empty"], 4);
+        let hits = bench.ok(&format!("query {index} {file} {options} -q"));
+        assert_eq!(hits, "a\ta\t0\t-\na\tf\t0\t-\nf\ta\t0\t-\nf\tf\t0\t-\n", "{file}");
+        assert_eq!(bench.json_lines(&format!("get {index} b"))[0]["fingerprint"], serde_json::Value::Null);
+        let fates = bench.ok(&format!("stream {file}-s.twx {file} {options} -q"));
+        let expected = "a\tnew\t-\t-\t-\nb\tnew\t-\t-\t-\nc\tnew\t-\t-\t-\nd\tnew\t-\t-\t-\ne\tnew\t-\t-\t-\n\
+                        f\tduplicate\ta\t0\t-\n";
+        assert_eq!(fates, expected, "{file}");
+        let pairs = bench.ok(&format!("pairs --fingerprints {file} {options} --near within:3 -q"));
+        assert_eq!(pairs, "a\tf\t0\n", "{file}");
+    }
+}
+
+/// Two rows with the same key and without a fingerprint are one document, as far as anybody can know.
+#[test]
+fn rows_without_a_fingerprint_and_with_the_same_key_are_copies() {
+    let bench = Bench::new();
+    bench.write("in.csv", "id,phash\nx,\nx,\ny,\nz,0123456789abcdef\n");
+    let report = bench.json("dedup in.csv --fingerprint-field phash --repeated-keys number -o out");
+    assert_eq!((&report["kept"], &report["identical"]), (&3.into(), &1.into()));
+    assert_eq!(bench.read("out/kept.csv"), "id,phash\nx,\ny,\nz,0123456789abcdef\n");
+    says(&bench.ok("why out x#2"), &["goes for x"]);
 }

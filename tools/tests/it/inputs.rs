@@ -261,13 +261,13 @@ fn file_that_several_inputs_name_is_read_once() {
 #[test]
 fn mistakes_get_a_message_that_says_what_to_do() {
     let bench = Bench::new();
-    bench.write("spread.json", "{\n \"id\": \"a\",\n \"text\": \"x\"\n}\n");
+    bench.write("spread.jsonl", "{\n \"id\": \"a\",\n \"text\": \"x\"\n}\n");
     bench.write("within.jsonl", "{\"id\":\"a\",\"text\":{\"en\":\"x\"}}\n");
     bench.write("zeros.jsonl", "{\"id\":\"a\",\"text\":\"x\"}\n\0\0\0\0\n");
     bench.write("joined.csv", "id,text\n1,a b c\nid,text\n2,d e f\n");
     for (line, parts) in [
         ("s3://bucket/a.jsonl", &["s3://bucket/a.jsonl: a URL", "download it", "`-`"][..]),
-        ("spread.json", &["spread.json:1", "one whole object, as `jq -c .` writes it"]),
+        ("spread.jsonl", &["spread.jsonl:1", "one whole object, as `jq -c .` writes it"]),
         ("within.jsonl", &["within.jsonl:1", "--text-field 'text.NAME' takes a member of it"]),
         (
             "zeros.jsonl",

@@ -107,6 +107,21 @@ fn dumps_of_databases_are_read_cut_and_annotated_by_their_escapes() {
     assert!(annotated.contains("5\tN\t\t3\t2\tfalse\t1.000000\ta\\tb\\n\\\\\n"), "{annotated}");
 }
 
+/// In a dump, a carriage return is part of a line end only before a newline and without an escape.
+#[test]
+fn line_ends_of_dumps_from_windows_are_preserved() {
+    let bench = Bench::new();
+    let table =
+        "\u{feff}id\ttext\r\n\r\na\tone\\\r\nb\ttwo\rthree\r\n\r\nc\tfour\r\r\nd\tfive\\\nsix\r\ne\tseven\n";
+    bench.write("in.tsv", table);
+    let (keys, file) = kept(&bench, "in.tsv --dialect escape=\\", "kept.tsv");
+    assert_eq!(keys, ["a", "b", "c", "d", "e"]);
+    assert_eq!(file, table.replace("\r\n\r\n", "\r\n"), "all but blank lines");
+    bench.write("again.tsv", &file);
+    let (keys, again) = kept(&bench, "again.tsv --dialect escape=\\", "kept.tsv");
+    assert_eq!((keys.len(), again), (5, file));
+}
+
 #[test]
 fn cut_rows_are_written_in_the_dialect_and_encoding_that_was_read() {
     let bench = Bench::new();

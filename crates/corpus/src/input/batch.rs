@@ -22,7 +22,7 @@ use crate::input::options::TextForm;
 use crate::input::parser::{self, ParsedLine, Parser};
 use crate::input::partition::{self, Partitioned};
 use crate::input::place::{Place, Problem, os_bytes};
-use crate::input::text::lossy;
+use crate::input::text::lossy::{self, ABSENT};
 use crate::input::whole_files::{FileContent, PassedOver, UnreadFile, WholeFile};
 
 /// Size in bytes of a batch that many threads share. It is small enough to stay in the cache until it is parsed.
@@ -261,6 +261,9 @@ pub struct ChunkTotals {
     pub(crate) cut_archives: u64,
     pub(crate) first_cut: Option<String>,
     pub(crate) unseen_pages: u64,
+    /// Number of documents without a fingerprint or features, and the position of the first one.
+    pub(crate) contentless: u64,
+    pub(crate) first_contentless: Option<String>,
     /// Number of texts of fields that are compared with their markup.
     pub(crate) marked_up: u64,
     pub(crate) detected: u64,
@@ -477,7 +480,8 @@ impl Chunk<'_> {
         let RawRecord::Line { start, end, form, number, name, .. } = raw else { return };
         let place = || Place::of(Arc::clone(&self.batch.names[*name]), *number, form.unit());
         let here = || parser::fields_here(*form, &self.batch.bytes[*start..*end], parser);
-        if absent != 0 {
+        // A document without its only field has been counted as one without content.
+        if absent != 0 && parser.fields.has_text() {
             seen.partial_texts += 1;
             seen.first_partial.get_or_insert_with(|| place().to_string());
         }
@@ -581,6 +585,12 @@ impl Chunk<'_> {
                                     }
                                 },
                             };
+                            let content = if let Content::Opaque { identity: ABSENT, .. } = content {
+                                buffers.identity = [ABSENT, key].concat();
+                                Content::Opaque { text: "", identity: &buffers.identity }
+                            } else {
+                                content
+                            };
                             let from = RecordSource::Line {
                                 form,
                                 line,
@@ -628,6 +638,10 @@ impl Chunk<'_> {
             };
             let is_first = loss == Loss::Bytes && seen.first_replaced.is_none();
             let first = is_first.then(|| record.place().to_string());
+            let is_absent =
+                matches!(record.content, Content::Opaque { identity, .. } if identity.starts_with(ABSENT));
+            let first_absent =
+                (is_absent && seen.first_contentless.is_none()).then(|| record.place().to_string());
             match each(record) {
                 Ok(()) => {
                     seen.documents += 1;
@@ -635,6 +649,8 @@ impl Chunk<'_> {
                     seen.replaced += u64::from(loss == Loss::Bytes);
                     seen.first_replaced = seen.first_replaced.take().or(first);
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
+                    seen.contentless += u64::from(is_absent);
+                    seen.first_contentless = seen.first_contentless.take().or(first_absent);
                     seen.detected += u64::from(is_detected);
                     seen.marked_up += u64::from(marked_up);
                     if let Some(absent) = absent {

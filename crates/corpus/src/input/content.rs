@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::input::fields::features::Features;
 use crate::input::place::PlaceUnit;
+use crate::input::text::lossy::ABSENT;
 
 /// The content of a document that is compared.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +16,8 @@ pub enum Content<'r> {
     /// A fingerprint that the caller computed.
     Fingerprint(u64),
     /// A text that does not represent the whole document, because bytes were replaced with U+FFFD or an HTML page has
-    /// no visible text. Two such documents are equal only if their original bytes are equal.
+    /// no visible text. Two such documents are equal only if their original bytes are equal. Also the content of a
+    /// record without a fingerprint or features, which equals only that of another with the same key.
     Opaque {
         /// The visible text.
         text: &'r str,
@@ -25,6 +27,15 @@ pub enum Content<'r> {
 }
 
 impl<'r> Content<'r> {
+    /// The content of a record without a fingerprint or features, before its key is known.
+    pub(crate) const ABSENT: Self = Self::Opaque { text: "", identity: ABSENT };
+
+    /// Returns whether the text does not represent the whole document.
+    #[must_use]
+    pub fn is_opaque(self) -> bool {
+        matches!(self, Self::Opaque { .. })
+    }
+
     /// Returns the length in bytes of the text, of the names of all features, or of the fingerprint.
     #[must_use]
     pub fn bytes(self) -> usize {
@@ -77,7 +88,7 @@ pub enum Form {
     Json,
     /// A JSON object generated from a whole HTML file.
     Html,
-    /// An object in a JSON array, without ends of lines.
+    /// An object in a JSON array, or of several lines in its file, without ends of lines.
     Element,
     /// A row of a table. The number is the index of the table's header in the `Headers`.
     Row(u32),

@@ -37,6 +37,12 @@ pub struct Counts {
     /// Number of HTML pages without visible text.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_pages: u64,
+    /// Number of documents without a fingerprint or features.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub contentless: u64,
+    /// The position of the first document without a fingerprint or features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_contentless: Option<String>,
     /// Number of texts in fields that look like HTML and are compared with their markup.
     #[serde(skip_serializing_if = "is_zero")]
     pub marked_up: u64,
@@ -265,6 +271,8 @@ impl Counts {
         self.first_replaced = self.first_replaced.take().or_else(|| more.first_replaced.clone());
         self.skipped_lossy += more.skipped_lossy;
         self.unseen_pages += more.unseen_pages;
+        self.contentless += more.contentless;
+        self.first_contentless = self.first_contentless.take().or_else(|| more.first_contentless.clone());
         self.marked_up += more.marked_up;
         self.detected_encodings += more.detected_encodings;
         self.encoding_detector = self.encoding_detector.or(more.encoding_detector);
@@ -361,6 +369,23 @@ impl Counts {
         }
     }
 
+    /// Adds notes on documents with the key of another document.
+    fn remarks_on_repeated_keys(&self, remarks: &mut Vec<String>) {
+        let first = self.first_repeated.as_deref().unwrap_or_default();
+        if self.numbered_keys > 0 {
+            remarks.push(format!(
+                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
+                counted(self.numbered_keys, "document")
+            ));
+        }
+        if self.repeated_keys > 0 {
+            remarks.push(format!(
+                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
+                counted(self.repeated_keys, "document")
+            ));
+        }
+    }
+
     /// Adds notes on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
@@ -405,6 +430,12 @@ impl Counts {
             let pages = counted(self.unseen_pages, "page");
             remarks.push(format!("{pages} without a text to be seen, compared by all of the markup alone"));
         }
+        if let Some(first) = &self.first_contentless {
+            remarks.push(format!(
+                "{} without a fingerprint or features, near nothing but one with the same key, the first: {first}",
+                counted(self.contentless, "document")
+            ));
+        }
         if self.marked_up > 0 {
             let texts = counted(self.marked_up, "text");
             remarks.push(format!(
@@ -419,19 +450,7 @@ impl Counts {
             ));
         }
         self.remarks_on_files(&mut remarks);
-        let first = self.first_repeated.as_deref().unwrap_or_default();
-        if self.numbered_keys > 0 {
-            remarks.push(format!(
-                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
-                counted(self.numbered_keys, "document")
-            ));
-        }
-        if self.repeated_keys > 0 {
-            remarks.push(format!(
-                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
-                counted(self.repeated_keys, "document")
-            ));
-        }
+        self.remarks_on_repeated_keys(&mut remarks);
         if let Some(first) = &self.first_partial {
             let lack = if self.partial_texts == 1 { "lacks" } else { "lack" };
             let documents = counted(self.partial_texts, "document");

@@ -594,6 +594,8 @@ impl Documents {
         counts.cut_archives += seen.cut_archives;
         counts.first_cut = counts.first_cut.take().or(seen.first_cut);
         counts.unseen_pages += seen.unseen_pages;
+        counts.contentless += seen.contentless;
+        counts.first_contentless = counts.first_contentless.take().or(seen.first_contentless);
         counts.marked_up += seen.marked_up;
         counts.detected_encodings += seen.detected;
         if seen.detected > 0 {

@@ -326,8 +326,12 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// Parses the fingerprint in a field. `text` is the value of the field; a value that is not UTF-8 is an error.
+/// Parses the fingerprint in a field. `text` is the value of the field: none if it is empty; a value that is not UTF-8
+/// is an error.
 fn fingerprint_in<'t>(text: &[u8], form: FingerprintForm, parser: &Parser) -> Result<Content<'t>, String> {
+    if text.is_empty() {
+        return Ok(Content::ABSENT);
+    }
     let fingerprint = form.parse(&String::from_utf8_lossy(text));
     let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
     Ok(Content::Fingerprint(fingerprint))

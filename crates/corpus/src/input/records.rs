@@ -10,7 +10,7 @@ use crate::input::batch::Batch;
 use crate::input::columns::rows::NumberedRow;
 use crate::input::content::{Ending, Form, FoundLine};
 use crate::input::headers::{ColumnFile, FileColumns};
-use crate::input::jsonl::array::JsonArray;
+use crate::input::jsonl::array::{JsonArray, begins_with_long_object};
 use crate::input::jsonl::lines::JsonLines;
 use crate::input::kept::files::KeptKeys;
 use crate::input::open::kind::{Kind, is_named_json};
@@ -153,6 +153,9 @@ impl Stream {
                 if is_json && lines.first_byte()? == Some(b'[') {
                     headers.meet(Form::Element, false);
                     Self::Array(JsonArray::new(lines, bytes_max))
+                } else if is_json && begins_with_long_object(&mut lines)? {
+                    headers.meet(Form::Element, false);
+                    Self::Array(JsonArray::of_objects(lines, bytes_max))
                 } else {
                     headers.meet(Form::Json, lines.is_marked()?);
                     Self::Lines(lines)

@@ -34,7 +34,7 @@ pub struct Report {
     /// Statistics of the ignored text; `None` without `--without-boilerplate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<LeftOutReport>,
-    /// Number of documents without words, or without features.
+    /// Number of documents without words, features or a fingerprint.
     pub empty: u64,
     /// Number of candidate pairs of texts that were compared.
     pub candidates: u64,

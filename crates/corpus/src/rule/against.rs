@@ -11,10 +11,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Error, Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::kept::files::is_name_of_kept;
@@ -198,6 +198,15 @@ impl EarlierResults {
 fn check_history(job: &Dedup, path: &Path, observer: &dyn Observer) -> anyhow::Result<()> {
     let shown = path.display();
     let results = results_of(path);
+    if results.is_none()
+        && !path.is_file()
+        && let Err(Error::NotAnIndex { why, .. }) = Index::open(path)
+    {
+        bail!(
+            "--against {shown}: neither results of `dedup` nor an index: {why}; name the folder of one of these, or a \
+             file of documents"
+        );
+    }
     let run = results.as_deref().map(RunFile::read).transpose()?.flatten();
     if results.as_deref() == Some(path) {
         match run.as_ref().and_then(|run| run.written.as_ref()) {

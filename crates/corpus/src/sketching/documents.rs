@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use rayon::prelude::*;
-use twindex::params::{Family, MinhashWeights};
+use twindex::params::{Family, MinhashWeights, Tokens};
 use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::MemoryBudget;
 use twindex::{Error, Fingerprint, Key};
@@ -95,10 +95,13 @@ impl<'s> Sketching<'s> {
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
             Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
-            // The decoded text does not represent the document. Its set is therefore a hash of its bytes, so that it is
+            // The text, if any, does not represent the document. Its set is therefore a hash of its bytes, so that it is
             // near only to documents with equal bytes.
             Content::Opaque { identity, .. } => {
-                sketcher.sketch_into("", scratch, sketch)?;
+                match sketcher.params().shingling.tokens {
+                    Tokens::Features => sketcher.sketch_features(&[], scratch, sketch)?,
+                    _ => sketcher.sketch_into("", scratch, sketch)?,
+                }
                 sketcher.replace_set(identity, sketch);
                 Ok(())
             }
@@ -662,7 +665,7 @@ fn sketch_into(
     let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
     check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);
-    one.is_opaque = matches!(record.content, Content::Opaque { .. });
+    one.is_opaque = record.content.is_opaque();
     if wanted.whole {
         one.whole.take(record, parser)?;
         let identity = parser.identity(record.content);

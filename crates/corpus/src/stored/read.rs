@@ -275,7 +275,7 @@ fn read_documents(
         },
     )?;
     kept.map_or(Ok(()), JournaledChunks::finish)?;
-    Ok((empty, finding_copies))
+    Ok((empty + documents.counts().contentless, finding_copies))
 }
 
 /// Stores the sketch of a document.

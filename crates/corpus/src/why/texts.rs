@@ -158,7 +158,9 @@ pub(crate) fn find(
                 Content::Text(text) => DocumentContent::Text(text.to_owned()),
                 Content::Features(features) => DocumentContent::Features(features.clone()),
                 Content::Fingerprint(fingerprint) => DocumentContent::Fingerprint(fingerprint),
-                Content::Opaque { .. } => DocumentContent::Text(String::new()), // such texts are not compared
+                // Such documents are not compared.
+                Content::Opaque { .. } if parser.fields.has_text() => DocumentContent::Text(String::new()),
+                Content::Opaque { .. } => DocumentContent::Features(Features::default()),
             };
             let identity = parser.identity(record.content).into_owned();
             let deciding = record.attached(parser)?.deciding().clone();

@@ -50,6 +50,8 @@ found! {
     error_with_a_long_archive_url_is_short
     error_with_a_long_content_encoding_is_short
     error_with_an_archive_url_has_no_terminal_escapes
+    escaped_carriage_return_is_kept
+    mark_of_the_first_kept_row_is_kept
     page_compressed_twice_is_decompressed_once
 }
 

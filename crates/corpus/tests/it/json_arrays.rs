@@ -1,4 +1,4 @@
-//! Tests `.json` files that hold one array of records.
+//! Tests `.json` files that hold one array of records, or objects of several lines.
 
 use std::fs;
 use std::path::Path;
@@ -81,4 +81,65 @@ fn million_records_on_one_line_are_read_in_bounded_memory() {
         assert!(batch.take_failure().is_none());
     }
     assert_eq!((keys, documents.counts().documents), (1_000_000, 1_000_000));
+}
+
+#[test]
+fn objects_of_several_lines_are_documents_and_are_kept_as_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("in.json"), folder.path().join("out"));
+    let records: Vec<Value> = (0..40)
+        .map(|number| serde_json::json!({"id": number, "text": format!("one {} {{two}} \"three\" four five six\n", number / 2), "more": [{"a": {}}]}))
+        .collect();
+    let printed: Vec<String> =
+        records.iter().map(|record| serde_json::to_string_pretty(record).unwrap()).collect();
+    let kept: Vec<Value> = records.iter().step_by(2).cloned().collect();
+    for (count, content) in [
+        (1, printed[0].clone()),
+        (40, format!("\u{feff}{}\n", printed.join("\n"))),
+        (40, printed.concat()),
+        (40, printed.join("\r\n\r\n").replace('\n', "\r\n")),
+        (
+            40,
+            format!(
+                "{}\n{}",
+                printed[0],
+                records[1..].iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+            ),
+        ),
+    ] {
+        fs::write(&input, content).unwrap();
+        let mut job = Dedup::new([&input], &out);
+        job.results.force = true;
+        let report = job.run().unwrap();
+        assert_eq!(report.input.documents, count);
+        let lines = fs::read_to_string(out.join("kept.jsonl")).unwrap();
+        let found: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(found, kept[..found.len()]);
+        assert_eq!(found.len() as u64, count.div_ceil(2));
+    }
+
+    // Messages name the number of the object. A line that breaks off before the next one is damaged.
+    for (content, skip_bad, said) in [
+        (
+            "{\n\"text\": 1}\n{\n\"text\": \"a b c d e f\"}",
+            0,
+            "in.json, record 1: field \"text\" is a number",
+        ),
+        (
+            "{\n\"text\": \"a\"},\n{\n\"text\": \"a b c d e f\"}",
+            0,
+            "in.json, record 2: nothing, where an object is expected",
+        ),
+        (
+            "{\n\"text\": \"a\"}\n{\n\"text\": \"a b c",
+            1,
+            "in.json: truncated: its object 2 does not end; copy the file again",
+        ),
+        ("{\"id\": 1,\n{\"id\": 2, \"text\": \"a\"}\n", 0, "in.json:1: invalid JSON"),
+        ("{\"id\": 1, \"text\": \"a\nb\"}\n", 0, "in.json:1: invalid JSON"),
+    ] {
+        fs::write(&input, content).unwrap();
+        let error = dedup(&input, &folder.path().join("bad"), skip_bad).unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
 }

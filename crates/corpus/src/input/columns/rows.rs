@@ -378,14 +378,14 @@ fn line<C: ColumnValues>(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// Returns the fingerprint in a row as `0x` and 16 hexadecimal digits.
+/// Returns the fingerprint in a row as `0x` and 16 hexadecimal digits; of null or an empty string, an empty string.
 fn fingerprint_of(column: &impl ColumnValues, at: usize, fields: &record::Fields) -> Result<String, String> {
     let form = fields.fingerprint.unwrap_or_default();
     let found = match column.digits(at) {
         Some(digits) => form.parse_number(&digits),
         None => match column.bytes(at) {
-            Some(written) => form.parse(&String::from_utf8_lossy(written)),
-            None => Err("it is null, and a document needs a fingerprint".to_owned()),
+            Some(written) if !written.is_empty() => form.parse(&String::from_utf8_lossy(written)),
+            _ => return Ok(String::new()),
         },
     };
     found.map(fingerprint::written).map_err(|why| format!("field {:?}: {why}", fields.text))

@@ -95,6 +95,11 @@ impl Fields {
         self
     }
 
+    /// Returns whether documents are texts, not features or fingerprints.
+    pub(crate) fn has_text(&self) -> bool {
+        !self.features && self.fingerprint.is_none()
+    }
+
     pub(crate) fn text_option(&self) -> &'static str {
         match self.fingerprint {
             Some(_) => "--fingerprint-field",

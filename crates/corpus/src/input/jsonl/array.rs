@@ -1,4 +1,4 @@
-//! Splits a JSON array of records into its elements in bounded memory.
+//! Splits a JSON array of records, or records of several lines, in bounded memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use crate::input::content::{Ending, FoundLine};
 use crate::input::jsonl::lines::{CHUNK, JsonLines, NumberedLine};
 use crate::input::place::{Place, PlaceUnit, Problem};
 
-/// The elements of a stream that is one JSON array.
+/// The elements of a stream that is one JSON array, or objects one after the other.
 pub(crate) struct JsonArray {
     lines: JsonLines,
+    is_array: bool,
     /// Number of elements read so far; also the number of the latest element, from 1.
     number: u64,
     /// The latest element, as one line.
@@ -31,8 +32,9 @@ struct Scan {
 
 impl Scan {
     /// Appends the bytes of an element to `element`. Outside of strings, an end of a line and the space after it become
-    /// one space. Returns the number of bytes read, and the byte that ends the element: a comma or a bracket.
-    fn advance(&mut self, bytes: &[u8], element: &mut Vec<u8>) -> (usize, Option<u8>) {
+    /// one space. Returns the number of bytes read, and the byte that ends the element: of an array, a comma or a
+    /// bracket after it, and otherwise its last brace.
+    fn advance(&mut self, bytes: &[u8], element: &mut Vec<u8>, is_array: bool) -> (usize, Option<u8>) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if self.in_string && !self.is_escaped {
@@ -51,6 +53,10 @@ impl Scan {
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
                 b',' | b']' if self.depth == 0 => return (at, Some(byte)),
+                b'}' if !is_array && self.depth == 1 => {
+                    element.push(byte);
+                    return (at, Some(byte));
+                }
                 b'}' | b']' => self.depth = self.depth.saturating_sub(1),
                 b' ' | b'\t' | b'\r' | b'\n' => {
                     self.after_line = after_line || byte == b'\r' || byte == b'\n';
@@ -69,13 +75,51 @@ impl Scan {
     }
 }
 
+/// Returns whether the object at the start of `text` goes on after its first line, as in JSON printed for people;
+/// `None` if that depends on further bytes. A line that breaks off before another object is a damaged one instead.
+fn goes_on(text: &[u8]) -> Option<bool> {
+    let end = memchr::memchr(b'\n', text)?;
+    let mut scan = Scan::default();
+    scan.advance(&text[..end], &mut Vec::new(), true);
+    if scan.in_string || scan.depth == 0 {
+        return Some(false);
+    }
+    let next = text[end..].trim_ascii_start().first()?;
+    Some(scan.depth > 1 || *next != b'{')
+}
+
+/// Returns whether a stream begins with an object of several lines. Must be called before any line is read.
+///
+/// # Errors
+///
+/// The stream cannot be read.
+pub(crate) fn begins_with_long_object(lines: &mut JsonLines) -> Result<bool, Problem> {
+    loop {
+        let bytes = lines.unread();
+        let bytes = &bytes[..bytes.len().min(CHUNK / 2)];
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        if let Some(goes_on) = goes_on(text) {
+            return Ok(goes_on && text.starts_with(b"{"));
+        }
+        if bytes.len() == CHUNK / 2 || !lines.more()? {
+            return Ok(false);
+        }
+    }
+}
+
 impl JsonArray {
     /// Creates a reader of the elements of an array, before whose bracket nothing was read. Elements may have up to
     /// `element_bytes_max` bytes.
     pub(crate) fn new(mut lines: JsonLines, element_bytes_max: usize) -> Self {
         let bracket = memchr::memchr(b'[', lines.unread());
         lines.take(bracket.map_or(0, |at| at + 1));
-        Self { lines, number: 0, element: Vec::new(), is_over: false, element_bytes_max }
+        Self { lines, is_array: true, number: 0, element: Vec::new(), is_over: false, element_bytes_max }
+    }
+
+    /// Creates a reader of objects one after the other. Nothing of them may have been read.
+    pub(crate) fn of_objects(mut lines: JsonLines, element_bytes_max: usize) -> Self {
+        lines.take(memchr::memchr(b'{', lines.unread()).unwrap_or(0));
+        Self { lines, is_array: false, number: 0, element: Vec::new(), is_over: false, element_bytes_max }
     }
 
     /// Returns the name of the stream for messages.
@@ -87,7 +131,7 @@ impl JsonArray {
     ///
     /// # Errors
     ///
-    /// The stream cannot be read to its end, or is not one array.
+    /// The stream cannot be read to its end, or is not one array or whole objects.
     pub(crate) fn next(&mut self) -> Result<Option<NumberedLine<'_>>, Problem> {
         if self.is_over {
             return Ok(None);
@@ -99,7 +143,7 @@ impl JsonArray {
         }
         let (mut scan, mut is_long) = (Scan::default(), false);
         let end = loop {
-            let (read, end) = scan.advance(self.lines.unread(), &mut self.element);
+            let (read, end) = scan.advance(self.lines.unread(), &mut self.element, self.is_array);
             self.lines.take(read);
             // guard: a long element of an array is refused
             if self.element.len() > self.element_bytes_max {
@@ -110,13 +154,18 @@ impl JsonArray {
                 break end;
             }
             if !self.lines.more()? {
-                return Err(self.problem(format!(
-                    "truncated: its array does not end after record {}; copy the file again",
-                    self.number
-                )));
+                if !self.is_array && self.element.is_empty() && !is_long {
+                    return Ok(None);
+                }
+                let reason = if self.is_array {
+                    format!("its array does not end after record {}", self.number)
+                } else {
+                    format!("its object {} does not end", self.number + 1)
+                };
+                return Err(self.problem(format!("truncated: {reason}; copy the file again")));
             }
         };
-        self.is_over = end == b']';
+        self.is_over = self.is_array && end == b']';
         if self.is_over {
             self.check_end()?;
         }

@@ -127,27 +127,12 @@ fn parse_utf8<'p>(
     values: &'p mut Values,
 ) -> Result<ParsedObject<'p>, LineError> {
     let Values { key, text, features } = values;
-    if fields.features {
-        let (own, found) = parse_features(line, fields)?;
-        *features = found;
-        let key = match own {
-            None => None,
-            Some(own) => {
-                *key = own.into();
-                Some(key.as_str().as_bytes())
-            }
-        };
-        let content = Content::Features(features);
-        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false, absent: 0 });
-    }
-    if let Some(form) = fields.fingerprint {
-        let (own, fingerprint) = parse_fingerprint(line, fields, form)?;
+    if let Some((own, content, absent)) = parse_given(line, fields, features)? {
         let key = own.map(|own| {
             *key = own.into();
             key.as_str().as_bytes()
         });
-        let content = Content::Fingerprint(fingerprint);
-        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false, absent: 0 });
+        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false, absent });
     }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
@@ -180,24 +165,20 @@ fn parse_lossy<'p>(
     buffers: &'p mut LineBuffers,
 ) -> Result<ParsedObject<'p>, LineError> {
     let LineBuffers { values: Values { key, text, features }, identity, .. } = buffers;
-    let (mut brought, mut absent) = (None, 0);
-    let (own, found) = if let Some(form) = fields.fingerprint {
-        let (own, fingerprint) = parse_fingerprint(marked, fields, form)?;
-        brought = Some(fingerprint);
-        (own, None)
-    } else if fields.features {
-        let (own, found) = parse_features(marked, fields)?;
-        if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
+    let (own, given, found, absent) = if let Some((own, content, absent)) =
+        parse_given(marked, fields, features)?
+    {
+        if let Content::Features(features) = content
+            && features.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy))
+        {
             let reason =
                 format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
             return Err(LineError::Reason(reason));
         }
-        *features = found;
-        (own, None)
+        (own, Some(content), String::new(), absent)
     } else {
         let slow = parse_slowly(marked, fields)?;
-        absent = slow.absent;
-        (slow.key, Some(slow.text))
+        (slow.key, None, slow.text, slow.absent)
     };
     let own = match own {
         None => None,
@@ -216,8 +197,9 @@ fn parse_lossy<'p>(
     };
     let parsed =
         |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false, absent });
-    let brought = brought.map_or(Content::Features(features), Content::Fingerprint);
-    let Some(found) = found else { return parsed(brought, false) };
+    if let Some(content) = given {
+        return parsed(content, false);
+    }
     let is_lossy = lossy::is_lossy(&found);
     if is_lossy && invalid == InvalidUtf8::Skip {
         return Err(LineError::Skipped);
@@ -326,8 +308,30 @@ fn scalar(json: &str) -> Result<Scalar, String> {
     deserialize(json, Value).map_err(|error| invalid_json(json, &error))
 }
 
-/// Parses the key and the features of a line.
-fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), LineError> {
+/// Parses the key and the fingerprint or features of a line; `None` if documents are texts. A field that is missing, null
+/// or empty is [`Content::ABSENT`]. The last value is [`ParsedObject::absent`].
+fn parse_given<'f>(
+    line: &str,
+    fields: &Fields,
+    features: &'f mut Features,
+) -> Result<Option<(Option<String>, Content<'f>, u64)>, LineError> {
+    if let Some(form) = fields.fingerprint {
+        let (key, found, absent) = parse_fingerprint(line, fields, form)?;
+        return Ok(Some((key, found.map_or(Content::ABSENT, Content::Fingerprint), absent)));
+    }
+    if !fields.features {
+        return Ok(None);
+    }
+    let (key, found) = parse_features(line, fields)?;
+    let absent = found.is_none().into();
+    *features = found.unwrap_or_default();
+    let is_empty = features.names().next().is_none();
+    let content = if is_empty { Content::ABSENT } else { Content::Features(features) };
+    Ok(Some((key, content, absent)))
+}
+
+/// Parses the key and the features of a line; `None` without such a field.
+fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Option<Features>), LineError> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
         let value = match values[..] {
@@ -340,17 +344,20 @@ fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Featur
         let picked = pick(line, fields, PhantomData::<features::Value>)?;
         (key_of(line, picked.id, fields)?, picked.content)
     };
-    let Some(value) = value else { return Err(missing(line, &fields.text, "--features-field")) };
-    let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
-    Ok((key, features))
+    let features = value.map(|value| match value {
+        features::Value::Null => Ok(Features::default()),
+        value => features::of_value(value),
+    });
+    Ok((key, features.transpose().map_err(|why| format!("field {:?} {why}", fields.text))?))
 }
 
-/// Parses the key and the fingerprint of a line.
+/// Parses the key and the fingerprint of a line: `None` if its field is missing, null or empty. The last value is
+/// [`ParsedObject::absent`].
 fn parse_fingerprint(
     line: &str,
     fields: &Fields,
     form: FingerprintForm,
-) -> Result<(Option<String>, u64), LineError> {
+) -> Result<(Option<String>, Option<u64>, u64), LineError> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
         let value = values.first().copied().flatten().map(|value| scalar(value.get())).transpose()?;
@@ -360,21 +367,20 @@ fn parse_fingerprint(
         (key_of(line, picked.id, fields)?, picked.content)
     };
     let field = &fields.text;
-    let Some(value) = value else { return Err(missing(line, field, "--fingerprint-field")) };
+    let Some(value) = value else { return Ok((key, None, 1)) };
     let found = match value {
+        Scalar::Null => return Ok((key, None, 0)),
+        Scalar::String(written) if written.is_empty() => return Ok((key, None, 0)),
         Scalar::String(written) => form.parse(&written),
         Scalar::Integer(digits) => form.parse_number(&digits),
         Scalar::Fraction => {
             return Err(format!("field {field:?} is a number beyond 64 bits, or with a fraction").into());
         }
-        Scalar::Null => {
-            return Err(format!("field {field:?} is null, and a document needs a fingerprint").into());
-        }
         Scalar::Other(found) => {
             return Err(format!("field {field:?} is {found}, not a string or a number").into());
         }
     };
-    Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
+    Ok((key, Some(found.map_err(|why| format!("field {field:?}: {why}"))?), 0))
 }
 
 /// Parses the key field and the content field of a line. `seed` parses the value of the content field.
@@ -888,10 +894,6 @@ B",
             };
         assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
         for (line, wanted) in [
-            (
-                r#"{"id":1,"text":"t"}"#,
-                r#"no field "ops"; fields here: "id", "text" (use --features-field NAME)"#,
-            ),
             (r#"{"id":1,"ops":"t"}"#, r#"field "ops" is a string, not an array"#),
             (r#"{"id":1,"ops":[null]}"#, r#"field "ops" has null as element 0"#),
             (r#"{"id":1,"ops":[],"ops":[]}"#, r#"the field "ops" is repeated in the object"#),

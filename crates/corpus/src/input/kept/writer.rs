@@ -16,6 +16,7 @@ use crate::input::kept::annotate::Annotation;
 use crate::input::kept::files::{self, may_be_compressed, name};
 use crate::input::kept::rows;
 use crate::input::open::reader::Compression;
+use crate::input::tables::rows::TableHeader;
 use crate::input::text::cuts::Cuts;
 use crate::work::file::{FileHash, HashedFile, WrittenFile};
 
@@ -215,7 +216,7 @@ impl<'n> KeptWriter<'n> {
                 return self.columns.push(&file, bytes, run.document, key);
             }
         };
-        let at = self.file(suffix(run.form, &self.headers), header)?;
+        let at = self.file(suffix(run.form, &self.headers), header, bytes)?;
         let Some(open) = &mut self.open else { return Ok(()) };
         let file = &mut self.files[at];
         let ends = std::mem::replace(&mut file.is_open, run.is_open);
@@ -252,8 +253,8 @@ impl<'n> KeptWriter<'n> {
         Ok(())
     }
 
-    /// Opens the file for documents of this form, and returns its index.
-    fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
+    /// Opens the file for documents of this form, and returns its index. `next` are the bytes that will follow.
+    fn file(&mut self, suffix: &'static str, header: Option<u32>, next: &[u8]) -> anyhow::Result<usize> {
         let same = |file: &KeptFile| (file.suffix, file.header) == (suffix, header);
         if let Some(open) = &self.open
             && same(&self.files[open.at])
@@ -279,7 +280,13 @@ impl<'n> KeptWriter<'n> {
                 None => HashedFile::create_new(&path)?,
             };
             let mut file = OutputFile::new(file, compression, threads);
-            if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
+            // A reader drops the mark of a file, so one that belongs to the first row needs another before it.
+            // guard: a mark of the first row is kept
+            // without it: next.starts_with(b"\xef\xbb\xbf") -> false
+            let is_before_row = next.starts_with(b"\xef\xbb\xbf");
+            let is_of_table =
+                |header: &TableHeader| header.is_marked || header.line.is_none() && is_before_row;
+            if is_marked || first.as_deref().is_some_and(is_of_table) {
                 file.write_all(b"\xef\xbb\xbf")?;
             }
             if known.is_none() && suffix == ARC {
@@ -344,16 +351,16 @@ impl<'n> KeptWriter<'n> {
                     self.columns.make(&file)?;
                 }
                 Form::Row(number) => {
-                    self.file(suffix(form, &self.headers), Some(number))?;
+                    self.file(suffix(form, &self.headers), Some(number), &[])?;
                 }
                 Form::Json | Form::Html | Form::Element | Form::Archive { .. } | Form::Arc => {
-                    self.file(suffix(form, &self.headers), None)?;
+                    self.file(suffix(form, &self.headers), None, &[])?;
                 }
             }
         }
         let columns = self.columns.finish()?;
         if self.files.is_empty() && columns.is_empty() {
-            self.file(JSONL, None)?;
+            self.file(JSONL, None, &[])?;
         }
         self.close()?;
         let files =

@@ -78,7 +78,8 @@ pub(crate) fn is_named_as_text(path: &Path) -> bool {
 
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Returns whether a file has the suffix `.json`. Such a file may be one object, an array of records, or JSON lines.
+/// Returns whether a file has the suffix `.json`. Such a file may be an array of records, objects of several lines, or
+/// JSON lines.
 pub(crate) fn is_named_json(path: &Path) -> bool {
     let plain = reader::without_compression(path);
     plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"))

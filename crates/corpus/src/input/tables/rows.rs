@@ -426,7 +426,7 @@ impl TableRows {
             return Err(of_file(&rows, format!("its first row: {reason}")));
         }
         let ending = rows.ending(row.taken)?;
-        let line = trimmed(&rows.window.bytes()[..row.taken]).0;
+        let line = trimmed(&rows.window.bytes()[..row.taken], written).0;
         let mut header =
             TableHeader::parse(line, written, charset, fields).map_err(|reason| of_file(&rows, reason))?;
         (header.is_marked, header.ending) = (is_marked, ending);
@@ -470,7 +470,7 @@ impl TableRows {
             take(row.line, Err(reason));
         } else {
             let ending = self.ending(row.taken)?;
-            let (line, before) = trimmed(&self.window.bytes()[..row.taken]);
+            let (line, before) = trimmed(&self.window.bytes()[..row.taken], self.written);
             let offset = self.window.offset().map(|offset| offset + before as u64);
             take(row.line, Ok(FoundLine { line, offset, ending }));
         }
@@ -497,7 +497,7 @@ impl TableRows {
                 if !discarded && let Some(row) = self.first_line(taken, line, &self.too_long()) {
                     return Ok(Some(row));
                 }
-                if !discarded && lines(&self.window.bytes()[..taken]) == 1 {
+                if !discarded && lines(&self.window.bytes()[..taken], self.written) == 1 {
                     return self.rest_of_line(taken, line).map(Some);
                 }
                 // A row that exceeds the limit is read to its end and discarded.
@@ -523,7 +523,20 @@ impl TableRows {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::Record => {
                     let row = &self.window.bytes()[..taken];
-                    if !at_end && self.written.bare_escape().is_some_and(|escape| is_continued(row, escape)) {
+                    // A row whose line end is escaped goes on.
+                    let unended = row.strip_suffix(b"\n").unwrap_or(row);
+                    if !at_end
+                        && self.written.bare_escape().is_some_and(|escape| escapes_next(unended, escape))
+                    {
+                        continue;
+                    }
+                    // The reader takes only single newlines for blank lines here.
+                    if !discarded
+                        && self.written.bare_escape().is_some()
+                        && trimmed(row, self.written).0.is_empty()
+                    {
+                        self.window.take(taken);
+                        (taken, columns, begun, line) = (0, 0, false, self.reader.line());
                         continue;
                     }
                     // guard: a long row is refused
@@ -532,12 +545,12 @@ impl TableRows {
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
                         // guard: a quote that is not closed is reported
-                    } else if at_end && self.written.raw_fields(trimmed(row).0).1 {
+                    } else if at_end && self.written.raw_fields(trimmed(row, self.written).0).1 {
                         Some("a quote that opens a field is not closed: close it, or double it".to_owned())
                     } else if self.written.quote.is_some()
                         && self.columns > 0
                         && columns != self.columns
-                        && lines(row) > 1
+                        && lines(row, self.written) > 1
                     {
                         Some(format!("{columns} fields, where there should be {}", self.columns))
                     } else {
@@ -557,6 +570,15 @@ impl TableRows {
 
     /// Returns the line ending of a row of `taken` bytes. A single carriage return is a line end, too.
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
+        if self.written.bare_escape().is_some() {
+            let row = &self.window.bytes()[..taken];
+            let (line, before) = trimmed(row, self.written);
+            return Ok(match row.len() - before - line.len() {
+                0 => Ending::None,
+                1 => Ending::Newline,
+                _ => Ending::Crlf,
+            });
+        }
         Ok(match self.window.bytes()[..taken].last().copied() {
             // The reader treats this newline as the start of the next row.
             Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => {
@@ -598,7 +620,7 @@ impl TableRows {
         let row = &self.window.bytes()[..taken];
         let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
         let end = before + memchr::memchr(b'\n', &row[before..])? + 1;
-        let (covered, read_again) = (lines(row), self.read_again + (taken - end) as u64);
+        let (covered, read_again) = (lines(row, self.written), self.read_again + (taken - end) as u64);
         if covered < 2 || read_again > READ_AGAIN * (self.window.position() + taken as u64) {
             return None;
         }
@@ -610,14 +632,13 @@ impl TableRows {
     }
 }
 
-/// Returns whether the line end of a row is escaped, and so part of its last field.
-fn is_continued(row: &[u8], escape: u8) -> bool {
-    let line = row.strip_suffix(b"\n").unwrap_or(row);
-    line.iter().rev().take_while(|&&byte| byte == escape).count() % 2 == 1
+/// Returns whether the byte after `bytes` is escaped.
+fn escapes_next(bytes: &[u8], escape: u8) -> bool {
+    bytes.iter().rev().take_while(|&&byte| byte == escape).count() % 2 == 1
 }
 
-fn lines(row: &[u8]) -> usize {
-    memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
+fn lines(row: &[u8], written: RowDialect) -> usize {
+    memchr::memchr_iter(b'\n', trimmed(row, written).0).count() + 1
 }
 
 /// Maximum length in bytes of a line `sep=`, which sets the delimiter.
@@ -636,8 +657,15 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Returns a row without the line ends before and after it, and the number of bytes of line ends before it.
-fn trimmed(row: &[u8]) -> (&[u8], usize) {
+/// Returns a row without the line ends before and after it, and the number of bytes of line ends before it. In a table with
+/// a bare escape, a carriage return belongs to a line end only if a newline follows, and if it is not escaped.
+fn trimmed(row: &[u8], written: RowDialect) -> (&[u8], usize) {
+    if let Some(escape) = written.bare_escape() {
+        let before = row.iter().take_while(|&&byte| byte == b'\n').count();
+        let Some(line) = row[before..].strip_suffix(b"\n") else { return (&row[before..], before) };
+        let ends = line.strip_suffix(b"\r").filter(|line| !escapes_next(line, escape));
+        return (ends.unwrap_or(line), before);
+    }
     let is_end = |byte: &&u8| b"\r\n".contains(byte);
     let before = row.iter().take_while(is_end).count();
     let after = row[before..].iter().rev().take_while(is_end).count();
