@@ -250,6 +250,11 @@ fn documents_that_a_history_removes_are_shown_beside_its_texts() {
     // Without its texts, the history has the same documents and scores.
     let unread = shown("old/index");
     assert_eq!(unread.matches("cannot be shown: --against names an index").count(), 4, "{unread}");
+    // The cost of a run depends on its own documents only, so a longer history is not read for the page.
+    let long = ("long".to_owned(), "word ".repeat(250_000));
+    bench.write("long.jsonl", lines(&[old, vec![long]].concat()));
+    bench.ok("dedup long.jsonl -o long -q --index kept");
+    assert_eq!(shown("long").matches("more than this run read").count(), 4);
     let by_index = shown("old");
     assert_eq!(by_index, by_texts);
     for (card, unread) in by_index.split("<section").zip(unread.split("<section")).skip(1) {

@@ -67,7 +67,10 @@ pub(crate) fn collect(
             drawn.iter().map(|pair| reading.pair(pair, REMOVED)).collect::<anyhow::Result<_>>()?,
         ));
     }
-    pairs.push(("Near a document of an earlier run", reading.against(past, &survey.against)?));
+    pairs.push((
+        "Near a document of an earlier run",
+        reading.against(past, &survey.against, input.text_bytes)?,
+    ));
     let missed = below.map(|(threshold, missed)| reading.missed(threshold, &missed)).transpose()?;
     let tokens = |kept: u32| corpus.grouped.group(kept).tokens;
     let has_tokens = !job.brings_fingerprints();
@@ -136,8 +139,14 @@ impl Reading<'_> {
     }
 
     /// Returns documents that were removed because of a history, each beside the document of the history. `drawn` are
-    /// those whose history was read. Otherwise, the texts of the history are read again.
-    fn against(&mut self, past: &EarlierResults, drawn: &[DrawnPair]) -> anyhow::Result<Vec<ShownPair>> {
+    /// those whose history was read. Otherwise, the texts of the history are read again, unless they are longer than the
+    /// `read` bytes of this run.
+    fn against(
+        &mut self,
+        past: &EarlierResults,
+        drawn: &[DrawnPair],
+        read: u64,
+    ) -> anyhow::Result<Vec<ShownPair>> {
         let corpus = self.corpus;
         let mut pairs =
             drawn.iter().map(|pair| self.pair(pair, REMOVED)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -148,7 +157,7 @@ impl Reading<'_> {
             return Ok(pairs);
         }
         // The run is complete without these texts.
-        let (texts, why) = match past.kept_texts(self.job, &others) {
+        let (texts, why) = match past.kept_texts(self.job, &others, read) {
             Ok(texts) => (texts, "it was not found".to_owned()),
             Err(error) => (vec![None; others.len()], format!("{error:#}")),
         };

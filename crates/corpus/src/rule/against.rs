@@ -129,15 +129,25 @@ impl EarlierResults {
     }
 
     /// Returns the texts of kept documents of the results folders, for people, in the order of `keys`; `None` for a key
-    /// that is in none of the folders, or in several.
+    /// that is in none of the folders, or in several. `read` is the length in bytes of the texts that this run read.
     ///
     /// # Errors
     ///
-    /// The texts cannot be read, or are too long to read them for a few documents.
-    pub(crate) fn kept_texts(&self, job: &Dedup, keys: &[Vec<u8>]) -> anyhow::Result<Vec<Option<String>>> {
+    /// The texts cannot be read. Or they are longer than those of this run, so that the cost of the run would no longer
+    /// depend on its own documents only.
+    pub(crate) fn kept_texts(
+        &self,
+        job: &Dedup,
+        keys: &[Vec<u8>],
+        read: u64,
+    ) -> anyhow::Result<Vec<Option<String>>> {
         ensure!(self.has_texts(job), "--against names an index, which has no texts");
         let length = self.kept_bytes();
-        ensure!(length <= KEPT_READ_MAX, "the kept documents of the earlier runs have {}", bytes(length));
+        ensure!(
+            length <= read.max(KEPT_READ),
+            "the earlier runs kept {} of documents, more than this run read",
+            bytes(length)
+        );
         let mut found: Vec<(usize, Option<String>)> = vec![(0, None); keys.len()];
         for folder in &self.folders {
             let texts = HistoryTexts::open(folder)?;
@@ -460,8 +470,8 @@ impl History {
     }
 }
 
-/// Maximum length in bytes of the files of kept documents that are read again for a few texts.
-const KEPT_READ_MAX: u64 = 64 << 20;
+/// Length in bytes of the files of kept documents that every run may read again for a few texts.
+const KEPT_READ: u64 = 1 << 20;
 
 /// Returns the condition by which an index finds near documents; `None` if the texts are needed.
 fn condition_of(job: &Dedup) -> Option<NearCondition> {
