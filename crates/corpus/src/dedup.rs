@@ -166,7 +166,7 @@ fn work(
     let indexed = read.sketches.as_ref().map(|sketches| Indexed { params, table, sketches });
     let mut decision = decide(job, indexed.as_ref(), &read.corpus, &limits, &mut stages)?;
 
-    let found = (&mut decision, &past.indexes[..]);
+    let found = (&mut decision, past);
     let about = (params, documents.counts());
     let written = write_results(job, about, indexed.as_ref(), &read.corpus, found, &limits, &mut stages)?;
     let mut run = RunFile::of(job, params, read.corpus.has_pages())?;

@@ -110,6 +110,7 @@ fn run_page_shows_the_numbers_of_the_summary_and_of_the_tables_for_every_rule() 
         let summary = String::from_utf8(bench.command(&line).output().unwrap().stdout).unwrap();
         assert_eq!(bench.read("out/report.html"), page, "{options}: the page of a second run");
         check_markup(&page, options);
+        assert_eq!(page.contains(" units of weight "), options.contains("--weights"), "{options}");
 
         let number = |name: &str| report[name].as_u64().unwrap();
         let kinds = |name: &str| report["removed_kinds"][name].as_u64().unwrap();
@@ -126,7 +127,7 @@ fn run_page_shows_the_numbers_of_the_summary_and_of_the_tables_for_every_rule() 
             "{options}: {first}"
         );
         let bytes = between(first, "%), ", " of text");
-        assert!(page.contains(&format!(" {bytes} of text went.")), "{options}: {bytes}");
+        assert!(page.contains(&format!(" {bytes} of text were removed.")), "{options}: {bytes}");
         says(&summary, &["\nopen out/report.html\ntwindex why out KEY\n"]);
 
         let legend = legend(&page);
@@ -178,7 +179,7 @@ fn symbols_are_reported_with_the_lines_of_code_that_they_change() {
     let line = summary.lines().find(|line| line.starts_with("  symbols ")).unwrap();
     says(line, &[" 8  that differ only in case or symbols, 3 in a line of code; --tokens words-symbols"]);
     let page = bench.read("out/report.html");
-    says(&page, &["Of 8 such documents that were read again, 3 differ in a line of code"]);
+    says(&page, &["Of these 8 documents, 3 differ in a line of code"]);
     let summary = bench.ok("dedup in.jsonl -o out --force --tokens words-symbols");
     assert!(!summary.contains("in a line of code"), "{summary}");
     assert!(!summary.contains("no difference is made"), "{summary}");
@@ -192,7 +193,7 @@ fn run_page_shows_texts_of_each_band_with_the_commands_that_explain_them() {
     let page = bench.read("out/report.html");
     let cards: Vec<&str> = page.split("<section class=\"card\">").skip(1).collect();
     let (judged, missed) = cards.split_at(12);
-    assert!(!missed.is_empty() && missed.iter().all(|card| card.contains("kept, too: ")), "{}", cards.len());
+    assert!(!missed.is_empty() && missed.iter().all(|card| card.contains("also kept: ")), "{}", cards.len());
     for card in judged {
         let score = between(card, "<b>resemblance ", ":");
         let command = between(card, "<pre>twindex ", "</pre>");
@@ -226,6 +227,46 @@ fn run_page_shows_texts_of_each_band_with_the_commands_that_explain_them() {
     let few: u64 =
         between(&page, "<p>", " pairs with a resemblance").rsplit("<p>").next().unwrap().parse().unwrap();
     assert!(few > 0 && few <= found.lines().count() as u64, "{few} of {found}");
+}
+
+#[test]
+fn documents_that_a_history_removes_are_shown_beside_its_texts() {
+    let bench = Bench::new();
+    let (old, new) = (corpus(41, 200), corpus(41, 300));
+    bench.write("old.jsonl", lines(&old));
+    let changed = |text: &str| format!("{text} and more");
+    let new: Vec<_> = new.iter().map(|(key, text)| (format!("new/{key}"), changed(text))).collect();
+    bench.write("new.jsonl", lines(&new));
+    bench.ok("dedup old.jsonl -o old -q --index kept");
+    bench.ok("dedup old.jsonl -o bare -q");
+    let shown = |history: &str| {
+        bench.ok(&format!("dedup new.jsonl -o out --force -q --against {history}"));
+        let page = bench.read("out/report.html");
+        check_markup(&page, history);
+        between(&page, "Near a document of an earlier run</h3>", "<h2").to_owned()
+    };
+    let by_texts = shown("bare");
+    assert_eq!(by_texts.matches("<ins>and more</ins>").count(), 4, "{by_texts}");
+    // Without its texts, the history has the same documents and scores.
+    let unread = shown("old/index");
+    assert_eq!(unread.matches("cannot be shown: --against names an index").count(), 4, "{unread}");
+    // The cost of a run depends on its own documents only, so a longer history is not read for the page.
+    let long = ("long".to_owned(), "word ".repeat(250_000));
+    bench.write("long.jsonl", lines(&[old, vec![long]].concat()));
+    bench.ok("dedup long.jsonl -o long -q --index kept");
+    assert_eq!(shown("long").matches("more than this run read").count(), 4);
+    let by_index = shown("old");
+    assert_eq!(by_index, by_texts);
+    for (card, unread) in by_index.split("<section").zip(unread.split("<section")).skip(1) {
+        let key = between(card, "removed: <bdi>", "</bdi>");
+        says(unread, &[key, between(card, "<b>", "</b>"), between(card, "kept: <bdi>", "</bdi>")]);
+        let why = bench.json(between(card, "<pre>twindex ", "</pre>"));
+        assert_eq!((&why["fate"], &why["agrees"]), (&"dropped".into(), &true.into()), "{why}");
+        let columns = &why["listed"]["columns"];
+        let score =
+            format!(": {} of {} shingles", columns[1][1].as_str().unwrap(), columns[2][1].as_str().unwrap());
+        says(card, &[&score, &format!("kept: <bdi>{}</bdi>", why["kept"].as_str().unwrap())]);
+    }
 }
 
 #[test]
@@ -298,11 +339,11 @@ fn removed_chain_is_described_by_leaders_and_counted_among_the_documents_of_the_
     bench.ok("dedup ten.jsonl -o ten -q");
     says(
         &bench.read("ten/report.html"),
-        &["9 of 10 documents removed (90.0 %)", "Largest groups of texts of fewer than ten words"],
+        &["9 of 10 documents removed (90.0 %)", "Largest clusters of texts of fewer than ten words"],
     );
     bench.ok("dedup chain.jsonl -o chain --words 1 -q");
     let page = bench.read("chain/report.html");
-    says(&page, &["2 of 4 documents removed (50.0 %)", "removed for it, each by itself"]);
+    says(&page, &["2 of 4 documents removed (50.0 %)", "removed because they are near it"]);
     assert!(!page.contains("hangs together"), "{page}");
 }
 

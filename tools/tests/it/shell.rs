@@ -1,10 +1,11 @@
-//! The command as a shell sees it: completions, a manual, messages on standard error, and termination by Ctrl-C without
-//! partial results.
+//! The command as a shell sees it: completions, a manual, messages on standard error, tables on a terminal, and
+//! termination by Ctrl-C without partial results.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, TWINDEX, corpus, jsonl, says};
 use crate::verbs::verbs;
 
@@ -124,4 +125,48 @@ fn interrupted_build_removes_a_new_index_and_keeps_an_existing_one() {
         assert_eq!(bench.path(index).exists(), stays, "{index}");
     }
     assert_eq!(bench.ok("get old.twx"), before);
+}
+
+/// Runs a command on a terminal and returns what it prints; `None`, with a notice, if no program provides a terminal.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(bench: &Bench, line: &str) -> Option<String> {
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("'{TWINDEX}' {line}"), "/dev/null"]).env("SHELL", "/bin/sh");
+    let script = script.current_dir(bench.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = script.spawn() else {
+        skip(Missing::Program("script"));
+        return None;
+    };
+    let stdin = child.stdin.take(); // `script` prints the end of its standard input
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{line}: {said}");
+    Some(said.replace("\r\n", "\n"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_begin_with_the_names_of_their_columns_on_a_terminal_only() {
+    let bench = Bench::new();
+    let documents = corpus(1, 50);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build all.twx in.jsonl -q");
+    let get = format!("get all.twx {} {}", documents[0].0, documents[1].0);
+    for (line, names) in [
+        ("pairs all.twx --near 0.5 -q", "a\tb\tresemblance\tintersection\tunion"),
+        ("query all.twx in.jsonl -q", "query\tkey\tdistance\tresemblance\tintersection\tunion"),
+        (&get, "key\tfingerprint\tsignature_bytes\tsamples\tvalue\tage"),
+    ] {
+        let piped = bench.ok(line);
+        assert!(piped.lines().count() > 1 && !piped.contains(names), "{line}: {piped}");
+        let Some(shown) = on_a_terminal(&bench, line) else { return };
+        assert_eq!(shown, format!("{names}\n{piped}"), "{line}");
+    }
+    // Each run of `stream` needs an index of its own.
+    let piped = bench.ok("stream piped.twx in.jsonl -q");
+    let Some(shown) = on_a_terminal(&bench, "stream shown.twx in.jsonl -q") else { return };
+    let (names, lines) = shown.split_once('\n').unwrap();
+    assert_eq!(names, "key\tdecision\tnear_key\tdistance\tresemblance");
+    assert!(piped.lines().count() > 1 && lines == piped, "{piped}\n{lines}");
 }

@@ -36,17 +36,17 @@ fn default_run_writes_no_index_but_the_page_about_the_run() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(23, 200)));
     for (options, section) in [
-        ("", "with a resemblance of 0.8"),
-        ("--near containment:0.8", "contains to a share of 0.8 or more"),
-        ("--near within:3", "differ in 3 bits or fewer"),
-        ("--near equal", "equal texts"),
+        ("", "if its resemblance to a kept document is 0.8"),
+        ("--near containment:0.8", "has the share 0.8 of its shingles or more"),
+        ("--near within:3", "in 3 bits or fewer"),
+        ("--near equal", "text equals that of a kept"),
     ] {
         let said = bench.ok(&format!("dedup in.jsonl -o out --force {options}"));
         let names = ["clusters.tsv", "kept.jsonl", "pairs.tsv", "report.html", "run.json"];
         assert_eq!(bench.names("out"), names, "{options}");
         says(&said, &["out: pairs.tsv, clusters.tsv, kept.jsonl, report.html\n"]);
         let page = bench.read("out/report.html");
-        says(&page, &["documents removed", "id=\"found\"", "Largest groups", "<summary>Details", section]);
+        says(&page, &["documents removed", "id=\"found\"", "Largest clusters", "<summary>Details", section]);
     }
     says(
         &bench.refused("query out/index in.jsonl"),

@@ -57,6 +57,17 @@ impl<'r> Content<'r> {
             Self::Opaque { identity, .. } => Cow::Borrowed(identity),
         }
     }
+
+    /// Returns the content as text for people: of features their names, of a fingerprint its digits.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Opaque { text, .. } => (*text).to_owned(),
+            Self::Features(features) => {
+                features.names().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+            }
+            Self::Fingerprint(fingerprint) => format!("{fingerprint:016x}"),
+        }
+    }
 }
 
 /// A line and its offset in its file. Only lines of regular, uncompressed files have an offset.

@@ -87,19 +87,13 @@ impl Parser {
         }
     }
 
-    /// Returns the text in a line for people: of features their names, of a fingerprint its digits.
+    /// Returns the text in a line for people; see [`Content::shown`].
     ///
     /// # Errors
     ///
     /// The line is invalid; the message has the reason.
     pub(crate) fn text_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<String> {
-        content_of_line(form, line, self, |content| match content {
-            Content::Text(text) | Content::Opaque { text, .. } => text.to_owned(),
-            Content::Features(features) => {
-                features.names().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
-            }
-            Content::Fingerprint(fingerprint) => format!("{fingerprint:016x}"),
-        })
+        content_of_line(form, line, self, |content| content.shown())
     }
 
     /// Returns whether a field with a number determines which documents are kept.

@@ -1,24 +1,30 @@
 //! Collects what the page about a run shows. Reads a few texts again, one pair at a time.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use twindex::Params;
 use twindex::params::{Shingling, Stemming, StopWords, Tokens};
 
+use crate::input::counts::Counts;
 use crate::results::missed::{BELOW, Missed};
-use crate::results::page::commands::{quoted, why};
-use crate::results::page::differing::{Named, shortened, texts_side_by_side};
+use crate::results::page::commands::{quoted, why as why_command};
+use crate::results::page::differing::{Named, shortened, text_beside_unread, texts_side_by_side};
 use crate::results::page::run::{RunPage, ShownGroup, ShownMissed, ShownPair};
 use crate::results::sources::Sources;
-use crate::results::survey::{DrawnPair, LINE_MAX, Survey};
+use crate::results::survey::{DrawnPair, Survey};
+use crate::rule::against::EarlierResults;
 use crate::rule::clusters::Clusters;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::declared::{AnySettings, spelled};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
+use crate::settings::rule::Weights;
 use crate::settings::value::Kind;
 use crate::stored::corpus::Corpus;
+use crate::stored::drawn::LINE_MAX;
 use crate::stored::lines::LineReader;
+use crate::work::numbers::counted;
 
 /// Number of clusters that are shown.
 const GROUPS: usize = 10;
@@ -31,14 +37,13 @@ const REMOVED: &str = "removed";
 /// Settings that change no result, or only where it is written.
 const NO_RESULT: [&str; 6] = ["out", "force", "resume", "index", "memory", "threads"];
 
-/// Returns what the page shows. `input` are the numbers of documents and of bytes of text that were read.
+/// Returns what the page shows.
 pub(crate) fn collect(
-    job: &Dedup,
-    params: &Params,
-    corpus: &Corpus,
+    (job, params): (&Dedup, &Params),
+    (corpus, past): (&Corpus, &EarlierResults),
     clusters: &Clusters,
     survey: Survey,
-    input: (u64, u64),
+    input: &Counts,
 ) -> anyhow::Result<RunPage> {
     let below = match job.near() {
         Near::Resemblance(threshold) => Some((threshold, Missed::of(corpus, clusters, threshold)?)),
@@ -62,6 +67,10 @@ pub(crate) fn collect(
             drawn.iter().map(|pair| reading.pair(pair, REMOVED)).collect::<anyhow::Result<_>>()?,
         ));
     }
+    pairs.push((
+        "Near a document of an earlier run",
+        reading.against(past, &survey.against, input.text_bytes)?,
+    ));
     let missed = below.map(|(threshold, missed)| reading.missed(threshold, &missed)).transpose()?;
     let tokens = |kept: u32| corpus.grouped.group(kept).tokens;
     let has_tokens = !job.brings_fingerprints();
@@ -78,17 +87,20 @@ pub(crate) fn collect(
         .filter(|(name, ..)| !NO_RESULT.contains(name))
         .collect();
     Ok(RunPage {
-        command: command(&changed),
-        near: near_in_words(job),
+        command: command(&changed, &job.results.out),
+        rule: rule_in_words(job, &params.shingling),
         ignored: ignored(&params.shingling),
-        dropped_by_tokens: params.shingling.tokens.dropped().map(|dropped| {
-            format!("With --tokens {}, no difference is made by {dropped}", params.shingling.tokens)
-        }),
+        dropped_by_tokens: params
+            .shingling
+            .tokens
+            .dropped()
+            .map(|dropped| format!("--tokens {} does not compare {dropped}.", params.shingling.tokens)),
         noun: if job.brings_fingerprints() { "fingerprints" } else { "documents" },
-        documents: input.0,
+        documents: input.documents,
+        skipped_bad: input.skipped_bad,
         kept: clusters.count,
         unique: clusters.of_one(),
-        text_bytes: if has_tokens { input.1 } else { 0 },
+        text_bytes: if has_tokens { input.text_bytes } else { 0 },
         removed_text_bytes: survey.text_bytes,
         dropped: (!job.scope.against.is_empty())
             .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
@@ -120,10 +132,49 @@ struct Reading<'r> {
 impl Reading<'_> {
     /// Returns pairs of kept documents that are a little less near than `threshold`.
     fn missed(&mut self, threshold: f64, missed: &Missed) -> anyhow::Result<ShownMissed> {
-        let pairs = missed.drawn.iter().map(|pair| self.pair(pair, "kept, too"));
+        let pairs = missed.drawn.iter().map(|pair| self.pair(pair, "also kept"));
         let pairs = pairs.collect::<anyhow::Result<_>>()?;
         let range = format!("{:.2} to {threshold}", threshold - BELOW);
         Ok(ShownMissed { range, sample: missed.sample, found: missed.found, pairs })
+    }
+
+    /// Returns documents that were removed because of a history, each beside the document of the history. `drawn` are
+    /// those whose history was read. Otherwise, the texts of the history are read again, unless they are longer than the
+    /// `read` bytes of this run.
+    fn against(
+        &mut self,
+        past: &EarlierResults,
+        drawn: &[DrawnPair],
+        read: u64,
+    ) -> anyhow::Result<Vec<ShownPair>> {
+        let corpus = self.corpus;
+        let mut pairs =
+            drawn.iter().map(|pair| self.pair(pair, REMOVED)).collect::<anyhow::Result<Vec<_>>>()?;
+        let drawn = corpus.drawn_dropped();
+        let others = drawn.iter().map(|one| Ok(corpus.dropped.near(one.number)?.0));
+        let others = others.collect::<anyhow::Result<Vec<_>>>()?;
+        if others.is_empty() {
+            return Ok(pairs);
+        }
+        // The run is complete without these texts.
+        let (texts, why) = match past.kept_texts(self.job, &others, read) {
+            Ok(texts) => (texts, "it was not found".to_owned()),
+            Err(error) => (vec![None; others.len()], format!("{error:#}")),
+        };
+        for ((one, other), kept) in drawn.into_iter().zip(others).zip(texts) {
+            let (key, text) = (corpus.dropped.key(one.number), corpus.text_of_dropped(one)?);
+            let shown = [&other[..], key].map(String::from_utf8_lossy);
+            let of = [Named { role: "kept", key: &shown[0] }, Named { role: REMOVED, key: &shown[1] }];
+            pairs.push(ShownPair {
+                score: self.score(one.score),
+                sides: match &kept {
+                    Some(kept) => texts_side_by_side(of, kept, &text),
+                    None => text_beside_unread(of, &why, &text),
+                },
+                why: why_command(&self.job.results.out, key),
+            });
+        }
+        Ok(pairs)
     }
 
     /// Returns a document, whose role is `role`, beside a kept document.
@@ -133,10 +184,31 @@ impl Reading<'_> {
         let keys = [pair.kept, pair.removed].map(|document| corpus.keys.shown(document));
         let of = [Named { role: "kept", key: &keys[0] }, Named { role, key: &keys[1] }];
         Ok(ShownPair {
-            score: score_in_words(self.kind.unpack(pair.score), self.kind),
+            score: self.score(pair.score),
             sides: texts_side_by_side(of, &texts.0, &texts.1),
-            why: why(&self.job.results.out, corpus.keys.get(pair.removed)).filter(|_| role == REMOVED),
+            why: why_command(&self.job.results.out, corpus.keys.get(pair.removed))
+                .filter(|_| role == REMOVED),
         })
+    }
+
+    /// Returns a packed score in words.
+    fn score(&self, packed: u64) -> String {
+        let score = self.kind.unpack(packed);
+        let value = score.resemblance().map_or(1.0, |resemblance| resemblance.value());
+        let units = match self.job.rule.weights {
+            Weights::Distinct => "shingles",
+            Weights::Frequencies | Weights::Idf => "units of weight",
+        };
+        match (score, self.kind) {
+            (Score::Distance(1), _) => "1 bit differs".to_owned(),
+            (Score::Distance(distance), _) => format!("{distance} bits differ"),
+            (Score::Resemblance { intersection, union }, ScoreKind::Containment) => format!(
+                "containment {value:.3}: {intersection} of the {union} {units} of the removed one are in the kept one"
+            ),
+            (Score::Resemblance { intersection, union }, _) => {
+                format!("resemblance {value:.3}: {intersection} of {union} {units} are in both")
+            }
+        }
     }
 
     /// Returns the cluster of a kept document.
@@ -157,39 +229,44 @@ impl Reading<'_> {
     }
 }
 
-fn score_in_words(score: Score, kind: ScoreKind) -> String {
-    match (score, kind) {
-        (Score::Distance(1), _) => "1 bit differs".to_owned(),
-        (Score::Distance(distance), _) => format!("{distance} bits differ"),
-        (Score::Resemblance { intersection, union }, ScoreKind::Containment) => format!(
-            "containment {:.3}: {intersection} of the {union} shingles of the removed one are in the kept one",
-            f64::from(intersection) / f64::from(union.max(1))
-        ),
-        (Score::Resemblance { intersection, union }, _) => format!(
-            "resemblance {:.3}: {intersection} of {union} shingles are in both",
-            f64::from(intersection) / f64::from(union.max(1))
-        ),
-    }
-}
-
-/// Returns when two documents are near, in words.
-fn near_in_words(job: &Dedup) -> String {
-    let near = match job.near() {
-        Near::Within(within) => format!("fingerprints that differ in {within} bits or fewer"),
-        Near::Containment(share) => {
+/// Returns when a document is removed, in sentences.
+fn rule_in_words(job: &Dedup, shingling: &Shingling) -> String {
+    let shingle = || {
+        let token = match shingling.tokens {
+            Tokens::Words | Tokens::UnicodeWords => "word",
+            Tokens::WordsSymbols => "word or symbol",
+            Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => "character",
+            Tokens::Sentences => "sentence",
+            _ => return " A shingle is a feature.".to_owned(),
+        };
+        let widths: Vec<String> = shingling.widths.iter().map(|width| counted(width as u64, token)).collect();
+        let weighted = match job.rule.weights {
+            Weights::Distinct => "",
+            Weights::Frequencies | Weights::Idf => ", and counts with its weight",
+        };
+        format!(" A shingle is a run of {}{weighted}.", widths.join(" or "))
+    };
+    let mut rule = match job.near() {
+        Near::Within(within) => {
             format!(
-                "documents that a larger one contains to a share of {share} or more, counted exactly in shingles"
+                "A document is removed if its fingerprint differs from a kept one in {within} bits or fewer."
             )
         }
-        Near::Resemblance(threshold) => {
-            format!("documents with a resemblance of {threshold} or more, counted exactly in shingles")
-        }
-        Near::Equal => "documents with equal texts".to_owned(),
+        Near::Containment(share) => format!(
+            "A document is removed if a kept document that is not smaller has the share {share} of its shingles or more.{}",
+            shingle()
+        ),
+        Near::Resemblance(threshold) => format!(
+            "A document is removed if its resemblance to a kept document is {threshold} or more: the number of shingles in \
+             both, divided by the number of shingles in either.{}",
+            shingle()
+        ),
+        Near::Equal => "A document is removed if its text equals that of a kept document.".to_owned(),
     };
-    match &job.scope.inside {
-        Some(field) => format!("{near}, and the same value of {field}"),
-        None => near,
+    if let Some(field) = &job.scope.inside {
+        let _ = write!(rule, " Only documents with the same value of {field} are compared."); // memory does not fail
     }
+    rule
 }
 
 /// Returns the differences that documents with the same tokens may have, in words.
@@ -207,13 +284,14 @@ pub(crate) fn ignored(shingling: &Shingling) -> &'static str {
 }
 
 /// Returns the command of the run.
-fn command(changed: &[(&'static str, Kind, Vec<String>)]) -> String {
+fn command(changed: &[(&'static str, Kind, Vec<String>)], out: &Path) -> String {
     let mut command = "twindex dedup".to_owned();
     let inputs = changed.iter().filter(|(name, ..)| *name == "inputs").flat_map(|(.., values)| values);
     for input in inputs {
         command.push(' ');
         command.push_str(&quoted(input));
     }
+    let _ = write!(command, " -o {}", quoted(&out.to_string_lossy()));
     for (name, kind, values) in changed.iter().filter(|(name, ..)| *name != "inputs") {
         if *kind == Kind::Flag {
             command.push(' ');

@@ -8,10 +8,11 @@ use twindex::sketch::jaccard;
 use twindex_join::SetReader;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::results::survey::{DRAWN, DrawnPair, LINE_MAX};
+use crate::results::survey::DrawnPair;
 use crate::rule::clusters::Clusters;
 use crate::rule::score::Score;
 use crate::stored::corpus::Corpus;
+use crate::stored::drawn::{DRAWN, LINE_MAX};
 
 /// The difference between the threshold and the smallest resemblance that is searched for.
 pub(crate) const BELOW: f64 = 0.1;

@@ -135,7 +135,7 @@ impl KnownSources {
             }
             SourceKind::Folder(shared) => {
                 let rest = corpus.keys.get(document).get(shared..).unwrap_or_default();
-                rest.iter().position(|&byte| byte == b'/').map_or(&b"."[..], |slash| &rest[..slash])
+                rest.iter().position(|&byte| byte == b'/').map_or(&b"(no folder)"[..], |slash| &rest[..slash])
             }
         };
         if let Some(last) = self.last.filter(|&last| self.names[last as usize] == name) {

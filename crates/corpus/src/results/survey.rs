@@ -12,14 +12,11 @@ use crate::rule::clusters::Clusters;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::near::Near;
 use crate::stored::corpus::Corpus;
+use crate::stored::drawn::{LINE_MAX, draw, order_against};
 
-/// Number of pairs that are drawn from each band.
-pub(crate) const DRAWN: usize = 4;
 /// Maximum number of pairs with the same words whose texts are read again to compare lines of code, and maximum total
 /// length of their lines in bytes.
 const SAME_READ: (usize, usize) = (2048, 8 << 20);
-/// Pairs with a longer line are not drawn or read again, so that the page needs little memory.
-pub(crate) const LINE_MAX: usize = 1 << 20;
 
 /// Number of removed documents by the difference to the document that is kept for them. Documents that were removed
 /// because of a history are not included.
@@ -53,7 +50,7 @@ pub(crate) enum Band {
 /// A removed document and the document that is kept for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DrawnPair {
-    /// The hash of the key of the removed document. The pairs with the smallest hashes are drawn.
+    /// A hash of the key of the removed document. The pairs with the smallest hashes are drawn.
     hash: u64,
     pub(crate) removed: u32,
     pub(crate) kept: u32,
@@ -78,6 +75,8 @@ pub(crate) struct Survey {
     pub(crate) edge: Vec<DrawnPair>,
     pub(crate) middle: Vec<DrawnPair>,
     pub(crate) same: Vec<DrawnPair>,
+    /// Pairs whose kept document belongs to a history.
+    pub(crate) against: Vec<DrawnPair>,
 }
 
 impl Survey {
@@ -95,6 +94,7 @@ impl Survey {
             edge: Vec::new(),
             middle: Vec::new(),
             same: Vec::new(),
+            against: Vec::new(),
         };
         let mut same_words = BinaryHeap::new();
         let grouped = &corpus.grouped;
@@ -105,7 +105,14 @@ impl Survey {
                 continue;
             }
             survey.text_bytes += corpus.text_bytes(removed);
+            let is_short = [removed, kept].iter().all(|&document| corpus.line_length(document) <= LINE_MAX);
+            let key = corpus.keys.get(removed);
             if kept < corpus.history {
+                let score = clusters.score(grouped, group);
+                let pair = DrawnPair::new(order_against(key, score), removed, kept, score);
+                if is_short {
+                    draw(&mut survey.against, pair, have_same_kept);
+                }
                 continue;
             }
             let of_kept = grouped.group_of[kept as usize];
@@ -114,10 +121,8 @@ impl Survey {
                 continue;
             }
             let score = clusters.score(grouped, group);
-            let hash = xxh3_64(corpus.keys.get(removed));
-            let pair = DrawnPair::new(hash, removed, kept, score);
-            let is_short = [removed, kept].iter().all(|&document| corpus.line_length(document) <= LINE_MAX);
-            let is_highest = is_highest(score);
+            let pair = DrawnPair::new(xxh3_64(key), removed, kept, score);
+            let is_highest = score.is_highest();
             if is_highest && kind != ScoreKind::Distance && grouped.has_equal_tokens(group, of_kept) {
                 survey.kinds.same_words += 1;
                 if is_short {
@@ -132,32 +137,19 @@ impl Survey {
             }
             survey.scores.add(score);
             if is_short {
-                survey.draw(pair, band(score, is_highest, near));
+                let drawn = match band(score, is_highest, near) {
+                    Band::Edge => &mut survey.edge,
+                    Band::Middle => &mut survey.middle,
+                    Band::Same => &mut survey.same,
+                };
+                draw(drawn, pair, have_same_kept);
             }
         }
         survey.read_same_words(corpus, same_words.into_sorted_vec())?;
-        for drawn in [&mut survey.edge, &mut survey.middle, &mut survey.same] {
+        for drawn in [&mut survey.edge, &mut survey.middle, &mut survey.same, &mut survey.against] {
             drawn.sort_unstable_by_key(|pair| (pair.removed, pair.kept));
         }
         Ok(survey)
-    }
-
-    /// Keeps a pair if its hash is one of the smallest of its band. Of the pairs of a kept document, keeps only one.
-    fn draw(&mut self, pair: DrawnPair, band: Band) {
-        let drawn = match band {
-            Band::Edge => &mut self.edge,
-            Band::Middle => &mut self.middle,
-            Band::Same => &mut self.same,
-        };
-        if let Some(other) = drawn.iter_mut().find(|other| other.kept == pair.kept) {
-            *other = pair.min(*other);
-        } else if drawn.len() < DRAWN {
-            drawn.push(pair);
-        } else if let Some(last) = drawn.iter_mut().max()
-            && pair < *last
-        {
-            *last = pair;
-        }
     }
 
     /// Reads pairs of documents with the same words again, and counts those that differ in a line of code.
@@ -179,11 +171,9 @@ impl Survey {
     }
 }
 
-fn is_highest(score: Score) -> bool {
-    match score {
-        Score::Resemblance { intersection, union } => intersection == union,
-        Score::Distance(distance) => distance == 0,
-    }
+/// Of the pairs of a kept document, only one is drawn.
+fn have_same_kept(a: &DrawnPair, b: &DrawnPair) -> bool {
+    a.kept == b.kept
 }
 
 fn is_at_least_nine_tenths(score: Score) -> bool {

@@ -13,7 +13,7 @@ use crate::results::page::report::write_whole;
 use crate::results::survey::{RemovedKinds, Survey};
 use crate::results::tables::{write_contained, write_hosts, write_tables};
 use crate::results::written::Digests;
-use crate::rule::against::ComparedIndex;
+use crate::rule::against::EarlierResults;
 use crate::rule::clusters::Clusters;
 use crate::rule::decide::Decision;
 use crate::rule::near::JoinLimits;
@@ -52,7 +52,7 @@ pub(crate) fn write_results(
     (params, input): (&Params, &Counts),
     indexed: Option<&Indexed<'_>>,
     corpus: &Corpus,
-    (decision, against): (&mut Decision, &[ComparedIndex]),
+    (decision, past): (&mut Decision, &EarlierResults),
     limits: &JoinLimits<'_>,
     stages: &mut Stages,
 ) -> anyhow::Result<WrittenResults> {
@@ -62,8 +62,7 @@ pub(crate) fn write_results(
     let watch = Stopwatch::start();
     let survey = Survey::of(corpus, clusters, (near.kind, job.near()))?;
     let removed = (survey.kinds, survey.text_bytes);
-    let read = (input.documents, input.text_bytes);
-    let mut page = about_run::collect(job, params, corpus, clusters, survey, read)?;
+    let mut page = about_run::collect((job, params), (corpus, past), clusters, survey, input)?;
     stages.add("report", watch);
     // The index uses the other half of the memory budget at the same time.
     let half = JoinLimits { memory: limits.memory / 2, ..*limits };
@@ -94,7 +93,7 @@ pub(crate) fn write_results(
             let has_history = !job.scope.against.is_empty();
             let noted = job.annotated();
             let found = (near, clusters, noted.as_ref().map(|noted| (noted, job.results.compress)));
-            let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
+            let pairs = write_tables(corpus, by_key, found, (&past.indexes, has_history), &half);
             let pairs = pairs.and_then(|pairs| {
                 let path = half.folder.join(layout::CONTAINED);
                 contained.as_ref().map_or(Ok(()), |found| write_contained(corpus, found, &path))?;

@@ -11,14 +11,17 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
 use twindex::{Error, Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
+use crate::input::batch::Record;
+use crate::input::documents::Documents;
 use crate::input::kept::files::is_name_of_kept;
 use crate::input::options::{InputFormat, InputOptions};
+use crate::input::parser::Parser;
 use crate::results::compared;
 use crate::results::layout::{INDEX, TABLES_OF_REMOVED, for_each_row, kept_files};
 use crate::results::run_file::RunFile;
@@ -28,9 +31,11 @@ use crate::rule::repeated::EarlierKeys;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
+use crate::sketching::chunks::{Job, for_each_chunk};
 use crate::sketching::documents::DocumentScratch;
 use crate::stored::corpus::{Corpus, Dropped};
 use crate::stored::groups::salted;
+use crate::work::numbers::bytes;
 use crate::work::observer::Observer;
 use crate::work::tsv;
 
@@ -89,12 +94,9 @@ impl EarlierResults {
         }
         if self.history.is_none() {
             let documents = self.indexes.iter().map(|index| index.snapshot.documents()).sum();
-            let files = self.folders.iter().filter_map(|folder| kept_files(folder).ok().flatten());
-            let bytes: u64 = files.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum();
-            let has_texts = self.folders.len() == job.scope.against.len();
             return Some(HistoryCost {
                 documents,
-                other_bytes: has_texts.then_some(bytes),
+                other_bytes: self.has_texts(job).then(|| self.kept_bytes()),
                 why: String::new(),
             });
         }
@@ -113,6 +115,60 @@ impl EarlierResults {
         };
         let other_bytes = if has_index { None } else { estimate() };
         Some(HistoryCost { documents, other_bytes, why: self.why.clone() })
+    }
+
+    /// Returns whether each history is a results folder, which has the texts of its documents.
+    fn has_texts(&self, job: &Dedup) -> bool {
+        self.folders.len() == job.scope.against.len()
+    }
+
+    /// Returns the length in bytes of the files of kept documents in the results folders.
+    fn kept_bytes(&self) -> u64 {
+        let files = self.folders.iter().filter_map(|folder| kept_files(folder).ok().flatten());
+        files.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+    }
+
+    /// Returns the texts of kept documents of the results folders, for people, in the order of `keys`; `None` for a key
+    /// that is in none of the folders, or in several. `read` is the length in bytes of the texts that this run read.
+    ///
+    /// # Errors
+    ///
+    /// The texts cannot be read. Or they are longer than those of this run, so that the cost of the run would no longer
+    /// depend on its own documents only.
+    pub(crate) fn kept_texts(
+        &self,
+        job: &Dedup,
+        keys: &[Vec<u8>],
+        read: u64,
+    ) -> anyhow::Result<Vec<Option<String>>> {
+        ensure!(self.has_texts(job), "--against names an index, which has no texts");
+        let length = self.kept_bytes();
+        ensure!(
+            length <= read.max(KEPT_READ),
+            "the earlier runs kept {} of documents, more than this run read",
+            bytes(length)
+        );
+        let mut found: Vec<(usize, Option<String>)> = vec![(0, None); keys.len()];
+        for folder in &self.folders {
+            let texts = HistoryTexts::open(folder)?;
+            let mut documents = Documents::open_part(&texts.files, &texts.options(job)?)?;
+            let reading = Job {
+                state: || (),
+                begin: Vec::new,
+                work: |(): &mut (), made: &mut Vec<(usize, String)>, _: &Parser, record: Record<'_>| {
+                    let place = keys.iter().position(|key| key == record.key);
+                    made.extend(place.map(|place| (place, record.content.shown())));
+                    Ok(())
+                },
+            };
+            for_each_chunk(&mut documents, &(), &reading, |made| {
+                for (place, text) in made {
+                    found[place] = (found[place].0 + 1, Some(text));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found.into_iter().map(|(times, text)| text.filter(|_| times == 1)).collect())
     }
 
     /// Opens the histories that the options name. Passes to `observer` which of them cannot be checked.
@@ -303,15 +359,22 @@ impl HistoryTexts {
         self.index.is_none() && history.indexes.is_empty()
     }
 
-    /// Sets the fields, the form of texts, the encoding and the table dialect with which the run of the history read the documents.
-    pub(crate) fn set_fields(&self, options: &mut InputOptions) {
-        let Some(run) = &self.run else { return };
-        if run.features == options.features && run.fingerprint == options.fingerprint {
-            options.text_field.clone_from(&run.text_field);
+    /// Returns the options for reading the texts. Fields, the form of texts, the encoding and the table dialect are those
+    /// with which the run of the history read the documents.
+    pub(crate) fn options(&self, job: &Dedup) -> anyhow::Result<InputOptions> {
+        let mut options = InputOptions { format: self.format, ..job.input_options()? };
+        if let Some(run) = &self.run {
+            if run.features == options.features && run.fingerprint == options.fingerprint {
+                options.text_field.clone_from(&run.text_field);
+            }
+            options.id_field.clone_from(&run.id_field);
+            (options.ids, options.encoding) = (run.ids, run.encoding);
+            (options.dialect, options.text_form) = (run.dialect, run.text_form);
         }
-        options.id_field.clone_from(&run.id_field);
-        (options.ids, options.encoding) = (run.ids, run.encoding);
-        (options.dialect, options.text_form) = (run.dialect, run.text_form);
+        options.attached.deciding.is_history = true;
+        // Kept documents of an earlier run may have fields with the names of added fields.
+        options.reserved.clear();
+        Ok(options)
     }
 
     /// Opens the kept documents of a results folder, or a file of documents.
@@ -415,6 +478,9 @@ impl History {
         Ok(())
     }
 }
+
+/// Length in bytes of the files of kept documents that every run may read again for a few texts.
+const KEPT_READ: u64 = 1 << 20;
 
 /// Returns the condition by which an index finds near documents; `None` if the texts are needed.
 fn condition_of(job: &Dedup) -> Option<NearCondition> {

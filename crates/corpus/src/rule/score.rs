@@ -63,6 +63,14 @@ impl Score {
         }
     }
 
+    /// Returns whether no score is higher.
+    pub(crate) fn is_highest(self) -> bool {
+        match self {
+            Self::Resemblance { intersection, union } => intersection == union,
+            Self::Distance(distance) => distance == 0,
+        }
+    }
+
     /// Returns the resemblance; `None` for a distance. The resemblance of two equal texts without shingles is 1.
     pub(crate) fn resemblance(self) -> Option<Resemblance> {
         match self {

@@ -17,6 +17,7 @@ use crate::input::parser::Parser;
 use crate::input::place::Place;
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketched;
+use crate::stored::drawn::{DrawnDropped, DroppedSample};
 use crate::stored::groups::{Grouped, NewDocument, NewSet};
 use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
 use crate::stored::lines::{LineReader, LineStore};
@@ -140,6 +141,8 @@ pub(crate) struct Corpus {
     pub(crate) parser: Parser,
     /// For each history whose texts are read, its first document and the parser of its lines.
     history_parsers: Vec<(u32, Parser)>,
+    /// Some of the documents in `dropped`; `None` if there is no history.
+    sample: Option<DroppedSample>,
     /// The lines of the documents in `dropped`; `None` if they are not written.
     dropped_lines: Option<DroppedLines>,
 }
@@ -182,6 +185,7 @@ impl Corpus {
             dropped_text_bytes: 0,
             parser,
             history_parsers: Vec::new(),
+            sample: None,
             dropped_lines: None,
         })
     }
@@ -194,6 +198,12 @@ impl Corpus {
             other_keys: OtherKeys::new(budget),
             before: Column::new(budget),
         });
+        Ok(self)
+    }
+
+    /// Also draws some of the documents in [`DroppedDocuments`], whose lines it stores in `folder`.
+    pub(crate) fn with_sample_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
+        self.sample = Some(DroppedSample::new(folder, &self.grouped.budget)?);
         Ok(self)
     }
 
@@ -295,6 +305,12 @@ impl Corpus {
             other_keys.push(!one.is_own_key)?;
             before.push(others as u32)?;
         }
+        if let Some(sample) = &mut self.sample {
+            let (whole, document) = (&one.whole, (self.dropped.len() as u32, &one.key[..]));
+            sample
+                .add(document, (&dropped.other, dropped.near), (whole.form, whole.ending, &whole.line))
+                .with_context(|| format!("{}: cannot be kept", one.place))?;
+        }
         self.dropped_text_bytes += one.text_bytes;
         self.dropped.push(&one.key, &one.place, dropped)
     }
@@ -383,6 +399,18 @@ impl Corpus {
         let line = found(|| self.places.get(document), reading.get(document as usize))?;
         let parser = parser_of(&self.parser, &self.history_parsers, document < self.history, document);
         parser.text_of_line(self.form(document), line)
+    }
+
+    /// Returns some of the documents in `dropped`, in input order.
+    pub(crate) fn drawn_dropped(&self) -> Vec<&DrawnDropped> {
+        self.sample.as_ref().map_or_else(Vec::new, DroppedSample::drawn)
+    }
+
+    /// Returns the text of a document that [`drawn_dropped`](Self::drawn_dropped) returned.
+    pub(crate) fn text_of_dropped(&self, one: &DrawnDropped) -> anyhow::Result<String> {
+        let sample = self.sample.as_ref().context("no document was drawn")?;
+        let (form, line) = found(|| self.dropped.place(one.number), sample.line(one))?;
+        self.parser.text_of_line(form, &line)
     }
 
     /// Returns the length of the text of a document in bytes.

@@ -2,6 +2,7 @@
 //! memory budget is in scratch files.
 
 pub(crate) mod corpus;
+pub(crate) mod drawn;
 pub(crate) mod groups;
 pub(crate) mod keys;
 pub(crate) mod lines;

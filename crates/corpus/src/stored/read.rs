@@ -11,7 +11,7 @@ use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
 
 use crate::input::documents::Documents;
-use crate::input::options::{InputKinds, InputOptions};
+use crate::input::options::InputKinds;
 use crate::journal::folder::Journal;
 use crate::journal::resume::{JournaledChunks, words_taker};
 use crate::results::layout::kept_files;
@@ -151,12 +151,7 @@ fn read_history(
     let is_short = sketches.is_none();
     for (part, texts) in history.texts.iter().enumerate() {
         let lists_keys = texts.lists_keys(history);
-        let mut options = InputOptions { format: texts.format, ..job.input_options()? };
-        texts.set_fields(&mut options);
-        options.attached.deciding.is_history = true;
-        // Kept documents of an earlier run may have fields with the names of added fields.
-        options.reserved.clear();
-        let mut documents = documents.open_second(&texts.files, &options)?;
+        let mut documents = documents.open_second(&texts.files, &texts.options(job)?)?;
         corpus.borrow_mut().begin_history(documents.parser().clone());
         let progress = observer.begin("reading the history", documents.total_bytes());
         let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
@@ -307,6 +302,9 @@ fn empty_corpus(
     if job.writes_index() && !job.holds_sets() {
         let budget = &corpus.grouped.budget;
         corpus.wordless = Some((Column::new(budget), Column::new(budget)));
+    }
+    if !job.scope.against.is_empty() {
+        corpus = corpus.with_sample_of_dropped(folder)?;
     }
     if job.results.adds(Also::Annotated) { corpus.with_lines_of_dropped(folder) } else { Ok(corpus) }
 }

@@ -47,6 +47,19 @@ pub(crate) fn texts_side_by_side(of: [Named<'_>; 2], kept: &str, removed: &str) 
     html
 }
 
+/// Returns the start of a removed text beside a kept text that cannot be shown because of `why`.
+pub(crate) fn text_beside_unread([kept, removed]: [Named<'_>; 2], why: &str, text: &str) -> String {
+    let words = word_diff::words(&text[..floor(text, COMPARED_MAX)]);
+    let mut side = Side { html: String::new(), max: SIDE_MAX, is_full: false };
+    side.push("", &word_diff::joined(&words[..words.len().min(EXTENT.run)]));
+    side.gap(words.len().saturating_sub(EXTENT.run));
+    let why = format!("<i>Its text cannot be shown: {}.</i>", escaped(why));
+    let mut html = "<div class=\"sides\">\n".to_owned();
+    push_side(&mut html, &kept, &why);
+    push_side(&mut html, &removed, &side.html);
+    html + "</div>\n"
+}
+
 /// Writes a page about one decision: a title, sentences, and the differing words of two documents, if both texts are
 /// known. The keys are those of the kept and of the removed document.
 ///
@@ -101,21 +114,24 @@ fn side_by_side(
     }
     let more = diff.hunks_in_all - diff.hunks.len();
     let mut html = "<div class=\"sides\">\n".to_owned();
-    for (number, (mut side, Named { role, key })) in sides.into_iter().zip(of).enumerate() {
+    for (number, (mut side, named)) in sides.into_iter().zip(of).enumerate() {
         match around {
             _ if more > 0 => side.leave_out(&counted(more as u64, "more difference")),
             Some((_, lengths)) => side.gap(lengths[number].saturating_sub(ends[number])),
             None => {}
         }
-        let text = side.html;
-        let _ = writeln!(
-            html,
-            "<div><h3>{role}: <bdi>{}</bdi></h3><p class=\"text\" dir=\"auto\">{text}</p></div>",
-            escaped(&shortened(key, 200))
-        );
+        push_side(&mut html, &named, &side.html);
     }
     html.push_str("</div>\n");
     html
+}
+
+fn push_side(html: &mut String, Named { role, key }: &Named<'_>, text: &str) {
+    let key = escaped(&shortened(key, 200));
+    let _ = writeln!(
+        html,
+        "<div><h3>{role}: <bdi>{key}</bdi></h3><p class=\"text\" dir=\"auto\">{text}</p></div>"
+    );
 }
 
 /// Adds the words of a hunk to the sides that have them.

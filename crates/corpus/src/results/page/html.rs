@@ -139,7 +139,7 @@ pub(crate) fn sizes_of_clusters(sizes: &BTreeMap<u64, u64>) -> String {
     chart.figure(
         "documents of a cluster",
         "clusters",
-        "How many clusters there are of each size, both in powers of ten; a cluster of one is a document alone.",
+        "Clusters by their number of documents, on logarithmic scales; a cluster of one is a unique document.",
     )
 }
 

@@ -11,7 +11,7 @@ use crate::results::page::scores::ScoreCounts;
 use crate::results::sources::Sources;
 use crate::results::survey::RemovedKinds;
 use crate::urls::hosts::Hosts;
-use crate::work::numbers::{bytes_of, count};
+use crate::work::numbers::{bytes_of, count, counted};
 
 /// Maximum number of characters shown of a key or of the name of a source.
 const NAME: usize = 120;
@@ -24,15 +24,17 @@ pub(crate) struct RunPage {
     pub(crate) command: String,
     /// The settings that are not the default, each with its values.
     pub(crate) settings: Vec<(&'static str, Vec<String>)>,
-    /// When two documents are near, in words.
-    pub(crate) near: String,
+    /// When a document is removed, in sentences.
+    pub(crate) rule: String,
     /// The differences that documents with the same tokens may have, in words.
     pub(crate) ignored: &'static str,
-    /// A sentence about the characters that tokens ignore, without a full stop.
+    /// A sentence about the characters that tokens ignore.
     pub(crate) dropped_by_tokens: Option<String>,
     /// `documents` or `fingerprints`.
     pub(crate) noun: &'static str,
     pub(crate) documents: u64,
+    /// Number of bad records that were skipped.
+    pub(crate) skipped_bad: u64,
     pub(crate) kept: u64,
     /// Number of kept documents for which no document was removed.
     pub(crate) unique: u64,
@@ -107,13 +109,17 @@ impl RunPage {
             format!("{} of {} {} removed ({share:.1} %)", count(removed), count(self.documents), self.noun);
         let mut page = begin(&sentence);
         let texts = if self.text_bytes > 0 {
-            format!(" {} of text went.", bytes_of(self.removed_text_bytes, self.text_bytes))
+            format!(" {} of text were removed.", bytes_of(self.removed_text_bytes, self.text_bytes))
         } else {
             String::new()
         };
+        let skipped = match self.skipped_bad {
+            0 => String::new(),
+            skipped => format!(" Skipped: {}.", counted(skipped, "bad record")),
+        };
         add(
             &mut page,
-            format_args!("<p>{} are kept.{texts} Near are {}.</p>", count(self.kept), escaped(&self.near)),
+            format_args!("<p>{} are kept.{texts}{skipped} {}</p>", count(self.kept), escaped(&self.rule)),
         );
         add(
             &mut page,
@@ -147,9 +153,10 @@ impl RunPage {
             Some(threshold) => {
                 parts.push((format!("differ only in {}", self.ignored), same_words, "k4"));
                 let nine = threshold.max(0.9);
-                parts.push((format!("{nine} to 1"), self.nearest, "k5"));
+                let score = self.scores.name();
+                parts.push((format!("{score} {nine} to 1"), self.nearest, "k5"));
                 if threshold < 0.9 {
-                    parts.push((format!("{threshold} to 0.9"), near - self.nearest, "k6"));
+                    parts.push((format!("{score} {threshold} to 0.9"), near - self.nearest, "k6"));
                 }
             }
             None => parts.push(part("near the kept one", near, "k5")),
@@ -179,15 +186,17 @@ impl RunPage {
         page.push_str("</ul>\n");
         let RemovedKinds { same_words, same_words_read, same_words_in_code, .. } = self.kinds;
         if let (Some(dropped), 1..) = (&self.dropped_by_tokens, same_words) {
-            let in_code = match same_words_read {
-                0 => String::new(),
-                read => format!(
-                    " Of {} such documents that were read again, {} differ in a line of code.",
-                    count(read),
-                    count(same_words_in_code)
-                ),
+            let of = match same_words_read {
+                read if read == same_words => format!("these {}", count(same_words)),
+                read => format!("{} of these", count(read)),
             };
-            add(page, format_args!("<p class=\"soft\">{dropped}.{in_code}</p>"));
+            let in_code = count(same_words_in_code);
+            add(
+                page,
+                format_args!(
+                    "<p class=\"soft\">{dropped} Of {of} documents, {in_code} differ in a line of code.</p>"
+                ),
+            );
         }
     }
 
@@ -199,7 +208,8 @@ impl RunPage {
         }
         page.push_str(
             "<h2 id=\"judge\">Judge for yourself</h2>\n<p>Removed documents beside the documents that are kept for them, drawn \
-             at random. Words of only one of the two are marked: <del>kept</del> and <ins>removed</ins>.</p>\n",
+             at random. Words of only one of the two are marked: <del>kept</del> and <ins>removed</ins>. The command below a \
+             pair explains its decision.</p>\n",
         );
         for (heading, pairs) in self.pairs.iter().filter(|(_, pairs)| !pairs.is_empty()) {
             add(page, format_args!("<h3 class=\"band\">{heading}</h3>"));
@@ -217,8 +227,8 @@ impl RunPage {
             add(
                 page,
                 format_args!(
-                    "<p>{found} pairs with a resemblance of {range} were found among {sample} kept documents. About a quarter of \
-                     such pairs is not found in this way.</p>"
+                    "<p>{found} pairs with a resemblance of {range} were found among {sample} kept documents. A lower threshold \
+                     removes one of the two. About a quarter of such pairs is not found in this way.</p>"
                 ),
             );
             for pair in pairs {
@@ -238,8 +248,8 @@ impl RunPage {
     /// Adds the largest clusters.
     fn largest(&self, page: &mut String) {
         for (id, heading, groups) in [
-            ("groups", "Largest groups", &self.groups),
-            ("short", "Largest groups of texts of fewer than ten words", &self.short_groups),
+            ("groups", "Largest clusters", &self.groups),
+            ("short", "Largest clusters of texts of fewer than ten words", &self.short_groups),
         ] {
             let rows = groups.iter().map(|group| {
                 format!(
@@ -255,8 +265,8 @@ impl RunPage {
                 add(page, format_args!("<h2 id=\"{id}\">{heading}</h2>"));
                 table(
                     page,
-                    "A kept document and the documents that were removed for it, each by itself",
-                    &["the kept one begins, and its key", "documents", "bytes of the kept one"],
+                    "A cluster is a kept document and the documents that were removed because they are near it",
+                    &["beginning and key of the kept document", "documents", "bytes of the kept one"],
                     &rows,
                 );
             }
@@ -303,7 +313,7 @@ impl ShownPair {
 /// Adds the tables of sources.
 fn from(page: &mut String, found: &Sources) {
     let of = escaped(&shortened(&found.of, NAME));
-    add(page, format_args!("<h2 id=\"sources\">Where they come from</h2>"));
+    add(page, format_args!("<h2 id=\"sources\">Sources</h2>"));
     let cell = |text: &str| format!("<td class=\"left\">{}</td>", escaped(&shortened(text, 2 * NAME)));
     let rows = found.most.iter().map(|source| {
         let share = source.removed as f64 * 100.0 / source.documents.max(1) as f64;

@@ -26,6 +26,15 @@ impl ScoreCounts {
         self.kind
     }
 
+    /// Returns the name of the scores.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.kind {
+            ScoreKind::Resemblance => "resemblance",
+            ScoreKind::Containment => "containment",
+            ScoreKind::Distance => "distance in bits",
+        }
+    }
+
     fn threshold(&self) -> f64 {
         // With a threshold of 1, the chart has one bar.
         self.near.threshold().unwrap_or(1.0).min(1.0 - 1e-6)
@@ -53,17 +62,16 @@ impl ScoreCounts {
         };
         let threshold = self.threshold();
         let width = (1.0 - threshold) / f64::from(BARS);
-        let (name, x, at, edge) = match self.kind {
+        let (x, at, edge) = match self.kind {
             ScoreKind::Distance => {
                 let within = self.near.within().map_or(last, u32::from);
                 let bar: Box<dyn Fn(u32) -> f64> = Box::new(f64::from);
-                ("distance in bits", Scale::Linear(0.0, f64::from(within + 2)), bar, f64::from(within + 1))
+                (Scale::Linear(0.0, f64::from(within + 2)), bar, f64::from(within + 1))
             }
-            kind => {
-                let name = if kind == ScoreKind::Resemblance { "resemblance" } else { "containment" };
+            ScoreKind::Resemblance | ScoreKind::Containment => {
                 let start = (threshold - 5.0 * width).max(0.0);
                 let bar: Box<dyn Fn(u32) -> f64> = Box::new(move |bar| threshold + width * f64::from(bar));
-                (name, Scale::Linear(start, 1.0), bar, threshold)
+                (Scale::Linear(start, 1.0), bar, threshold)
             }
         };
         let mut chart = Chart::new(x, Scale::linear_to(most as f64));
@@ -73,9 +81,9 @@ impl ScoreCounts {
         chart.legend("a", "removed documents");
         chart.legend("c", "threshold");
         let figure = chart.figure(
-            name,
+            self.name(),
             "documents",
-            "Removed documents by their score against the document that is kept for them, without copies of its bytes.",
+            "Removed documents by how near they are to the kept document, without identical ones.",
         );
         format!("<h2 id=\"scores\">How near removed documents are</h2>\n{figure}")
     }
