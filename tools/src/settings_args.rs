@@ -163,7 +163,7 @@ fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
         arg = match setting.kind {
             Kind::Flag => return arg.action(ArgAction::SetTrue),
             Kind::One if differs.is_none_or(|one| !one.repeats) => arg.action(ArgAction::Set),
-            Kind::One | Kind::Many => arg.action(ArgAction::Append),
+            Kind::One | Kind::OneOrMore | Kind::Many => arg.action(ArgAction::Append),
         };
         arg = arg.value_name(setting.form).allow_negative_numbers(true); // the parser of the value refuses it
     }
