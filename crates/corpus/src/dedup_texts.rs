@@ -189,7 +189,7 @@ impl<'b> TextAttributes<'b> {
             };
             let numbers = fields.names().map(number).collect();
             let mut read = DecidingValues { numbers, ..DecidingValues::default() };
-            fields.take_url(key, None, &mut read)?;
+            fields.take_url(key, None, &mut read).map_err(|why| InvalidOptions::new(why.to_string()))?;
             values.push(tokens((self.history + at) as u32), key, &read.numbers)?;
         }
         Ok(values)

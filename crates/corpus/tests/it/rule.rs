@@ -190,7 +190,10 @@ fn numbers_and_values_must_have_one_entry_for_each_text() {
         (&first, None, Some(&inside[..]), "inside: the value at 1 is empty"),
     ] {
         let error = job
-            .run_with_attributes(&texts, TextAttributes { numbers: numbers.as_slice(), inside, ..TextAttributes::default() })
+            .run_with_attributes(
+                &texts,
+                TextAttributes { numbers: numbers.as_slice(), inside, ..TextAttributes::default() },
+            )
             .unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert!(error.is::<InvalidOptions>());
