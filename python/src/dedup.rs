@@ -200,11 +200,13 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 ///     with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
 /// id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
 ///     Of texts with equal numbers, that with the smallest key is considered first.
-/// keep: a rule of the setting `keep`, or a list of rules, of which the first that distinguishes two texts decides.
-///     ("max", numbers), ("min", numbers), ("earliest", times), ("key-hash", keys) and ("smallest-key", keys) bring their
-///     own values: keys that are ints are numbers, and keys of id_field are compared by their digits, as by the command.
-///     Fields are columns of the table `texts`, and URLs are the keys. There is no "canonical", as texts have no page.
-///     Without keys, texts with equal numbers are considered in input order.
+/// keep: the order in which texts are considered, so that earlier texts are kept: a rule, or a list of rules, where the
+///     first rule that distinguishes two texts decides. "first", the input order; "longest", by number of words;
+///     ("max", numbers), ("min", numbers) or ("earliest", times), the largest or smallest first; "max:COLUMN",
+///     "min:COLUMN" or "earliest:COLUMN", the same with a column of the table `texts`; "rank:COLUMN=A,B", the values in
+///     this order; ("key-hash", keys) or ("smallest-key", keys), by the hash of the key or by the key: ints as numbers,
+///     and keys of id_field by their digits, as the command; "https" or "shortest-url", by the URLs in id_field. Without
+///     keys, texts with equal numbers are considered in input order.
 /// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
 ///     them is removed for the equal text first.
 /// against_text_field: the column with the texts of `against`; by default `text_field`, if `against` is a table.
@@ -433,9 +435,12 @@ fn rule_of(rule: &Bound<'_, PyAny>, texts: &LazyTable<'_>, by: &mut TextOrder) -
     Ok(parsed)
 }
 
-/// Parses rules of `keep`. Returns for each the name, the field and the values that it ranks.
+/// The name of a rule, its field, and the values that it ranks.
+type RuleParts = (String, Option<String>, Vec<String>);
+
+/// Parses rules of `keep`.
 #[pyfunction]
-pub(crate) fn keep_rules(rules: Vec<String>) -> Result<Vec<(String, Option<String>, Vec<String>)>> {
+pub(crate) fn keep_rules(rules: Vec<String>) -> Result<Vec<RuleParts>> {
     let parse = |text: String| text.parse().map_err(|why| Failure::invalid(format!("keep: {why}")));
     let rules = rules.into_iter().map(parse).collect::<Result<Vec<Keep>>>()?;
     let order = KeepOrder::of(rules).map_err(|why| Failure::invalid(format!("keep: {why}")))?;

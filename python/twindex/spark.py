@@ -277,9 +277,12 @@ def dedup(
         score is the share of the document that the kept one contains.
     key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text"; key and text
         may be lists of these, as in `sketch`.
-    keep: a rule of the setting `keep`, or a list of rules, of which the first that distinguishes two documents decides;
-        ("max", column) is "max:COLUMN". URLs are the keys; where no rule decides, the smallest key does. Rows have no order in
-        Spark and texts no page, so there is no "first" and no "canonical".
+    keep: the order in which documents are considered: a rule, or a list of rules, where the first rule that distinguishes
+        two documents decides. "smallest-key"; "key-hash" (by a hash of the key); "longest" (by number of words);
+        "max:COLUMN", "min:COLUMN" or "earliest:COLUMN", or ("max", column), for numbers and timestamps;
+        "rank:COLUMN=A,B", the values in this order; "https" or "shortest-url", for keys that are URLs. Where no rule
+        decides, the smallest key does. Rows of Spark have no order and texts no page, so there is no "first" and no
+        "canonical".
     inside: a column; only documents with the same value in it are compared.
     idf: the table of weights="idf", which is sent to each worker. Texts are tokenized as those of the table.
     features: the column `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or

@@ -426,10 +426,10 @@ pub(crate) fn link(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<O
             let invalid = parser.invalid_utf8.of(form == Form::Html);
             let mut buffers = parse::LineBuffers::default();
             match parse::parse(line, &parser.fields, invalid, charset, &mut buffers) {
-                Ok(parse::ParsedObject { content: Content::Text(markup), .. })
-                | Ok(parse::ParsedObject { content: Content::Opaque { text: markup, .. }, .. }) => {
-                    markup.to_owned()
-                }
+                Ok(parse::ParsedObject {
+                    content: Content::Text(markup) | Content::Opaque { text: markup, .. },
+                    ..
+                }) => markup.to_owned(),
                 _ => return Ok(None),
             }
         }

@@ -34,7 +34,7 @@ impl KeepValues {
         Self { order: order.clone(), places, parts }
     }
 
-    /// Returns whether there are several rules, of which [`decided`](Self::decided) returns one.
+    /// Returns whether there are several rules.
     pub(crate) fn are_several(&self) -> bool {
         self.order.single().is_none()
     }

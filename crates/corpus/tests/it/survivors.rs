@@ -36,7 +36,7 @@ impl Page {
             url: format!("{scheme}://a{at}.example/{path}"),
             is_https,
             source: SOURCES[random.below(4)],
-            halves: random.below(4) as i64 - 2,
+            halves: [-2, -1, 0, 1][random.below(4)],
             fetched: (1 + random.below(2), random.below(3), random.below(2)),
             is_canonical: [None, Some(true), Some(false)][random.below(3)],
             text,
@@ -69,12 +69,12 @@ impl Page {
 /// Returns an original page and its copies, and unrelated pages, in random order.
 fn pages(random: &mut Random) -> Vec<Page> {
     let mut pages = Vec::new();
-    for family in 0..1 + random.below(3) {
+    for family in 0..=random.below(3) {
         let original: Vec<String> = (0..8 + random.below(12)).map(|at| format!("f{family}w{at}")).collect();
-        for _ in 0..1 + random.below(5) {
+        for _ in 0..=random.below(5) {
             let mut text = original.clone();
             match random.below(4) {
-                0 => text.extend((0..1 + random.below(5)).map(|_| format!("ad{}", random.below(9)))),
+                0 => text.extend((0..=random.below(5)).map(|_| format!("ad{}", random.below(9)))),
                 1 => text.truncate(original.len() - random.below(original.len() / 2)),
                 2 => text[random.below(original.len())] = format!("other{}", random.below(3)),
                 _ => {}
@@ -225,7 +225,9 @@ fn random_lists_of_rules_keep_the_documents_of_their_definition() {
         job.run().unwrap();
         let (kept, mut goes) = by_definition(&pages, &rules, near);
         if rules.len() == 1 {
-            goes.values_mut().for_each(|(_, rule)| rule.clear());
+            for (_, rule) in goes.values_mut() {
+                rule.clear();
+            }
         }
         let message = format!("{seed} {near} {rules:?} {pages:#?}");
         assert_eq!(found(&out, rules.len() > 1), (kept, goes.clone()), "{message}");

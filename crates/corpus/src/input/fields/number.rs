@@ -92,7 +92,7 @@ impl FieldNumber {
 
     /// Returns a whole number from 0 to 2^53, which this number must be.
     pub(crate) fn small(self) -> u64 {
-        self.float_below() as u64
+        u64::try_from(self.float_below() as i64).unwrap_or(0)
     }
 
     /// Returns the number as an integer. These integers have the same order as the numbers.
