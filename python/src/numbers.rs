@@ -43,10 +43,11 @@ fn number(value: &Bound<'_, PyAny>) -> Option<FieldNumber> {
     if let Ok(integer) = value.extract::<i128>() {
         return FieldNumber::integer(integer);
     }
-    if value.is_instance_of::<PyString>() || value.hasattr("isoformat").unwrap_or(false) {
-        return FieldNumber::of_text(&value.str().ok()?.to_cow().ok()?).ok();
+    if let Ok(float) = value.extract() {
+        return FieldNumber::float(float);
     }
-    FieldNumber::float(value.extract().ok()?)
+    let is_time = value.is_instance_of::<PyString>() || value.hasattr("isoformat").unwrap_or(false);
+    is_time.then(|| FieldNumber::of_time(&value.str().ok()?.to_cow().ok()?)).flatten()
 }
 
 /// Reads numbers from the arrays of a field. `name` is used in errors.
@@ -56,17 +57,13 @@ pub(crate) fn numbers_of_arrays(name: &'static str, arrays: &FieldArrays) -> Res
         let read = reader(array.data_type()).ok_or_else(|| {
             let found = array.data_type();
             PyTypeError::new_err(format!(
-                "{name}: expected integers, floats, times or texts of them, found {found}; cast the column"
+                "{name}: expected integers, times or floats, found {found}; cast the column"
             ))
         })?;
         for at in 0..array.len() {
             let is_null = array.is_null(at) || nulls.as_ref().is_some_and(|nulls| nulls[at]);
             let number = if is_null { None } else { read(array, at) };
-            all.push(
-                number.ok_or_else(|| {
-                    wrong(name, all.len(), if is_null { "none" } else { "no finite number" })
-                })?,
-            );
+            all.push(number.ok_or_else(|| wrong(name, all.len(), if is_null { "none" } else { "neither" }))?);
         }
     }
     Ok(all)
@@ -100,9 +97,9 @@ fn reader(of_type: &DataType) -> Option<fn(&ArrayRef, usize) -> Option<FieldNumb
             |array, at| FieldNumber::float(array.as_primitive::<Float32Type>().value(at).into())
         }
         DataType::Float64 => |array, at| FieldNumber::float(array.as_primitive::<Float64Type>().value(at)),
-        DataType::Utf8 => |array, at| FieldNumber::of_text(array.as_string::<i32>().value(at)).ok(),
-        DataType::LargeUtf8 => |array, at| FieldNumber::of_text(array.as_string::<i64>().value(at)).ok(),
-        DataType::Utf8View => |array, at| FieldNumber::of_text(array.as_string_view().value(at)).ok(),
+        DataType::Utf8 => |array, at| FieldNumber::of_time(array.as_string::<i32>().value(at)),
+        DataType::LargeUtf8 => |array, at| FieldNumber::of_time(array.as_string::<i64>().value(at)),
+        DataType::Utf8View => |array, at| FieldNumber::of_time(array.as_string_view().value(at)),
         DataType::Date32 => times!(Date32Type, 1, SECONDS_PER_DAY),
         DataType::Timestamp(TimeUnit::Second, _) => times!(TimestampSecondType, 1, 1),
         DataType::Timestamp(TimeUnit::Millisecond, _) => times!(TimestampMillisecondType, 1_000, 1),
@@ -116,6 +113,6 @@ const SECONDS_PER_DAY: i64 = 24 * 3600;
 
 fn wrong(name: &str, at: usize, found: &str) -> Failure {
     let shown: String = found.chars().take(40).collect();
-    let why = format!("{name}: expected an int of at most 116 bits, a finite float or a time, found {shown}");
+    let why = format!("{name}: expected an int of at most 116 bits, a time or a finite float, found {shown}");
     Failure::Record(at, Error::Invalid(why))
 }

@@ -40,13 +40,10 @@ impl FieldNumber {
         number.is_finite().then(|| Self(ordered(number + 0.0) << 64))
     }
 
-    /// Parses a number, or a time such as `2026-01-31T12:00:00Z`, which becomes seconds since 1970.
-    ///
-    /// # Errors
-    ///
-    /// The text is neither. The error describes the expected format.
-    pub fn of_text(text: &str) -> Result<Self, String> {
-        FieldValue::Text(text.into()).number().map(|(number, _)| number)
+    /// Parses a time such as `2026-01-31T12:00:00Z`, as seconds since 1970; `None` for other texts.
+    #[must_use]
+    pub fn of_time(text: &str) -> Option<Self> {
+        Time::parse(text).map(Time::number)
     }
 
     /// Converts a time: this many units after the start of 1970, with `per_second` units in a second.
