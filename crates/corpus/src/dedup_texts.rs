@@ -137,12 +137,12 @@ impl<'b> TextAttributes<'b> {
         if keep.has(&Keep::KeyHash) && self.keys.is_none() {
             return Err(InvalidOptions::new("keep: texts have no keys to be hashed"));
         }
+        if keep.has(&Keep::Canonical) {
+            return Err(InvalidOptions::new("keep: canonical compares HTML pages, and texts have no markup"));
+        }
         if let Some(rule) = keep.rules().iter().find(|rule| rule.is_of_url()).filter(|_| self.keys.is_none())
         {
             return Err(InvalidOptions::new(format!("keep: {rule} needs URLs, and texts have no keys")));
-        }
-        if keep.has(&Keep::Canonical) {
-            return Err(InvalidOptions::new("keep: canonical compares HTML pages, and texts have no markup"));
         }
         let (fields, found) = (keep.rules().iter().filter_map(Keep::field).count(), self.numbers.len());
         if fields != found {
