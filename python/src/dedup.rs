@@ -9,11 +9,11 @@ use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PyTable;
 use twindex::params::KeyKind;
 use twindex_corpus::settings::Door;
-use twindex_corpus::{DedupTexts, FieldNumber, Keep, SharedProgress, TextAttributes, TextsResult};
+use twindex_corpus::{DedupTexts, FieldNumber, Keep, KeepOrder, SharedProgress, TextAttributes, TextsResult};
 
 use crate::columns::{Column, in_containers};
 use crate::error::{Failure, Result};
@@ -200,11 +200,13 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 ///     with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
 /// id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
 ///     Of texts with equal numbers, that with the smallest key is considered first.
-/// keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
-///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
-///     "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-///     hash of the key or by the key: ints as numbers, and keys of id_field by their digits, as the command. Without keys,
-///     texts with equal numbers are considered in input order.
+/// keep: the order in which texts are considered, so that earlier texts are kept: a rule, or a list of rules, where the
+///     first rule that distinguishes two texts decides. "first", the input order; "longest", by number of words;
+///     ("max", numbers), ("min", numbers) or ("earliest", times), the largest or smallest first; "max:COLUMN",
+///     "min:COLUMN" or "earliest:COLUMN", the same with a column of the table `texts`; "rank:COLUMN=A,B", the values in
+///     this order; ("key-hash", keys) or ("smallest-key", keys), by the hash of the key or by the key: ints as numbers,
+///     and keys of id_field by their digits, as the command; "https" or "shortest-url", by the URLs in id_field. Without
+///     keys, texts with equal numbers are considered in input order.
 /// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
 ///     them is removed for the equal text first.
 /// against_text_field: the column with the texts of `against`; by default `text_field`, if `against` is a table.
@@ -308,14 +310,15 @@ pub(crate) fn dedup(
         by: &by,
         nulls,
     };
-    given.check(&job.rule.keep)?;
+    given.check()?;
     watched(py, progress, |watched| given.work(&job, watched))?.into_columns(py, &given)
 }
 
 /// The values that determine the order of the texts.
 #[derive(Default)]
 pub(crate) struct TextOrder {
-    pub(crate) numbers: Option<Vec<FieldNumber>>,
+    /// For each rule with a field, the numbers of the texts.
+    pub(crate) numbers: Vec<Vec<FieldNumber>>,
     /// The keys by which texts are ordered, or that order texts with equal numbers.
     pub(crate) keys: Option<Column>,
     /// Whether integer keys are ordered as numbers. Keys of `id_field` are ordered by their digits, as by the command.
@@ -346,62 +349,108 @@ pub(crate) fn keys_of(door: Door, table: &LazyTable<'_>, field: &str) -> Result<
     table.get("id_field", field)?.keys("id_field", field)
 }
 
-/// Parses the value of `keep`: a text form, or a name with numbers or keys. A named column is in the table `texts`;
-/// `keys` are the keys in `id_field`.
+/// What `keep` accepts.
+const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"earliest\", times), \
+                        \"max:COLUMN\", \"min:COLUMN\", \"earliest:COLUMN\", \"rank:COLUMN=A,B\", \"https\", \
+                        \"shortest-url\", (\"key-hash\", keys) or (\"smallest-key\", keys), or a list of these";
+
+/// Parses the value of `keep`: a rule or a list of rules. A rule is a text form, or a name with numbers or keys. A named
+/// column is in the table `texts`; `keys` are the keys in `id_field`.
 pub(crate) fn keep_of(
     keep: Option<&Bound<'_, PyAny>>,
     texts: &LazyTable<'_>,
     keys: Option<Column>,
-) -> Result<(Keep, TextOrder)> {
-    const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), \"max:COLUMN\", \
-                            \"min:COLUMN\", (\"key-hash\", keys) or (\"smallest-key\", keys)";
-    let Some(keep) = keep else { return Ok((Keep::First, TextOrder::default())) };
-    if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
-        let by_numbers = |keys| {
-            let numbers = Some(field_numbers("keep", &beside)?);
-            Ok::<_, Failure>(TextOrder { numbers, keys, by_value: false })
-        };
-        let by_keys = |by_value| {
-            let keys = Some(Column::of("keep", &beside)?);
-            Ok::<_, Failure>(TextOrder { numbers: None, keys, by_value })
-        };
-        return match &*name {
-            // The caller gives numbers, so the name in `Keep` is not that of a field.
-            "max" => Ok((Keep::Max("numbers".to_owned()), by_numbers(keys)?)),
-            "min" => Ok((Keep::Min("numbers".to_owned()), by_numbers(keys)?)),
-            "key-hash" => Ok((Keep::KeyHash, by_keys(false)?)),
-            "smallest-key" => Ok((Keep::SmallestKey, by_keys(true)?)),
-            _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
-        };
+) -> Result<(KeepOrder, TextOrder)> {
+    let mut by = TextOrder { keys, ..TextOrder::default() };
+    let Some(keep) = keep else { return Ok((KeepOrder::default(), TextOrder::default())) };
+    let mut rules = Vec::new();
+    if let Ok(list) = keep.cast::<PyList>() {
+        for rule in list.iter() {
+            rules.push(rule_of(&rule, texts, &mut by)?);
+        }
+    } else {
+        rules.push(rule_of(keep, texts, &mut by)?);
     }
-    let text = keep.extract::<String>().map_err(|_| {
-        let shown: String = keep.to_string().chars().take(40).collect();
+    let order = KeepOrder::of(rules).map_err(|why| Failure::invalid(format!("keep: {why}")))?;
+    if order.is_by_place() && !order.rules().iter().any(Keep::is_of_url) {
+        by.keys = None;
+    }
+    Ok((order, by))
+}
+
+/// Parses one rule of `keep`, and adds its numbers or keys to `by`.
+fn rule_of(rule: &Bound<'_, PyAny>, texts: &LazyTable<'_>, by: &mut TextOrder) -> Result<Keep> {
+    if let Ok((name, beside)) = rule.extract::<(String, Bound<'_, PyAny>)>() {
+        // The caller gives numbers, so the name in `Keep` is not that of a field.
+        let of_numbers = match &*name {
+            "max" => Keep::Max,
+            "min" => Keep::Min,
+            "earliest" => Keep::Earliest,
+            "key-hash" | "smallest-key" => {
+                by.keys = Some(Column::of("keep", &beside)?);
+                by.by_value = name == "smallest-key";
+                return Ok(if by.by_value { Keep::SmallestKey } else { Keep::KeyHash });
+            }
+            _ => return Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
+        };
+        by.numbers.push(field_numbers("keep", &beside)?);
+        return Ok(of_numbers(format!("numbers {}", by.numbers.len())));
+    }
+    let text = rule.extract::<String>().map_err(|_| {
+        let shown: String = rule.to_string().chars().take(40).collect();
         PyTypeError::new_err(format!("{EXPECTED}, found {shown}"))
     })?;
-    if let "max" | "min" = &*text {
+    if let "max" | "min" | "earliest" = &*text {
         let why = format!(
             "keep: {text} needs a number for each text: keep=(\"{text}\", numbers), or \"{text}:COLUMN\""
         );
         return Err(Failure::invalid(why));
     }
     let parsed: Keep = text.parse().map_err(|_| Failure::invalid(format!("{EXPECTED}, found {text}")))?;
-    let by = match &parsed {
-        Keep::First | Keep::Longest => TextOrder::default(),
-        Keep::Max(column) | Keep::Min(column) => {
-            let numbers = Some(texts.get("keep", column)?.numbers("keep", column)?);
-            TextOrder { numbers, keys, by_value: false }
+    match (&parsed, parsed.field()) {
+        (Keep::Rank(..), Some(column)) => {
+            let values = texts.get("keep", column)?.values("keep", column)?;
+            let place = |row| {
+                let value = values.shown(row)?;
+                let value =
+                    value.ok_or_else(|| values.refused(row, &format!("expected a value of {column}")))?;
+                Ok(parsed.place(&value))
+            };
+            by.numbers.push((0..values.len()).map(place).collect::<Result<_>>()?);
         }
-        Keep::KeyHash | Keep::SmallestKey if keys.is_some() => {
-            TextOrder { numbers: None, keys, by_value: false }
-        }
-        Keep::KeyHash | Keep::SmallestKey => {
-            let why = format!(
-                "keep: {text} needs a key for each text: keep=(\"{text}\", keys), or id_field for a column of keys"
-            );
+        (_, Some(column)) => by.numbers.push(texts.get("keep", column)?.numbers("keep", column)?),
+        (Keep::KeyHash | Keep::SmallestKey | Keep::Https | Keep::ShortestUrl, None) if by.keys.is_none() => {
+            let why = match parsed {
+                Keep::Https | Keep::ShortestUrl => {
+                    format!("keep: {text} needs a URL for each text: id_field for a column of URLs")
+                }
+                _ => format!(
+                    "keep: {text} needs a key for each text: keep=(\"{text}\", keys), or id_field for a column of keys"
+                ),
+            };
             return Err(Failure::invalid(why));
         }
+        _ => {}
+    }
+    Ok(parsed)
+}
+
+/// The name of a rule, its field, and the values that it ranks.
+type RuleParts = (String, Option<String>, Vec<String>);
+
+/// Parses rules of `keep`.
+#[pyfunction]
+pub(crate) fn keep_rules(rules: Vec<String>) -> Result<Vec<RuleParts>> {
+    let parse = |text: String| text.parse().map_err(|why| Failure::invalid(format!("keep: {why}")));
+    let rules = rules.into_iter().map(parse).collect::<Result<Vec<Keep>>>()?;
+    let order = KeepOrder::of(rules).map_err(|why| Failure::invalid(format!("keep: {why}")))?;
+    let split = |rule: &Keep| {
+        let text = rule.to_string();
+        let name = text.split_once(':').map_or(&*text, |(name, _)| name).to_owned();
+        let values = if let Keep::Rank(_, values) = rule { values.clone() } else { Vec::new() };
+        (name, rule.field().map(str::to_owned), values)
     };
-    Ok((parsed, by))
+    Ok(order.rules().iter().map(split).collect())
 }
 
 /// The arguments of a call.
@@ -429,17 +478,17 @@ struct PresentTexts {
 
 impl DedupInput<'_> {
     /// Returns an error if columns have different lengths.
-    fn check(&self, keep: &Keep) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let texts = self.texts.len();
         if u32::try_from(texts + self.against.map_or(0, Column::len)).is_err() {
             return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {texts}")));
         }
-        debug_assert!(self.by.numbers.is_some() || keep.field().is_none());
-        for (name, len) in [
-            ("keep: numbers", self.by.numbers.as_ref().map(Vec::len)),
+        let lists = [
             ("keep: keys", self.by.keys.as_ref().map(Column::len)),
             ("inside", self.inside.map(Column::len)),
-        ] {
+        ];
+        let numbers = self.by.numbers.iter().map(|numbers| ("keep: numbers", Some(numbers.len())));
+        for (name, len) in numbers.chain(lists) {
             if let Some(len) = len.filter(|&len| len != texts) {
                 return Err(Failure::invalid(format!("{name}: expected {texts}, one a text, found {len}")));
             }
@@ -496,14 +545,14 @@ impl DedupInput<'_> {
         let inside: Option<Vec<&[u8]>> = inside
             .as_ref()
             .map(|inside| against_inside.iter().flatten().chain(inside).map(|value| &**value).collect());
-        let numbers = self.by.numbers.as_ref();
-        let numbers: Option<Vec<FieldNumber>> =
-            numbers.map(|numbers| of_places().map(|row| numbers[row]).collect());
+        let of_present = |numbers: &Vec<FieldNumber>| of_places().map(|row| numbers[row]).collect::<Vec<_>>();
+        let numbers: Vec<Vec<FieldNumber>> = self.by.numbers.iter().map(of_present).collect();
+        let numbers: Vec<&[FieldNumber]> = numbers.iter().map(Vec::as_slice).collect();
         let keys = self.by.keys(of_places())?;
         let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
         let beside = TextAttributes {
             history: history.len(),
-            numbers: numbers.as_deref(),
+            numbers: &numbers,
             keys: keys.as_deref(),
             inside: inside.as_deref(),
         };

@@ -75,6 +75,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Batches>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::keep_rules, module)?)?;
     module.add_function(wrap_pyfunction!(passages::passages, module)?)?;
     module.add_function(wrap_pyfunction!(settings::_settings, module)?)?;
     module.add_function(wrap_pyfunction!(rule::spark_rule, module)?)?;

@@ -62,9 +62,7 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 /// them, so that `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
 ///
 /// exact: "bytes" also compares the bytes between the words.
-/// keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
-///     ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
-///     "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
+/// keep: the order in which texts are considered; the passages of the first text are kept; as for dedup.
 /// text_field, id_field, progress: as for dedup.
 ///
 /// All other keywords are settings of the command, as for dedup.
@@ -104,8 +102,8 @@ fn work(
 ) -> Result<Vec<Passage>> {
     let keys = by.keys(0..by.keys.as_ref().map_or(0, Column::len))?;
     let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
-    let beside =
-        TextAttributes { numbers: by.numbers.as_deref(), keys: keys.as_deref(), ..TextAttributes::default() };
+    let numbers: Vec<_> = by.numbers.iter().map(Vec::as_slice).collect();
+    let beside = TextAttributes { numbers: &numbers, keys: keys.as_deref(), ..TextAttributes::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
     // A text that is not valid UTF-8 has no words, so it has no passages.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();

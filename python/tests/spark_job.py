@@ -34,6 +34,10 @@ RULES = {
         ["--threshold", "0.5", "--words", "3", "--keep", "max:score", "--inside", "lang"],
         {"threshold": 0.5, "words": 3, "keep": ("max", "score"), "inside": "lang", "driver_edges": 0},
     ),
+    "list": (
+        ["--keep", "rank:lang=de", "--keep", "longest", "--keep", "max:score"],
+        {"keep": ["rank:lang=de", "longest", ("max", "score")]},
+    ),
 }
 # Options for passages: for the command, and for the module.
 PASSAGES = {
@@ -757,7 +761,7 @@ def refuse_others(session, tw, documents, index, mine):
     refused("rows of Spark have no order, and so no first", lambda: tw.dedup(first, keep="first"))
     not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
     refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))
-    refused("column text: expected numbers, found string", lambda: tw.dedup(first, keep=("max", "text")))
+    refused("column text: expected numbers or timestamps, found string", lambda: tw.dedup(first, keep=("max", "text")))
     refused("or equal, found \"0.01\"", lambda: tw.dedup(first, 0.01))
     assert not (mine / "twice.twx").exists()
     tw.gc(mine / "twice.twx")

@@ -1,6 +1,7 @@
 """Compares `dedup` with brute force over all pairs, and with the command."""
 
 import collections
+import datetime
 import json
 import os
 import pickle
@@ -89,6 +90,21 @@ def test_keep_uses_numbers_and_inside_keeps_one_text_per_value():
         assert found.representatives == [2, 1, 2, 2, 1]
         assert twindex.dedup(given, 0.5, words=2, keep=("max", numbers)).kept == [2]
         assert twindex.dedup(given, 0.5, words=2, keep=("min", numbers)).kept == [4]
+    # Of a list of rules, the first that distinguishes two texts decides.
+    urls = ["http://a.b/1", "https://a.b/long", "https://a.b/2", "https://a.b/3", "http://a.b/"]
+    days = ["2026-01-03", "2026-01-02", "2026-01-02T00:00:00Z", "2026-01-02 01:00:00+01:00", "2026-01-04"]
+    times = [datetime.datetime.fromisoformat(f"2026-01-0{day[9]}T00:00:00+00:00") for day in days]
+    table = pa.table({"text": given, "url": urls, "day": days, "at": times, "lang": inside})
+    for keep, kept in [
+        ([("max", [1, 2, 2, 2, 1]), "longest"], 2),
+        ([("min", [1, 1, 2, 2, 1]), ("max", [1, 2, 3, 4, 2]), "first"], 1),
+        ([("earliest", days), ("max", [0, 1, 2, 3, 4])], 3),
+        (["https", "shortest-url", "smallest-key"], 2),
+        (["earliest:day", "rank:lang=de,en"], 1),
+        (["earliest:at", "rank:lang=en"], 2),
+        (["rank:lang=fr", "shortest-url"], 4),
+    ]:
+        assert twindex.dedup(table, 0.5, words=2, text_field="text", id_field="url", keep=keep).kept == [kept], keep
     # Values may also be an Arrow array, and texts with equal numbers are ordered by position.
     found = twindex.dedup(given, 0.5, words=2, keep=("min", [7] * 5), inside=pa.array(inside))
     assert found.representatives == [0, 1, 0, 0, 1]
@@ -97,6 +113,9 @@ def test_keep_uses_numbers_and_inside_keeps_one_text_per_value():
         (("max", [1, 2]), "keep: numbers: expected 5, one a text, found 2"),
         (("key-hash", ["a"]), "keep: keys: expected 5, one a text, found 1"),
         ("key-hash", "keep: key-hash needs a key for each text"),
+        (["longest", "https"], "keep: https needs a URL for each text: id_field"),
+        (["first", "longest"], "keep: longest after first"),
+        ("canonical", "keep: canonical compares HTML pages, and texts have no"),
         (("max", [1, 2, 3, float("nan"), 5]), "expected an int.* or a finite float, found nan"),
         (("max", [1, 2, 3, True, 5]), "found True"),
         (("max", [1, 2, 3, "4", 5]), "found 4"),
@@ -105,7 +124,9 @@ def test_keep_uses_numbers_and_inside_keeps_one_text_per_value():
     ]:
         with pytest.raises(twindex.InvalidError, match=why):
             twindex.dedup(given, keep=keep)
-    with pytest.raises(TypeError, match="expected integers or floats, found Utf8"):
+    with pytest.raises(TypeError, match="expected integers, times or floats, found Binary"):
+        twindex.dedup(given, keep=("max", pa.array([b"1"] * 5)))
+    with pytest.raises(twindex.InvalidError, match="a time or a finite float, found neither"):
         twindex.dedup(given, keep=("max", pa.array(["1"] * 5)))
     with pytest.raises(twindex.InvalidError, match="inside: expected 5, one a text, found 1"):
         twindex.dedup(given, inside=["en"])

@@ -1,5 +1,6 @@
 """Types of twindex. Sequences of texts or keys may be lists, or Arrow arrays of any library, which are not copied."""
 
+import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -101,6 +102,12 @@ _Key = str | bytes | int
 _Texts = Iterable[_Text | None] | ArrowArray | ArrowStream
 _Numbers = Iterable[int | float] | ArrowArray | ArrowStream
 _Keys = Iterable[_Key | None] | ArrowArray | ArrowStream
+_Rule = (
+    str
+    | tuple[Literal["max", "min"], _Numbers]
+    | tuple[Literal["earliest"], _Numbers | Iterable[str | datetime.datetime]]
+    | tuple[Literal["key-hash", "smallest-key"], _Keys]
+)
 _Progress = bool | Callable[[str, int, int], object] | None
 # The value of a setting; None is its default.
 _Setting = str | int | float | None
@@ -692,10 +699,7 @@ def dedup(
     *,
     text_field: str | None = None,
     id_field: str | None = None,
-    keep: str
-    | tuple[Literal["max", "min"], _Numbers]
-    | tuple[Literal["key-hash", "smallest-key"], _Keys]
-    | None = None,
+    keep: _Rule | list[_Rule] | list[str] | None = None,
     against: _Texts | Table | None = None,
     against_text_field: str | None = None,
     inside: str | _Keys | None = None,
@@ -721,11 +725,13 @@ def dedup(
         with exactly this name takes precedence. A row with some of the texts of a list is taken with those.
     id_field: the column or columns with the keys of a table, named in the same way, for keep="key-hash" and "smallest-key".
         Of texts with equal numbers, that with the smallest key is considered first.
-    keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
-        by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; "max:COLUMN" or
-        "min:COLUMN", the same with a column of the table `texts`; ("key-hash", keys) or ("smallest-key", keys), by the
-        hash of the key or by the key: ints as numbers, and keys of id_field by their digits, as the command. Without keys,
-        texts with equal numbers are considered in input order.
+    keep: the order in which texts are considered, so that earlier texts are kept: a rule, or a list of rules, where the
+        first rule that distinguishes two texts decides. "first", the input order; "longest", by number of words;
+        ("max", numbers), ("min", numbers) or ("earliest", times), the largest or smallest first; "max:COLUMN",
+        "min:COLUMN" or "earliest:COLUMN", the same with a column of the table `texts`; "rank:COLUMN=A,B", the values in
+        this order; ("key-hash", keys) or ("smallest-key", keys), by the hash of the key or by the key: ints as numbers,
+        and keys of id_field by their digits, as the command; "https" or "shortest-url", by the URLs in id_field. Without
+        keys, texts with equal numbers are considered in input order.
     against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
         them is removed for the equal text first.
     against_text_field: the column with the texts of `against`; by default `text_field`, if `against` is a table.
@@ -768,10 +774,7 @@ def passages(
     *,
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
-    keep: str
-    | tuple[Literal["max", "min"], _Numbers]
-    | tuple[Literal["key-hash", "smallest-key"], _Keys]
-    | None = None,
+    keep: _Rule | list[_Rule] | list[str] | None = None,
     text_field: str | None = None,
     id_field: str | None = None,
     progress: _Progress = None,
@@ -786,9 +789,7 @@ def passages(
     them, so that `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
 
     exact: "bytes" also compares the bytes between the words.
-    keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
-        ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text, or
-        "max:COLUMN" or "min:COLUMN", with a column of the table `texts`.
+    keep: the order in which texts are considered; the passages of the first text are kept; as for dedup.
     text_field, id_field, progress: as for dedup.
 
     All other keywords are settings of the command, as for dedup.

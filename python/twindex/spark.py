@@ -259,7 +259,7 @@ def dedup(
     *,
     key: str = "id",
     text: str = "text",
-    keep: str | tuple[str, str] = "smallest-key",
+    keep: str | tuple[str, str] | list[str | tuple[str, str]] = "smallest-key",
     inside: str | None = None,
     driver_edges: int = DRIVER_EDGES,
     idf: IdfTable | None = None,
@@ -277,9 +277,12 @@ def dedup(
         score is the share of the document that the kept one contains.
     key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text"; key and text
         may be lists of these, as in `sketch`.
-    keep: the order in which documents are considered: "smallest-key", "key-hash" (by a hash of the key), "longest" (by
-        number of words), or "max:COLUMN" or "min:COLUMN", or ("max", column) or ("min", column), for numbers; for equal
-        numbers, by key. Rows have no order in Spark, so there is no "first".
+    keep: the order in which documents are considered: a rule, or a list of rules, where the first rule that distinguishes
+        two documents decides. "smallest-key"; "key-hash" (by a hash of the key); "longest" (by number of words);
+        "max:COLUMN", "min:COLUMN" or "earliest:COLUMN", or ("max", column), for numbers and timestamps;
+        "rank:COLUMN=A,B", the values in this order; "https" or "shortest-url", for keys that are URLs. Where no rule
+        decides, the smallest key does. Rows of Spark have no order and texts no page, so there is no "first" and no
+        "canonical".
     inside: a column; only documents with the same value in it are compared.
     idf: the table of weights="idf", which is sent to each worker. Texts are tokenized as those of the table.
     features: the column `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or
@@ -333,7 +336,7 @@ def groups(
     *,
     key: str = "id",
     text: str = "text",
-    keep: str | tuple[str, str] = "key-hash",
+    keep: str | tuple[str, str] | list[str | tuple[str, str]] = "key-hash",
     **options: Any,
 ) -> DataFrame:
     """Returns the group of each document: key, leader, size, with a row for each document.
@@ -361,7 +364,7 @@ def passages(
     *,
     key: str = "id",
     text: str = "text",
-    keep: str | tuple[str, str] = "smallest-key",
+    keep: str | tuple[str, str] | list[str | tuple[str, str]] = "smallest-key",
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
     **settings: Setting,
@@ -408,7 +411,7 @@ def passages(
         recurring = selected.groupBy("fingerprint").count().where("count > 1").select("fingerprint")
         own = selected.join(recurring, "fingerprint").groupBy("id").agg(F.collect_set("fingerprint").alias("wanted"))
         schema = f"id string, number {number}, high bigint, low bigint, position int, start int, end int"
-        grams = rows.join(own, "id").mapInArrow(_Grams(*call, keep == "longest"), schema)
+        grams = rows.join(own, "id").mapInArrow(_Grams(*call, _longest(keep)), schema)
         # The first of several equal runs of words is the source of the others.
         by_rank = Window.partitionBy("high", "low").orderBy("number", "id", "position")
         first = F.first(F.struct("id", "position", "start")).over(by_rank)
@@ -488,7 +491,7 @@ class _Dedup:
         left_out = None
         if self.spans is not None:
             left_out = self.session.sparkContext.broadcast(self.spans.list_of(texts, members.count(), self.hold))
-        run = _Sets(self.cut_by, left_out, keep == "longest", _version())
+        run = _Sets(self.cut_by, left_out, _longest(keep), _version())
         sets = texts.mapInArrow(run, schema)
         if self.by == "containment":
             # Larger documents come first; `keep` decides between documents of the same size.
@@ -644,12 +647,49 @@ def _refused(column, wrong, why, key=None):
 
 
 def _number(documents, keep, key):
-    """Returns the number by which documents are ordered, the smallest first."""
-    if keep == "smallest-key":
+    """Returns the number by which documents are ordered, the smallest first: of several rules, a struct."""
+    numbers = [_number_of(documents, *rule, key) for rule in _rules(keep)]
+    return numbers[0] if len(numbers) == 1 else F.struct(*[number.alias(f"n{at}") for at, number in enumerate(numbers)])
+
+
+def _rules(keep):
+    """Returns the rules of `keep`, each with its name, its column and the values that it ranks."""
+    texts = [":".join(rule) if isinstance(rule, tuple) else rule for rule in (keep if isinstance(keep, list) else [keep])]
+    rules = _twindex.keep_rules(texts)
+    if any(name in ("first", "canonical") for name, *_ in rules):
+        raise InvalidError(
+            'keep: expected "smallest-key", "key-hash", "longest", "https", "shortest-url", "max:COLUMN", "min:COLUMN", '
+            f'"earliest:COLUMN" or "rank:COLUMN=A,B", found {keep!r}; rows of Spark have no order, and so no first, and texts '
+            "have no page, and so no canonical link"
+        )
+    return rules
+
+
+def _longest(keep):
+    """Returns the place of "longest" among the rules of `keep`; None if it is not there."""
+    names = [name for name, *_ in _rules(keep)]
+    return names.index("longest") if "longest" in names else None
+
+
+def _with_tokens(numbers, at, tokens):
+    """Sets the number of "longest", which is rule `at`, in a column that `_number` made."""
+    if at is None:
+        return numbers
+    tokens = pc.negate(tokens.cast(pa.int64()))
+    if not pa.types.is_struct(numbers.type):
+        return tokens
+    fields = numbers.flatten()
+    fields[at] = tokens
+    return pa.StructArray.from_arrays(fields, names=[field.name for field in numbers.type])
+
+
+def _number_of(documents, rule, name, values, key):
+    """Returns the number that one rule compares."""
+    if rule == "smallest-key":
         return F.lit(0)
-    if keep == "longest":
+    if rule == "longest":
         return F.lit(0).cast("bigint")  # set when texts are tokenized
-    if keep == "key-hash":
+    if rule == "key-hash":
         version = _version()
 
         def hashes(keys: pd.Series) -> pd.Series:
@@ -657,24 +697,28 @@ def _number(documents, keep, key):
             return pa.array(_twindex.key_hashes(pa.array(keys))).to_pandas()
 
         return F.pandas_udf(hashes, "bigint")(_needed(key, "of keys"))
-    if isinstance(keep, str) and ":" in keep:
-        keep = tuple(keep.split(":", 1))
-    if not (isinstance(keep, tuple) and len(keep) == 2 and keep[0] in ("max", "min")):
-        raise InvalidError(
-            'keep: expected "smallest-key", "key-hash", "longest", "max:COLUMN" or "min:COLUMN", '
-            f"found {keep!r}; rows of Spark have no order, and so no first"
-        )
-    end, name = keep
+    if rule in ("https", "shortest-url"):
+        url = F.trim(_needed(key, "of keys"))
+        why = f'keep: expected a URL, http://host/..., as key for "{rule}"'
+        url = _refused(url, ~url.rlike("^[A-Za-z][A-Za-z0-9+.-]*://[^/]"), why, key)
+        return F.when(url.rlike("^(?i)https:"), 0).otherwise(1) if rule == "https" else F.octet_length(url)
     column = _column(documents, name)
-    found = _type(documents, column)
-    if found not in (*_INTEGERS, "float", "double") and not found.startswith("decimal"):
-        raise InvalidError(f"column {name}: expected numbers, found {found}", field=name, found=found)
     given, column = column, _needed(column, name, key)
+    if rule == "rank":
+        place = F.lit(len(values))
+        for at, value in reversed(list(enumerate(values))):
+            place = F.when(column.cast("string") == value, at).otherwise(place)
+        return place
+    found = _type(documents, given)
+    if found in ("timestamp", "timestamp_ntz", "date"):
+        column = column.cast("timestamp").cast("double")
+    elif found not in (*_INTEGERS, "float", "double") and not found.startswith("decimal"):
+        raise InvalidError(f"column {name}: expected numbers or timestamps, found {found}", field=name, found=found)
     if found in ("float", "double"):
         column = _refused(column, F.isnan(given), f"column {name}: expected numbers, found NaN", key)
     elif found in _INTEGERS:
         column = column.cast("decimal(20,0)")  # the smallest integer of a type cannot be negated within the type
-    return -column if end == "max" else column
+    return -column if rule == "max" else column
 
 
 def forest(
@@ -1117,8 +1161,7 @@ class _Sets:
             sets = made.column("set")
             sizes = pc.divide(pc.binary_length(sets), 8).cast(pa.int32())
             columns = [batch.column(name) for name in ("id", "number", "inside")]
-            if self.longest:
-                columns[1] = pc.negate(made.column("tokens"))
+            columns[1] = _with_tokens(columns[1], self.longest, made.column("tokens"))
             names = ["id", "number", "inside", "size", "set"]
             yield pa.RecordBatch.from_arrays([*columns, sizes, sets.cast(pa.binary())], names=names)
 
@@ -1186,8 +1229,7 @@ class _Grams:
             wanted = _bytes_of(batch.column("wanted"))
             made = pa.record_batch(_twindex.passage_grams(batch.column("text"), wanted, *self.options))
             columns = [batch.column(name).take(made.column("row")) for name in ("id", "number")]
-            if self.longest:
-                columns[1] = pc.negate(made.column("words").cast(pa.int64()))
+            columns[1] = _with_tokens(columns[1], self.longest, made.column("words"))
             columns += [made.column(name).view(pa.int64()) for name in ("high", "low")]
             columns += [made.column(name) for name in ("position", "start", "end")]
             names = ["id", "number", "high", "low", "position", "start", "end"]

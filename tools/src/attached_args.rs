@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::ensure;
 use clap::Args;
 use twindex::{Document, Params, WriterOptions};
+use twindex_corpus::Keep;
 use twindex_corpus::input::{AttachedFields, DecidingFields};
 use twindex_corpus::sketching::Sketched;
 
@@ -24,11 +25,11 @@ pub(crate) struct AttachedArgs {
     /// seconds. It may be a path. A WARC-Date must be a date or a time. For an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
-    /// Field or column that holds the document's priority, which decides the leader of a group (see `groups`): min:FIELD
-    /// prefers the smallest number or the earliest time, max:FIELD the largest or latest. A time is stored as seconds
-    /// since 1970. FIELD may be a path. Every document needs a priority. A new index keeps priorities if this is given
+    /// The document's priority, which decides the leader of a group (see `groups`): max:FIELD, min:FIELD, earliest:FIELD,
+    /// rank:FIELD=A,B,..., https or shortest-url, as in `dedup --keep`, whose other rules compare more than one number. A
+    /// time is stored as seconds since 1970. FIELD may be a path. Every document needs a priority. A new index keeps priorities if this is given
     #[arg(long, value_name = "WHICH", value_parser = parse_priority)]
-    priority_field: Option<PriorityField>,
+    priority_field: Option<Keep>,
     /// In a new index, documents expire when their stamp is this much older than the newest stamp: a number, or, if
     /// stamps are seconds, a number followed by s, m, h, d or w
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
@@ -56,7 +57,7 @@ impl AttachedArgs {
             value: self.value_field.clone(),
             stamp: self.stamp_field.clone(),
             deciding: DecidingFields {
-                number: self.priority_field.as_ref().map(|field| field.name.clone()),
+                keep: self.priority_field.iter().cloned().collect(),
                 is_priority: true,
                 ..DecidingFields::default()
             },
@@ -65,9 +66,10 @@ impl AttachedArgs {
 
     /// Returns the sketched document with its value, stamp and priority.
     pub(crate) fn document<'a>(&self, one: &'a Sketched) -> Document<'a> {
-        let priority = self.priority_field.as_ref().map(|field| {
-            let number = one.attached.deciding().number.priority();
-            if field.largest_first { !number } else { number }
+        let number = one.attached.deciding().numbers.first().map(|read| read.number.priority());
+        let priority = self.priority_field.as_ref().zip(number).map(|(rule, number)| match rule {
+            Keep::Max(_) => !number,
+            _ => number,
         });
         one.attached.with(&one.sketch).with_priority(priority)
     }
@@ -137,21 +139,25 @@ impl AttachedArgs {
     }
 }
 
-/// The field that holds the priority of a document.
-#[derive(Clone, Debug)]
-struct PriorityField {
-    name: String,
-    /// Whether the largest number is preferred.
-    largest_first: bool,
-}
-
-fn parse_priority(text: &str) -> Result<PriorityField, String> {
-    for (prefix, largest_first) in [("min:", false), ("max:", true)] {
-        if let Some(name) = text.strip_prefix(prefix).filter(|name| !name.is_empty()) {
-            return Ok(PriorityField { name: name.to_owned(), largest_first });
-        }
+/// Parses a rule that compares one number of each document, which is known when the document is added.
+fn parse_priority(text: &str) -> Result<Keep, String> {
+    const EXPECTED: &str =
+        "expected max:FIELD, min:FIELD, earliest:FIELD, rank:FIELD=A,B,..., https or shortest-url";
+    match text.parse() {
+        Ok(
+            rule @ (Keep::Max(_)
+            | Keep::Min(_)
+            | Keep::Earliest(_)
+            | Keep::Rank(..)
+            | Keep::Https
+            | Keep::ShortestUrl),
+        ) => Ok(rule),
+        Ok(rule) => Err(format!(
+            "{EXPECTED}: a priority is one number, stored when a document is added, and {rule} has none; `dedup` decides \
+             by it"
+        )),
+        Err(_) => Err(EXPECTED.to_owned()),
     }
-    Err("expected min:FIELD or max:FIELD".to_owned())
 }
 
 fn parse_age(text: &str) -> Result<u64, String> {

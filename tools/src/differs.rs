@@ -93,20 +93,13 @@ const GROUPS: &[Difference] = &[
         refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
         ..Difference::of("near", NEAR_PAIRS)
     },
-    Difference {
-        refused: &[
-            ("max:FIELD", "groups reads keys and texts, no other fields; `dedup` decides by them"),
-            ("min:FIELD", "groups reads keys and texts, no other fields; `dedup` decides by them"),
-        ],
-        ..Difference::of(
-            "keep",
-            "Which document of a cluster to keep: smallest-key, key-hash, first or longest\n\
-            `first` and `longest` need --texts. `first`: the first in the order of --texts. `longest`: the one whose text \
-            has the most tokens, as in `dedup`; the first one if several have the same number. Tokens are those of the \
-            index or of the files of pairs; of tables without parameters, words. `smallest-key`: the one with the smallest \
-            key. `key-hash`: the one whose key has the smallest hash, as in `dedup` and --as leaders. [default: smallest-key]",
-        )
-    },
+    Difference::of(
+        "keep",
+        "Which document of a cluster to keep; repeated, the first rule that distinguishes two documents decides\n\
+        The rules are those of `dedup`. All but `smallest-key` and `key-hash` need --texts. `first`: the first in the order \
+        of --texts. `longest`: tokens are those of the index or of the files of pairs; of tables without parameters, \
+        words. URLs are the keys. [default: smallest-key]",
+    ),
 ];
 
 const BY_RESEMBLANCE: &[(&str, &str)] = &[

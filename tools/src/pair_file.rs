@@ -417,7 +417,8 @@ impl PairFileLines {
         }
         let is = |what: ResultKind, line: &[u8]| what.magic.strip_suffix(b"\n") == Some(line);
         if !is(PAIRS, &self.line) && !is(FOREST, &self.line) {
-            let is_head = TABLES.iter().any(|head| self.line == head.as_bytes());
+            let line = self.line.strip_suffix(b"\tdecided").unwrap_or(&self.line);
+            let is_head = TABLES.iter().any(|head| line == head.as_bytes());
             self.waits = !is_head;
             return Ok(());
         }

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use twindex_corpus::settings::{AnySettings, Kind, Setting, Settings, Value};
 
@@ -118,7 +119,7 @@ impl<S: Settings, P: Pick> Options<S, P> {
     pub(crate) fn apply(&self, settings: &mut S) {
         for (name, texts) in &self.given {
             let texts: Vec<&OsStr> = texts.iter().map(OsString::as_os_str).collect();
-            // This cannot fail, because the value parser has already accepted the values.
+            // This cannot fail, because the values were accepted when they were parsed.
             let _ = AnySettings::set(settings, name, &texts);
         }
     }
@@ -163,7 +164,7 @@ fn argument<S: Settings, P: Pick>(setting: &'static Setting<S>) -> Arg {
         arg = match setting.kind {
             Kind::Flag => return arg.action(ArgAction::SetTrue),
             Kind::One if differs.is_none_or(|one| !one.repeats) => arg.action(ArgAction::Set),
-            Kind::One | Kind::Many => arg.action(ArgAction::Append),
+            Kind::One | Kind::OneOrMore | Kind::Many => arg.action(ArgAction::Append),
         };
         arg = arg.value_name(setting.form).allow_negative_numbers(true); // the parser of the value refuses it
     }
@@ -210,6 +211,11 @@ impl<S: Settings, P: Pick> FromArgMatches for Options<S, P> {
                 _ => matches.get_many(setting.name).into_iter().flatten().cloned().collect(),
             };
             if !texts.is_empty() {
+                let values: Vec<&OsStr> = texts.iter().map(OsString::as_os_str).collect();
+                // The value parser accepted each value, but not the list.
+                if let Some(Err(why)) = AnySettings::set(&mut S::default(), setting.name, &values) {
+                    return Err(clap::Error::raw(ErrorKind::ValueValidation, why.to_string()));
+                }
                 self.given.push((setting.name, texts));
             }
         }

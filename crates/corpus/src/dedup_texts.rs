@@ -9,11 +9,12 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, IdfTable, Nearness, Sketch, Units};
-use twindex::sys::{Column, MemoryBudget};
+use twindex::sys::MemoryBudget;
 use twindex_join::SharedProgress;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::InvalidOptions;
+use crate::input::fields::deciding::{DecidingFields, DecidingNumber, DecidingValues};
 use crate::input::fields::features::Features;
 use crate::input::fields::number::FieldNumber;
 use crate::passages::boilerplate::count::{self, BOILERPLATE_WORDS, SpanWords};
@@ -21,16 +22,17 @@ use crate::passages::boilerplate::list::Boilerplate;
 use crate::rule::clusters::{Clusters, for_each_removed};
 use crate::rule::decide::Contained;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
-use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
+use crate::rule::priority::{OrderedBy, Priority};
 use crate::rule::score::Score;
 use crate::settings::declared::AnySettings;
 use crate::settings::job::check_rule_of_texts;
 use crate::settings::near::Near;
 use crate::settings::resources::Resources;
-use crate::settings::rule::{BoilerplateSpans, Keep, Rule};
+use crate::settings::rule::{BoilerplateSpans, Keep, KeepOrder, Rule};
 use crate::sketching::sets::{SetMaker, SetWork};
 use crate::stored::groups::{Grouped, NewDocument, NewSet, put_inside};
 use crate::stored::keys::{ByKey, DocumentKeys};
+use crate::stored::order::KeepValues;
 
 /// Number of texts that one thread shingles at a time.
 const CHUNK: usize = 256;
@@ -55,10 +57,9 @@ type Shingled = (Vec<u64>, u64);
 pub struct DedupTexts {
     /// The rule that decides which texts are near and which text is kept.
     ///
-    /// [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`]; without keys, the first text has the
-    /// smallest key, and [`Keep::KeyHash`] is an error. [`Keep::Max`] and [`Keep::Min`] use [`TextAttributes::numbers`]
-    /// and ignore the field name; of equal numbers, the text with the smallest key is kept. [`Near::Within`] is an
-    /// error. For [`Rule::without_boilerplate`], a new list is built from all texts, including those of a history; an
+    /// Rules that compare keys or URLs use [`TextAttributes::keys`]; without keys, the first text has the smallest key,
+    /// and the other rules are errors. Rules that compare fields use [`TextAttributes::numbers`] and ignore the field
+    /// name. [`Keep::Canonical`] and [`Near::Within`] are errors. For [`Rule::without_boilerplate`], a new list is built from all texts, including those of a history; an
     /// existing list is an error.
     pub rule: Rule,
     /// The table for [`Weights::Idf`](crate::settings::rule::Weights::Idf). It must have been built with the same
@@ -97,8 +98,8 @@ impl Default for DedupTexts {
 /// let numbers = [7, 9, 9, 8].map(|number| FieldNumber::integer(number).expect("of few bits"));
 /// let inside = [&b"en"[..], b"en", b"en", b"de"];
 /// let mut job = DedupTexts::default();
-/// job.rule.keep = Keep::Max("score".into());
-/// let beside = TextAttributes { numbers: Some(&numbers), inside: Some(&inside), ..TextAttributes::default() };
+/// job.rule.keep = Keep::Max("score".into()).into();
+/// let beside = TextAttributes { numbers: &[&numbers], inside: Some(&inside), ..TextAttributes::default() };
 /// assert_eq!(job.run_with_attributes(&texts, beside)?.kept_of, [1, 1, 1, 3]);
 /// # Ok::<(), anyhow::Error>(())
 /// ```
@@ -107,9 +108,10 @@ pub struct TextAttributes<'b> {
     /// Number of texts at the start that are a history. A new text that equals history texts is assigned to the first
     /// of these, even if other texts are near it, too.
     pub history: usize,
-    /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text after the history.
-    pub numbers: Option<&'b [FieldNumber]>,
-    /// The keys that [`Keep::SmallestKey`] and [`Keep::KeyHash`] compare, one for each text after the history.
+    /// For each rule that [compares a field](Keep::field), in their order: the numbers, one for each text after the
+    /// history. [`Keep::place`] is the number of a value for [`Keep::Rank`].
+    pub numbers: &'b [&'b [FieldNumber]],
+    /// The keys, or the URLs for rules that compare them, one for each text after the history.
     pub keys: Option<&'b [&'b [u8]]>,
     /// A nonempty value for each text, for example its language. Only texts with equal values are compared.
     pub inside: Option<&'b [&'b [u8]]>,
@@ -117,16 +119,15 @@ pub struct TextAttributes<'b> {
 
 impl<'b> TextAttributes<'b> {
     /// Returns an error if a list of attributes has a wrong number of entries, or if the options do not use the list.
-    pub(crate) fn check(self, keep: &Keep, texts: usize) -> Result<(), InvalidOptions> {
+    pub(crate) fn check(self, keep: &KeepOrder, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
             return Err(InvalidOptions::new(format!("history: expected at most {texts}, found {history}")));
         };
-        let counts = [
-            ("numbers", new, self.numbers.map(<[_]>::len)),
-            ("keys", new, self.keys.map(<[_]>::len)),
-            ("inside", texts, self.inside.map(<[_]>::len)),
-        ];
+        let counts =
+            [("keys", new, self.keys.map(<[_]>::len)), ("inside", texts, self.inside.map(<[_]>::len))];
+        let counts =
+            counts.into_iter().chain(self.numbers.iter().map(|list| ("numbers", new, Some(list.len()))));
         for (name, texts, count) in counts {
             if let Some(count) = count.filter(|&count| count != texts) {
                 return Err(InvalidOptions::new(format!(
@@ -134,13 +135,21 @@ impl<'b> TextAttributes<'b> {
                 )));
             }
         }
-        if *keep == Keep::KeyHash && self.keys.is_none() {
+        if keep.has(&Keep::KeyHash) && self.keys.is_none() {
             return Err(InvalidOptions::new("keep: texts have no keys to be hashed"));
         }
-        if keep.field().is_some() != self.numbers.is_some() {
-            return Err(InvalidOptions::new(
-                "keep: max and min go with numbers, one a text, and only they do",
-            ));
+        if keep.has(&Keep::Canonical) {
+            return Err(InvalidOptions::new("keep: canonical compares HTML pages, and texts have no markup"));
+        }
+        if let Some(rule) = keep.rules().iter().find(|rule| rule.is_of_url()).filter(|_| self.keys.is_none())
+        {
+            return Err(InvalidOptions::new(format!("keep: {rule} needs URLs, and texts have no keys")));
+        }
+        let (fields, found) = (keep.rules().iter().filter_map(Keep::field).count(), self.numbers.len());
+        if fields != found {
+            return Err(InvalidOptions::new(format!(
+                "keep: expected {fields} lists of numbers, one for each rule with a field, found {found}"
+            )));
         }
         let empty = self.inside.and_then(|inside| inside.iter().position(|value| value.is_empty()));
         if let Some(at) = empty {
@@ -153,17 +162,38 @@ impl<'b> TextAttributes<'b> {
 
     /// Returns the keys of all texts, and the texts sorted by key; `None` without keys. Texts of the history get empty
     /// keys.
-    pub(crate) fn sorted_keys(
-        self,
-        budget: &MemoryBudget,
-        memory: usize,
-    ) -> twindex::Result<Option<(DocumentKeys, ByKey)>> {
+    pub(crate) fn sorted_keys(self, budget: &MemoryBudget, memory: usize) -> twindex::Result<Option<ByKey>> {
         let Some(given) = self.keys else { return Ok(None) };
         let mut keys = DocumentKeys::new(budget);
         (0..self.history).try_for_each(|_| keys.push(b""))?;
         given.iter().try_for_each(|key| keys.push(key))?;
-        let by_key = ByKey::of(&keys, 0..keys.len() as u32, budget, memory)?;
-        Ok(Some((keys, by_key)))
+        ByKey::of(&keys, 0..keys.len() as u32, budget, memory).map(Some)
+    }
+
+    /// Returns the numbers by which the texts after the history are ordered. `tokens` returns the number of tokens of a
+    /// text.
+    pub(crate) fn values(
+        self,
+        keep: &KeepOrder,
+        budget: &MemoryBudget,
+        tokens: impl Fn(u32) -> u64,
+        texts: usize,
+    ) -> anyhow::Result<KeepValues> {
+        let fields = DecidingFields { keep: keep.rules().to_vec(), ..DecidingFields::default() };
+        let mut values = KeepValues::new(keep, budget);
+        for at in 0..texts - self.history {
+            let key = self.keys.map_or(&b""[..], |keys| keys[at]);
+            let mut lists = self.numbers.iter();
+            let number = |name: Option<&str>| {
+                let number = name.and_then(|_| lists.next()).map(|list| list[at]).unwrap_or_default();
+                DecidingNumber { number, is_time: false }
+            };
+            let numbers = fields.names().map(number).collect();
+            let mut read = DecidingValues { numbers, ..DecidingValues::default() };
+            fields.take_url(key, None, &mut read).map_err(|why| InvalidOptions::new(why.to_string()))?;
+            values.push(tokens((self.history + at) as u32), key, &read.numbers)?;
+        }
+        Ok(values)
     }
 
     /// Returns the `inside` value of a text; empty if there are no values.
@@ -274,14 +304,13 @@ impl DedupTexts {
             memory: self.resources.memory / 2,
             watched: Some(watched),
         };
-        let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
-        let numbers = Column::of(&grouped.budget, numbers)?;
         let keys = beside.sorted_keys(&grouped.budget, limits.memory / 2)?;
+        let values =
+            beside.values(&self.rule.keep, &grouped.budget, |at| grouped.group(at).tokens, texts.len())?;
         let by = OrderedBy {
-            keep: KeepOrder::from(&self.rule.keep),
+            keep: &values.sorted(&grouped.budget, limits.memory / 2)?,
             near,
-            keys: keys.as_ref().map(|(keys, by_key)| (keys, by_key)),
-            numbers: &numbers,
+            by_key: keys.as_ref(),
             history,
             history_keys: None,
         };

@@ -108,11 +108,12 @@ pub use rule::repeated::RepeatedKeys;
 pub use settings::job::Dedup;
 pub use settings::text::{StopList, TextFold, TextForm, TextOptions};
 pub use settings::{
-    Also, BoilerplateSpans, Fingerprints, IndexOf, Keep, MEMORY, MEMORY_MIN, Near, Reading, Resources,
-    Results, Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
+    Also, BoilerplateSpans, Fingerprints, IndexOf, Keep, KeepOrder, MEMORY, MEMORY_MIN, Near, Reading,
+    Resources, Results, Rule, Scope, THRESHOLD, THRESHOLD_MIN, Weights,
 };
 pub use sketching::sharing::Sharing;
 pub use sketching::{SetMaker, SetWork};
+pub use stored::order::KeepValues;
 pub use twindex_join::SharedProgress;
 pub use urls::{Host, HostCounter, Hosts, Mirror};
 pub use why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};

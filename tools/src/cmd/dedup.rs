@@ -32,7 +32,7 @@ use crate::settings_args::Options;
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/report.html   what was found, as one page without other files\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
-                      kept for it; sorted\n\
+                      kept for it; sorted; if --keep is repeated, also decided: the rule that preferred it\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns; with --compress, kept.jsonl.zst\n\

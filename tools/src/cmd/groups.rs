@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, ValueEnum};
-use twindex_corpus::Keep;
 use twindex_corpus::settings::{Near, Reading, Rule};
+use twindex_corpus::{Keep, KeepOrder};
 
 use crate::differs::{NearAndKeep, ReadingTexts};
 use crate::options::{Output, ResourceArgs, VerifyChoice};
@@ -141,9 +141,9 @@ impl GroupsArgs {
         self.kind.unwrap_or_else(of_inputs)
     }
 
-    /// Returns the rule that selects the kept document of a cluster.
-    fn keep(&self) -> &Keep {
-        if self.rule.is_given("keep") { &self.rule.keep } else { &Keep::SmallestKey }
+    /// Returns the rules that select the kept document of a cluster.
+    fn keep(&self) -> KeepOrder {
+        if self.rule.is_given("keep") { self.rule.keep.clone() } else { Keep::SmallestKey.into() }
     }
 }
 

@@ -207,7 +207,7 @@ fn option_names<S>(setting: &Setting<S>) -> String {
         Some(spelled(setting.name)),
         setting.alias.map(spelled),
     ];
-    let several = if setting.kind == Kind::Many { "..." } else { "" };
+    let several = if matches!(setting.kind, Kind::Many | Kind::OneOrMore) { "..." } else { "" };
     let name = |name: String| match setting.form {
         "" => format!("`{name}`"),
         form => format!("`{name} {form}`{several}"),

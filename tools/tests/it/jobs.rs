@@ -29,6 +29,8 @@ fn values(name: &str) -> &'static [&'static str] {
             "min:meta.rank",
             "max:/meta/rank",
             "max:nope",
+            "earliest:points",
+            "rank:lang=fr,en",
         ],
         "weights" => &["tf", "idf"],
         "weight_unit" => &["0.5"],
@@ -197,11 +199,14 @@ fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>
         }
     }
     let is_file = matches!(job.rule.without_boilerplate, Some(twindex_corpus::BoilerplateSpans::List(_)));
-    let by_score = matches!(&job.rule.keep, Keep::Max(field) if field == "points");
+    let by_score =
+        matches!(job.rule.keep.single(), Some(Keep::Max(field) | Keep::Earliest(field)) if field == "points");
     if matches!(job.rule.near, Some(Near::Within(_) | Near::Equal)) || is_file {
         return None;
     }
-    if job.rule.keep.field().is_some() && !by_score || job.rule.weights == Weights::Idf {
+    if job.rule.keep.rules().iter().any(|rule| rule.field().is_some() || rule.is_of_url()) && !by_score
+        || job.rule.weights == Weights::Idf
+    {
         return None;
     }
     job.shingling = match text.shingling() {
@@ -212,9 +217,10 @@ fn by_texts(corpus: &[One], drawn: &Drawn) -> Option<Result<Vec<String>, String>
         corpus.iter().map(|one| FieldNumber::integer(one.score.into()).unwrap()).collect();
     let keys: Vec<&[u8]> = corpus.iter().map(|one| one.id.as_bytes()).collect();
     let texts: Vec<&[u8]> = corpus.iter().map(|one| one.text.as_bytes()).collect();
+    let lists = [&numbers[..]];
     let beside = TextAttributes {
         keys: Some(&keys),
-        numbers: by_score.then_some(&numbers[..]),
+        numbers: if by_score { &lists } else { &[] },
         ..TextAttributes::default()
     };
     let found = match job.run_with_attributes(&texts, beside) {

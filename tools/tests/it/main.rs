@@ -56,6 +56,7 @@ mod sketches;
 mod stages;
 mod study;
 mod support;
+mod survivors;
 mod tables;
 mod text_options;
 mod truth;

@@ -36,6 +36,7 @@ fn results_do_not_depend_on_memory_for_any_method_and_priority() {
         "--keep key-hash",
         "--keep max:score",
         "--keep min:score --inside lang",
+        "--keep rank:lang=de --keep max:score --keep longest",
         "--near containment:0.8",
         "--near containment:0.8 --keep key-hash",
         "--threshold 0.5",

@@ -376,9 +376,10 @@ impl Record<'_> {
                     let mut own =
                         self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
                     let deciding = &parser.fields.attached.deciding;
-                    deciding.take_host(self.key, &mut own.deciding)?;
-                    let is_time = deciding.number().map(|_| own.deciding.is_time);
-                    self.seen.set(RecordSeen::Read(AttachedSeen { has: own.has, is_time }));
+                    let link = deciding.reads_links().then(|| parser::link(*form, line, of_record));
+                    deciding.take_url(self.key, link.transpose()?.flatten().as_deref(), &mut own.deciding)?;
+                    let [numbers, times] = deciding.kinds(&own.deciding);
+                    self.seen.set(RecordSeen::Read(AttachedSeen { has: own.has, numbers, times }));
                     Ok(own)
                 });
                 own.map_err(|error| {

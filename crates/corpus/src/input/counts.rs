@@ -523,18 +523,18 @@ pub(crate) struct FieldsSeen {
     first_lacking: Option<String>,
     /// The message of the first bad record that lacks a required field.
     first_missing: Option<String>,
-    /// The field that decides which documents are kept may have numbers or times. The positions of the first document
-    /// with a number and of the first with a time.
-    first_number: Option<String>,
-    first_time: Option<String>,
+    /// A field that decides which documents are kept may have numbers or times. For each rule, the positions of the first
+    /// document with a number and of the first with a time.
+    firsts: Vec<[Option<String>; 2]>,
 }
 
 /// The fields, except key and text, that were found in a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttachedSeen {
     pub(crate) has: HasField,
-    /// Whether the value of the field that decides which documents are kept is a time; `None` without such a field.
-    pub(crate) is_time: Option<bool>,
+    /// Bit `i` is set if rule `i` that decides which documents are kept has a field with a number, or with a time.
+    pub(crate) numbers: u32,
+    pub(crate) times: u32,
 }
 
 impl FieldsSeen {
@@ -555,19 +555,22 @@ impl FieldsSeen {
             self.text |= !absent;
             is_lacking = absent != 0;
         }
-        if let Some(AttachedSeen { has, is_time }) = attached {
+        if let Some(AttachedSeen { has, numbers, times }) = attached {
             self.attached += 1;
             self.has.value |= has.value;
             self.has.url |= has.url;
             is_lacking |= fields.attached.value.is_some() && !has.value;
             is_lacking |= fields.attached.deciding.url.is_some() && !has.url;
-            let first = match is_time {
-                Some(true) => Some(&mut self.first_time),
-                Some(false) => Some(&mut self.first_number),
-                None => None,
-            };
-            if let Some(first) = first {
-                first.get_or_insert_with(|| place().to_string());
+            let count = (u32::BITS - (numbers | times).leading_zeros()) as usize;
+            if self.firsts.len() < count {
+                self.firsts.resize(count, [None, None]);
+            }
+            for (rule, firsts) in self.firsts.iter_mut().enumerate() {
+                for (first, seen) in firsts.iter_mut().zip([numbers, times]) {
+                    if seen >> rule & 1 == 1 {
+                        first.get_or_insert_with(|| place().to_string());
+                    }
+                }
             }
         }
         if is_lacking && self.first_lacking.is_none() {
@@ -590,17 +593,18 @@ impl FieldsSeen {
         self.has.url |= more.has.url;
         self.first_lacking = self.first_lacking.take().or_else(|| more.first_lacking.clone());
         self.first_missing = self.first_missing.take().or_else(|| more.first_missing.clone());
-        self.first_number = self.first_number.take().or_else(|| more.first_number.clone());
-        self.first_time = self.first_time.take().or_else(|| more.first_time.clone());
+        self.firsts.resize(self.firsts.len().max(more.firsts.len()), [None, None]);
+        for (first, more) in self.firsts.iter_mut().flatten().zip(more.firsts.iter().flatten()) {
+            *first = first.take().or_else(|| more.clone());
+        }
     }
 
-    /// Returns an error if the field that decides which documents are kept has numbers in some documents and times in
+    /// Returns an error if a field that decides which documents are kept has numbers in some documents and times in
     /// others.
     pub(crate) fn check_types(&self, fields: &Fields) -> anyhow::Result<()> {
         let deciding = &fields.attached.deciding;
-        if let (Some(number), Some(time), Some(name)) =
-            (&self.first_number, &self.first_time, &deciding.number)
-        {
+        for (rule, firsts) in deciding.keep.iter().zip(&self.firsts) {
+            let (Some(name), [Some(number), Some(time)]) = (rule.field(), firsts) else { continue };
             let option = deciding.number_option();
             bail!(
                 "field {name:?} ({option}): a number at {number}, and a time at {time}, which have no order; expected \

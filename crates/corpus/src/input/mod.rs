@@ -59,7 +59,7 @@ pub use content::{Content, Ending, Form};
 pub use counts::{Counts, Forms, NamedFields};
 pub use documents::Documents;
 pub use fields::attached::{AttachedFields, OwnAttached};
-pub use fields::deciding::{DecidingFields, DecidingValues, UrlPart, inside_of};
+pub use fields::deciding::{DecidingFields, DecidingNumber, DecidingValues, UrlPart, inside_of};
 pub use fields::features::Features;
 pub use fields::fingerprint::{FingerprintField, FingerprintForm};
 pub use fields::names::{FieldPath, Selection};

@@ -96,11 +96,12 @@ impl InputOptions {
         let single = [
             ("--value-field", value),
             ("--stamp-field", stamp),
-            (deciding.number_option(), &deciding.number),
             ("--inside", &deciding.inside),
             ("--url-field", &deciding.url),
         ];
-        let mut named = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
+        let single = single.into_iter().filter_map(|(option, name)| Some((option, name.as_deref()?)));
+        let numbers = deciding.keep.iter().filter_map(|rule| Some((deciding.number_option(), rule.field()?)));
+        let mut named = single.chain(numbers);
         named.try_for_each(|(option, name)| names::check_names(option, name, false))
     }
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use twindex::sketch::{Cutter, Units};
 
 use crate::input::archives::http::{self, page_text};
@@ -94,12 +94,6 @@ impl Parser {
     /// The line is invalid; the message has the reason.
     pub(crate) fn text_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<String> {
         content_of_line(form, line, self, |content| content.shown())
-    }
-
-    /// Returns whether a field with a number determines which documents are kept.
-    #[must_use]
-    pub fn reads_numbers(&self) -> bool {
-        self.fields.attached.deciding.number.is_some()
     }
 
     /// Returns whether the URLs of documents are read from a field.
@@ -410,6 +404,47 @@ pub(crate) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
             Ok(parts.attached())
         }
     }
+}
+
+/// Returns the canonical link of the page in a line; `None` if the page has none.
+///
+/// # Errors
+///
+/// The line has no page but a text.
+pub(crate) fn link(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Option<String>> {
+    let (bytes_max, charset) = (parser.record_bytes_max, parser.charset);
+    let is_html = form == Form::Html || parser.text_form == TextForm::Html;
+    let markup = match form {
+        Form::Archive { .. } => return warc::link(line, bytes_max, charset).map_err(anyhow::Error::msg),
+        Form::Arc => return arc::link(line, bytes_max, charset).map_err(anyhow::Error::msg),
+        _ if !is_html => {
+            bail!("--keep canonical compares HTML pages; give --text-form html if the texts are pages")
+        }
+        Form::Json | Form::Html | Form::Element => {
+            let invalid = parser.invalid_utf8.of(form == Form::Html);
+            let mut buffers = parse::LineBuffers::default();
+            match parse::parse(line, &parser.fields, invalid, charset, &mut buffers) {
+                Ok(parse::ParsedObject {
+                    content: Content::Text(markup) | Content::Opaque { text: markup, .. },
+                    ..
+                }) => markup.to_owned(),
+                _ => return Ok(None),
+            }
+        }
+        Form::Row(number) => {
+            let header = parser.headers.row(number).context("its header is gone")?;
+            let decoded = decoded_row(line, parser);
+            let line = decoded.as_ref().map_or(line, |decoded| decoded.text.as_bytes());
+            let mut row = rows::RowFields::default();
+            let (_, markup) = header.pick(line, &mut row).map_err(anyhow::Error::msg)?;
+            String::from_utf8_lossy(markup).into_owned()
+        }
+        Form::Columns(_) => {
+            let parts = columns::parts(line, &parser.fields).context("it cannot be read again")?;
+            String::from_utf8_lossy(parts.text).into_owned()
+        }
+    };
+    Ok(http::link_of_page(&markup))
 }
 
 /// Decodes a line of JSON to UTF-8.

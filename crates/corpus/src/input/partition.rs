@@ -9,7 +9,8 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use crate::input::fields::attached::{AttachedFields, OwnAttached};
-use crate::input::fields::deciding::DecidingFields;
+use crate::input::fields::deciding::{DecidingFields, DecidingNumber};
+use crate::input::fields::keep::Keep;
 use crate::input::fields::names::{FieldPath, Selection, push_key};
 use crate::input::fields::number::FieldValue;
 use crate::input::fields::record::{FieldSelections, Fields, Ids};
@@ -90,7 +91,8 @@ pub(crate) struct Partitioned {
 struct PartitionValues {
     value: Option<Vec<u8>>,
     stamp: Option<Vec<u8>>,
-    number: Option<Vec<u8>>,
+    /// The value for each rule that determines the order of documents.
+    numbers: Vec<Option<Vec<u8>>>,
     inside: Option<Vec<u8>>,
     url: Option<Vec<u8>>,
 }
@@ -150,11 +152,13 @@ impl Partitioned {
     ///
     /// A folder name has an invalid number or stamp.
     pub(crate) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
-        let PartitionValues { value, stamp, number, inside, url } = &self.values;
-        let [stamp, number] = [stamp, number].map(|value| value.as_deref().map(FieldValue::of_bytes));
+        let PartitionValues { value, stamp, numbers, inside, url } = &self.values;
+        let stamp = stamp.as_deref().map(FieldValue::of_bytes);
+        let numbers: Vec<_> =
+            numbers.iter().map(|value| value.as_deref().map(FieldValue::of_bytes)).collect();
         let taken = self.attached.take(value.clone(), stamp)?;
         let of_folders = &self.attached.deciding;
-        let deciding = of_folders.of_text(number, inside.as_deref(), url.as_deref())?;
+        let deciding = of_folders.of_text(&numbers, inside.as_deref(), url.as_deref())?;
         let mut all = own;
         if self.attached.value.is_some() {
             (all.value, all.has.value) = (taken.value, true);
@@ -162,8 +166,13 @@ impl Partitioned {
         if self.attached.stamp.is_some() {
             all.stamp = taken.stamp;
         }
-        if of_folders.number().is_some() {
-            (all.deciding.number, all.deciding.is_time) = (deciding.number, deciding.is_time);
+        all.deciding.numbers.resize(of_folders.read().len(), DecidingNumber::default());
+        for ((own, name), number) in
+            all.deciding.numbers.iter_mut().zip(of_folders.names()).zip(deciding.numbers)
+        {
+            if name.is_some() {
+                *own = number;
+            }
         }
         if of_folders.inside.is_some() {
             all.deciding.inside = deciding.inside;
@@ -233,18 +242,24 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     let (own_value, value) = take(&mut fields.value);
     let (own_stamp, stamp) = take(&mut fields.stamp);
     let deciding = &mut fields.deciding;
-    let (own_number, number) = take(&mut deciding.number);
+    let (mut own_keep, mut numbers) = (Vec::new(), Vec::new());
+    for rule in &mut deciding.keep {
+        let (taken, value) = take(&mut rule.field().map(str::to_owned));
+        // A rule whose value is in the other of the two is replaced by one that compares no field.
+        own_keep.push(if taken.is_some() { std::mem::replace(rule, Keep::First) } else { Keep::First });
+        numbers.push(value);
+    }
     let (own_inside, inside) = take(&mut deciding.inside);
     let (own_url, url) = take(&mut deciding.url);
     let deciding = DecidingFields {
-        number: own_number,
+        keep: own_keep,
         inside: own_inside,
         url: own_url,
         inside_url: None,
         ..deciding.clone()
     };
     let attached = AttachedFields { value: own_value, stamp: own_stamp, deciding };
-    (attached, PartitionValues { value, stamp, number, inside, url })
+    (attached, PartitionValues { value, stamp, numbers, inside, url })
 }
 
 /// The result of [`Partitioned::of`] for the file that was used last.
@@ -270,7 +285,7 @@ mod tests {
     fn parser(id: &str, number: Option<&str>) -> Parser {
         let mut options =
             InputOptions { id_field: id.to_owned(), ids: Ids::Field, ..InputOptions::default() };
-        options.attached.deciding.number = number.map(str::to_owned);
+        options.attached.deciding.keep = number.map(|name| Keep::Max(name.to_owned())).into_iter().collect();
         Parser::new(&options)
     }
 
@@ -307,10 +322,10 @@ mod tests {
     fn partition_numbers_are_priorities_and_invalid_ones_are_errors() {
         let of = |path: &str| {
             let partitioned = Partitioned::of(&parser("row", Some("v")), Path::new(path)).unwrap();
-            assert!(partitioned.parser.fields.attached.deciding.number.is_none());
+            assert!(!partitioned.parser.fields.attached.deciding.reads_numbers());
             assert!(partitioned.key(Some(b"7")).is_none());
             let own = partitioned.attached(OwnAttached::default()).map_err(|error| error.to_string())?;
-            Ok::<_, String>(own.deciding.number.to_string())
+            Ok::<_, String>(own.deciding.numbers[0].number.to_string())
         };
         assert_eq!(of("v=12/x.csv"), Ok("12".to_owned()));
         assert_eq!(of("v=2026-01-03/x.csv"), Ok("1767398400".to_owned()));

@@ -121,7 +121,7 @@ impl Passages {
 
         let watch = Stopwatch::start();
         let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
-        let mut corpus = PassageCorpus::new(folder, self.memory / 8, (&self.keep).into(), history);
+        let mut corpus = PassageCorpus::new(folder, self.memory / 8, &self.keep, history);
         corpus.count(self, how, &mut documents, &recurring, observer)?;
         stages.add("count", watch);
 

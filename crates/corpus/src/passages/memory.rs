@@ -16,8 +16,7 @@ use crate::passages::find::hashed::{Exact, Hashed};
 use crate::passages::find::lines::{Grams, Line};
 use crate::passages::options::{CutSettings, Passages};
 use crate::passages::texts::Hashing;
-use crate::rule::priority::KeepOrder;
-use crate::settings::rule::Keep;
+use crate::settings::rule::{Keep, KeepOrder};
 use crate::settings::text::TextOptions;
 
 /// Number of texts per batch.
@@ -46,7 +45,7 @@ pub struct PassagesOfTexts {
     /// The order of texts. Of equal passages, the one in the first text of this order is kept. Default:
     /// [`Keep::First`]. Other orders compare [attributes](Self::run_with_attributes) of texts, as in
     /// [`DedupTexts`](crate::dedup_texts::DedupTexts).
-    pub keep: Keep,
+    pub keep: KeepOrder,
     /// Options for splitting texts into words.
     pub text: TextOptions,
     /// Memory budget in bytes. Data that exceeds it is written to scratch files.
@@ -56,7 +55,7 @@ pub struct PassagesOfTexts {
 impl Default for PassagesOfTexts {
     fn default() -> Self {
         let memory = crate::settings::resources::MEMORY;
-        let (exact, keep, text) = (Exact::Tokens, Keep::First, TextOptions::default());
+        let (exact, keep, text) = (Exact::Tokens, KeepOrder::default(), TextOptions::default());
         Self { min_words: 50, exact, within: false, keep, text, memory }
     }
 }
@@ -80,8 +79,8 @@ impl PassagesOfTexts {
     ///
     /// let texts = ["x all rights are reserved y", "All rights are reserved!"];
     /// let numbers = [1, 2].map(|number| FieldNumber::integer(number).expect("of few bits"));
-    /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max("score".into()), ..PassagesOfTexts::default() };
-    /// let lines = job.run_with_attributes(&texts, TextAttributes { numbers: Some(&numbers), ..TextAttributes::default() })?;
+    /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max("score".into()).into(), ..PassagesOfTexts::default() };
+    /// let lines = job.run_with_attributes(&texts, TextAttributes { numbers: &[&numbers], ..TextAttributes::default() })?;
     /// assert_eq!((lines[0].document, lines[0].first_document), (0, 1));
     /// # Ok::<(), anyhow::Error>(())
     /// ```
@@ -196,18 +195,15 @@ impl PassagesOfTexts {
         beside: TextAttributes<'_>,
         folder: &Path,
     ) -> anyhow::Result<Option<Order>> {
-        let keep = KeepOrder::from(&self.keep);
-        if keep == KeepOrder::First {
+        if self.keep.single() == Some(&Keep::First) {
             return Ok(None);
         }
-        let keys = beside.sorted_keys(&MemoryBudget::new(folder, self.memory / 4), self.memory / 4)?;
-        let keys = keys.as_ref().map(|(keys, by_key)| (keys, by_key));
-        let numbers = beside.numbers.unwrap_or_default();
-        let choice = |&document: &u32| {
-            let at = document as usize;
-            let choice = keep.choice(|| words[at].into(), || numbers[at].bits(), document, keys);
-            (choice, keep.place(document, keys), document)
-        };
+        let budget = MemoryBudget::new(folder, self.memory / 4);
+        let by_key = beside.sorted_keys(&budget, self.memory / 4)?;
+        let values = beside.values(&self.keep, &budget, |at| words[at as usize].into(), words.len())?;
+        let keep = values.sorted(&budget, self.memory / 4)?;
+        let choice =
+            |&document: &u32| (keep.choice(document), keep.place(document, by_key.as_ref()), document);
         let mut documents: Vec<u32> = (0..words.len() as u32).collect();
         documents.sort_by_cached_key(choice);
         let mut ranks = vec![0; documents.len()];

@@ -19,7 +19,7 @@ use crate::passages::find::hashed::{Exact, Hasher};
 use crate::passages::index::folder::PassageIndex;
 use crate::passages::out::SETTINGS;
 use crate::rule::repeated::RepeatedKeys;
-use crate::settings::rule::Keep;
+use crate::settings::rule::KeepOrder;
 use crate::settings::text::TextOptions;
 
 /// The unit of passages. A repeated passage always consists of whole units.
@@ -88,9 +88,9 @@ pub struct Passages {
     pub exact: Exact,
     /// Whether a passage may repeat an earlier passage of the same document.
     pub within: bool,
-    /// The order of documents. Of equal passages, the one in the first document of this order is kept. Default:
-    /// [`Keep::First`], the input order. Documents of [`against`](Self::against) always come first.
-    pub keep: Keep,
+    /// The order of documents. Of equal passages, the one in the first document of this order is kept. Default: the
+    /// input order. Documents of [`against`](Self::against) always come first.
+    pub keep: KeepOrder,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
     /// Whether documents are written with the positions of their repeated passages in a field `repeated_spans`.
@@ -182,7 +182,7 @@ impl Passages {
             unit: Unit::Words,
             exact: Exact::Tokens,
             within: false,
-            keep: Keep::First,
+            keep: KeepOrder::default(),
             cut: false,
             mark: false,
             annotation_prefix: String::new(),
@@ -276,7 +276,7 @@ impl Passages {
     /// Returns the options for reading the inputs, including the number that determines the order of documents.
     pub(crate) fn input_options(&self) -> InputOptions {
         let mut options = self.input.clone();
-        options.attached.deciding.number = self.keep.field().map(str::to_owned);
+        options.attached.deciding.keep = self.keep.rules().to_vec();
         if let Some(noted) = self.marked() {
             options.reserved = noted.names();
         }

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::input::batch::Record;
 use crate::input::content::Content;
 use crate::input::documents::Documents;
+use crate::input::fields::deciding::DecidingNumber;
+use crate::input::fields::keep::{Keep, KeepOrder};
 use crate::input::parser::Parser;
 use crate::input::place::Place;
 use crate::passages::find::filter::Recurring;
@@ -21,34 +23,12 @@ use crate::passages::index::build::{Builder, Extract};
 use crate::passages::index::folder::PassageIndex;
 use crate::passages::options::{CutSettings, Passages, Unit};
 use crate::passages::texts::Hashing;
-use crate::rule::priority::KeepOrder;
 use crate::rule::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::chunks::{Job, for_each_chunk, for_each_chunk_counted};
 use crate::sketching::documents::{SketchOptions, announce};
 use crate::stored::keys::{ByKey, DocumentKeys};
+use crate::stored::order::KeepValues;
 use crate::work::observer::Observer;
-
-/// The numbers by which `keep` orders documents: word counts or values of a field. Empty if `keep` uses neither.
-pub(crate) struct SourceOrder {
-    keep: KeepOrder,
-    tokens: Column<u64>,
-    numbers: Column<u128>,
-}
-
-impl SourceOrder {
-    pub(crate) fn new(keep: KeepOrder, budget: &MemoryBudget) -> Self {
-        Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
-    }
-
-    /// Adds the next document, given its number of words and the number in its field.
-    pub(crate) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
-        match self.keep {
-            KeepOrder::Longest => self.tokens.push(tokens),
-            KeepOrder::Max | KeepOrder::Min => self.numbers.push(number),
-            KeepOrder::First | KeepOrder::SmallestKey | KeepOrder::KeyHash => Ok(()),
-        }
-    }
-}
 
 /// The order of documents: `documents` lists them by rank, `ranks` has the rank of each document.
 pub(crate) struct Order {
@@ -59,24 +39,23 @@ pub(crate) struct Order {
 impl Order {
     /// Sorts the documents of `keys` with an external sort in about `memory` bytes. Returns `None` for the input order.
     pub(crate) fn of(
-        standing: &SourceOrder,
+        values: &KeepValues,
         keys: &DocumentKeys,
         folder: &Path,
         budget: &MemoryBudget,
         memory: usize,
     ) -> twindex::Result<Option<Self>> {
-        let SourceOrder { keep, tokens, numbers } = standing;
-        if *keep == KeepOrder::First {
+        let keep = values.sorted(budget, memory)?;
+        if keep.order().single() == Some(&Keep::First) {
             return Ok(None);
         }
         let count = keys.len() as u32;
-        let by_key = keep.by_key().then(|| ByKey::of(keys, 0..count, budget, memory)).transpose()?;
-        let by_key = by_key.as_ref().map(|by_key| (keys, by_key));
+        let by_key =
+            (!keep.order().is_by_place()).then(|| ByKey::of(keys, 0..count, budget, memory)).transpose()?;
         let mut sorter: Sorter<[u64; 4]> = Sorter::new(folder, memory);
         for document in 0..count {
-            let at = document as usize;
-            let choice = keep.choice(|| tokens[at], || numbers[at], document, by_key);
-            let place = keep.place(document, by_key);
+            let choice = keep.choice(document);
+            let place = keep.place(document, by_key.as_ref());
             sorter.push([(choice >> 64) as u64, choice as u64, place.into(), document.into()])?;
         }
         let mut ranks = Column::filled(budget, keys.len(), 0)?;
@@ -106,7 +85,7 @@ const ALWAYS: usize = 64 << 20;
 /// exceeds the memory budget is in scratch files.
 pub(crate) struct PassageCorpus<'h> {
     keys: DocumentKeys,
-    standing: SourceOrder,
+    values: KeepValues,
     /// The hash of each record's text, with the lowest bit replaced: 1 if the record is used as a document.
     records: Column<u64>,
     /// Number of units in all documents.
@@ -136,9 +115,9 @@ struct FirstReading {
     extent: u64,
     text_bytes: u64,
     units: u64,
-    /// Number of words, and the number in the field that determines the order of documents.
+    /// Number of words, and the numbers that determine the order of documents.
     tokens: u64,
-    number: u128,
+    numbers: Vec<DecidingNumber>,
 }
 
 /// The t-grams of the records in a chunk.
@@ -156,14 +135,14 @@ impl<'h> PassageCorpus<'h> {
     pub(crate) fn new(
         folder: &Path,
         memory: usize,
-        keep: KeepOrder,
+        keep: &KeepOrder,
         history: Option<&'h PassageIndex>,
     ) -> Self {
         let budget = MemoryBudget::new(folder, memory);
         Self {
             history,
             keys: DocumentKeys::new(&budget),
-            standing: SourceOrder::new(keep, &budget),
+            values: KeepValues::new(keep, &budget),
             records: Column::new(&budget),
             units: 0,
             extents: Column::new(&budget),
@@ -193,7 +172,7 @@ impl<'h> PassageCorpus<'h> {
 
     /// Returns the order of the documents that were read; `None` if it is the input order.
     pub(crate) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
-        Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
+        Order::of(&self.values, &self.keys, folder, &self.budget, memory)
     }
 
     /// Returns the key of the document that contains a source, and the start of the source in its text: `own_start`, if the
@@ -257,14 +236,14 @@ impl<'h> PassageCorpus<'h> {
                    record: Record<'_>| {
                 let (hashing, hashed, work) = state;
                 let text = text_of(&record);
-                let number = check(&record, text, parser, memory)?;
+                let numbers = check(&record, text, parser, memory)?;
                 hashing.hash(text, hashed);
                 work.count(hashed, recurring, passages.within);
                 let extent = if hashed.is_empty() { 0..0 } else { hashed.place(0, hashed.len()) };
                 made.push(FirstReading {
                     tokens: hashed.words_of_all().into(),
                     units: hashed.len() as u64,
-                    number,
+                    numbers,
                     key: record.key.to_vec(),
                     place: record.place(),
                     hash: xxh3_64(text.as_bytes()),
@@ -317,7 +296,7 @@ impl<'h> PassageCorpus<'h> {
         debug_assert!(repeated != RepeatedKeys::Any, "keys name the documents of spans");
         u32::try_from(self.documents()).context("more than 2^32 documents")?;
         self.keys.push(&first.key)?;
-        self.standing.push(first.tokens, first.number)?;
+        self.values.push(first.tokens, &first.key, &first.numbers)?;
         self.extents.push(first.extent)?;
         self.units += first.units;
         Ok(true)
@@ -448,9 +427,14 @@ pub(crate) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Checks a record, with the same result in every pass, and returns the number that determines its place in the order
-/// of documents. Fails if this number is missing, or if the text needs too much memory.
-pub(crate) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
+/// Checks a record, with the same result in every pass, and returns the numbers that determine its place in the order
+/// of documents. Fails if a number is missing, or if the text needs too much memory.
+pub(crate) fn check(
+    record: &Record<'_>,
+    text: &str,
+    parser: &Parser,
+    memory: usize,
+) -> anyhow::Result<Vec<DecidingNumber>> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {
         let wanted = taken.div_ceil(1 << 20);
@@ -460,8 +444,8 @@ pub(crate) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: us
             text.len()
         )));
     }
-    if !parser.reads_numbers() {
-        return Ok(0);
+    if !parser.fields.attached.deciding.reads_numbers() {
+        return Ok(Vec::new());
     }
-    Ok(record.attached(parser)?.deciding().number.bits())
+    Ok(record.attached(parser)?.deciding.numbers)
 }

@@ -32,6 +32,8 @@ const FILES: [&str; 11] = [
     REVISITS,
     BOILERPLATE,
 ];
+/// The column of `pairs.tsv` with the rule that decided which document is kept, if `--keep` has several rules.
+pub(crate) const DECIDED: &str = "decided";
 /// The table of documents of a history that later documents contain.
 pub(crate) const CONTAINED: &str = "contained.tsv";
 /// The revisit records of removed pages.

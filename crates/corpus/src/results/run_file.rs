@@ -144,7 +144,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut job = Dedup::new(["a.jsonl", "-"], "out");
         job.rule.near = Some(Near::Containment(0.9));
-        job.rule.keep = Keep::Max("meta.score".into());
+        job.rule.keep = Keep::Max("meta.score".into()).into();
         job.reading.dialect.has_header = false;
         job.reading.glob = vec!["*.a".into(), "!*.b".into()];
         let params = job.params(None).unwrap();

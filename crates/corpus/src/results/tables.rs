@@ -10,6 +10,7 @@ use twindex_join::Sorter;
 use crate::input::kept::annotate::AnnotationOptions;
 use crate::input::open::reader::Compression;
 use crate::results::documents::write_annotated;
+use crate::results::layout::DECIDED;
 use crate::results::written::Digests;
 use crate::rule::against::ComparedIndex;
 use crate::rule::clusters::{Clusters, for_each_removed};
@@ -78,15 +79,25 @@ pub(crate) fn write_pairs(
     let mut written = 0;
     let mut failure = None;
     let digest = write_hashed_file(path, |out| {
-        writeln!(out, "document\tkept\t{}", kind.columns())?;
+        let has_rule = corpus.values.are_several();
+        let rule = if has_rule { format!("\t{DECIDED}") } else { String::new() };
+        writeln!(out, "document\tkept\t{}{rule}", kind.columns())?;
         let all = pairs.for_each(|pair| {
-            let key = |at: u32| corpus.keys.get(by_key.documents[at as usize]);
+            let document = |at: u32| by_key.documents[at as usize];
+            let (removed, kept) = (document((pair >> 96) as u32), document((pair >> 64) as u32));
             written += 1;
-            tsv::write_field(out, key((pair >> 96) as u32))?;
+            tsv::write_field(out, corpus.keys.get(removed))?;
             out.write_all(b"\t")?;
-            tsv::write_field(out, key((pair >> 64) as u32))?;
+            tsv::write_field(out, corpus.keys.get(kept))?;
             out.write_all(b"\t")?;
             kind.unpack(pair as u64).write(kind, out)?;
+            if has_rule {
+                out.write_all(b"\t")?;
+                tsv::write_field(
+                    out,
+                    corpus.decided(kind == ScoreKind::Containment, removed, kept).as_bytes(),
+                )?;
+            }
             out.write_all(b"\n").map_err(Stop::Write)
         });
         match all {

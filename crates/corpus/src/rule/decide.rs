@@ -9,7 +9,7 @@ use twindex_join::{JoinResources, cover_sets};
 use crate::results::index::Indexed;
 use crate::rule::clusters::Clusters;
 use crate::rule::near::{JoinLimits, KeepRules, NearGroups};
-use crate::rule::priority::{KeepOrder, OrderedBy, Priority};
+use crate::rule::priority::{OrderedBy, Priority};
 use crate::rule::score::Score;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
@@ -36,14 +36,13 @@ pub(crate) fn decide(
     limits: &JoinLimits<'_>,
     stages: &mut Stages,
 ) -> anyhow::Result<Decision> {
-    let keep = KeepOrder::from(&job.rule.keep);
-    let by_key = keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
+    let keep = corpus.values.sorted(&corpus.grouped.budget, limits.memory / 2)?;
+    let by_key = (!keep.order().is_by_place()).then(|| corpus.by_key(limits.memory / 2)).transpose()?;
     let history_keys = (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
     let by = OrderedBy {
-        keep,
+        keep: &keep,
         near: job.near(),
-        keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
-        numbers: &corpus.numbers,
+        by_key: by_key.as_ref(),
         history: corpus.history,
         history_keys: history_keys.as_ref(),
     };

@@ -90,7 +90,7 @@ impl<S: Settings> Setting<S> {
     #[must_use]
     pub fn default(&self) -> Option<String> {
         let values = self.write(&S::default());
-        (self.kind == Kind::One).then(|| values.into_iter().next()).flatten()
+        matches!(self.kind, Kind::One | Kind::OneOrMore).then(|| values.into_iter().next()).flatten()
     }
 }
 
@@ -165,8 +165,8 @@ pub fn to_json(texts: impl Iterator<Item = (&'static str, Kind, Vec<String>)>) -
     let all = texts.filter(|(name, _, texts)| !OF_A_RUN.contains(name) && !texts.is_empty());
     let value = |kind, mut texts: Vec<String>| match kind {
         Kind::Flag => Json::Bool(true),
-        Kind::One => texts.pop().map_or(Json::Null, Json::String),
-        Kind::Many => texts.into(),
+        Kind::One | Kind::OneOrMore if texts.len() < 2 => texts.pop().map_or(Json::Null, Json::String),
+        Kind::One | Kind::OneOrMore | Kind::Many => texts.into(),
     };
     all.map(|(name, kind, texts)| (name.to_owned(), value(kind, texts))).collect()
 }

@@ -129,7 +129,7 @@ const REFUSED: &[Refusal] = &[
         "--fingerprint-field brings fingerprints without texts, and they are compared by distance: give --near within:K",
     ),
     (
-        |job| job.brings_fingerprints() && job.rule.keep == Keep::Longest,
+        |job| job.brings_fingerprints() && job.rule.keep.has(&Keep::Longest),
         "--keep longest needs texts, and --fingerprint-field brings fingerprints without them",
     ),
     (
@@ -281,9 +281,9 @@ impl Dedup {
     /// Returns the fields that affect which documents are kept.
     pub(crate) fn deciding(&self) -> DecidingFields {
         let (inside, inside_url) = inside_of(self.scope.inside.as_deref());
-        let number = self.rule.keep.field().map(str::to_owned);
+        let keep = self.rule.keep.rules().to_vec();
         let url = self.scope.url_field.clone();
-        DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() }
+        DecidingFields { keep, inside, url, inside_url, ..DecidingFields::default() }
     }
 
     fn annotation_prefix(&self) -> &str {

@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use twindex::params::WeightUnit;
 
+pub use crate::input::fields::keep::{Keep, KeepOrder};
 use crate::passages::boilerplate::count::BOILERPLATE_WORDS;
 use crate::settings::declared::settings;
 use crate::settings::near::Near;
-use crate::settings::value::{Value, choices};
+use crate::settings::value::{Kind, Value, choices};
 
 settings! {
     /// The rule: what is near, and which of several near documents stays.
@@ -24,13 +25,16 @@ settings! {
         /// bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
         /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
-        /// Which of several near documents is kept: first, longest, max:FIELD and others
+        /// Which of several near documents is kept; repeated, the first rule that distinguishes two documents decides
         ///
-        /// `first`: the first in input order. `longest`: the one with the most tokens; of several, the first.
-        /// `smallest-key`: the one with the smallest key, by bytes. `key-hash`: the one whose key has the smallest
-        /// hash, whatever the input order. `max:FIELD`, `min:FIELD`: the one with the largest or smallest number or
-        /// time in FIELD; of several, the one with the smallest key.
-        keep: Keep = Keep::First, "WHICH";
+        /// `first`: the first in input order. `longest`: the one with the most tokens. `smallest-key`: the one with the
+        /// smallest key, by bytes. `key-hash`: the one whose key has the smallest hash, whatever the input order.
+        /// `max:FIELD`, `min:FIELD`, `earliest:FIELD`: the one with the largest or smallest number or time in FIELD.
+        /// `rank:FIELD=A,B,...`: the one whose value in FIELD is listed first; other values are last. `https`,
+        /// `shortest-url`: by the URL, --url-field or the key. `canonical`: pages whose canonical link is their own URL,
+        /// then those without one. Where no rule decides: the first after `longest`, otherwise the one with the smallest
+        /// key.
+        keep: KeepOrder = KeepOrder::default(), "WHICH";
         /// Weight of a shingle in the resemblance: distinct, tf or idf
         ///
         /// `distinct`: all shingles have equal weight. `tf`: the number of occurrences of the shingle, or the weight in
@@ -72,66 +76,19 @@ pub enum Weights {
     Idf,
 }
 
-/// The order in which near documents are preferred: the first document in this order is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// The first document of the input.
-    #[default]
-    First,
-    /// The document with the most tokens; among equals, the first in the input.
-    Longest,
-    /// The document with the smallest key in byte order.
-    SmallestKey,
-    /// The document whose key has the smallest xxh3-64 hash; among equals, the one with the smallest key. The choice
-    /// depends neither on the input order nor on the meaning of keys.
-    KeyHash,
-    /// The document with the largest number in this field; among equals, the one with the smallest key.
-    Max(String),
-    /// The document with the smallest number in this field; among equals, the one with the smallest key.
-    Min(String),
-}
+impl Value for KeepOrder {
+    const KIND: Kind = Kind::OneOrMore;
 
-impl Keep {
-    /// Returns the field that determines the order; `None` if the order depends on no field.
-    #[must_use]
-    pub fn field(&self) -> Option<&str> {
-        match self {
-            Self::Max(field) | Self::Min(field) => Some(field),
-            _ => None,
-        }
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        crate::settings::value::utf8(text)?.parse().map(|rule: Keep| rule.into())
     }
-}
 
-impl FromStr for Keep {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text.split_once(':') {
-            None if text == "first" => Self::First,
-            None if text == "longest" => Self::Longest,
-            None if text == "smallest-key" => Self::SmallestKey,
-            None if text == "key-hash" => Self::KeyHash,
-            Some(("max", field)) if !field.is_empty() => Self::Max(field.to_owned()),
-            Some(("min", field)) if !field.is_empty() => Self::Min(field.to_owned()),
-            _ => {
-                return Err(format!(
-                    "expected first, longest, smallest-key, key-hash, max:FIELD or min:FIELD, found {text:?}"
-                ));
-            }
-        })
+    fn read(&mut self, text: &OsStr) -> Result<(), String> {
+        self.push(crate::settings::value::utf8(text)?.parse()?)
     }
-}
 
-impl fmt::Display for Keep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::First => f.write_str("first"),
-            Self::Longest => f.write_str("longest"),
-            Self::SmallestKey => f.write_str("smallest-key"),
-            Self::KeyHash => f.write_str("key-hash"),
-            Self::Max(field) => write!(f, "max:{field}"),
-            Self::Min(field) => write!(f, "min:{field}"),
-        }
+    fn write(&self) -> Vec<String> {
+        self.rules().iter().map(Keep::to_string).collect()
     }
 }
 
@@ -205,7 +162,7 @@ macro_rules! by_text {
     )+};
 }
 
-by_text!(Keep, BoilerplateSpans, WeightUnit);
+by_text!(BoilerplateSpans, WeightUnit);
 
 choices! {
     Weights {

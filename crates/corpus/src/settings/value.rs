@@ -10,6 +10,8 @@ pub enum Kind {
     Flag,
     /// One value.
     One,
+    /// One value, or several in a meaningful order.
+    OneOrMore,
     /// Any number of values.
     Many,
 }

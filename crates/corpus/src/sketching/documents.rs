@@ -126,6 +126,11 @@ impl<'s> Sketching<'s> {
         self.scratch.left_out()
     }
 
+    /// Returns the number of tokens in the document sketched last, or of its features.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.scratch.tokens() as u64
+    }
+
     /// Counts the Unicode normalization forms of the accented letters in a text.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {

@@ -11,6 +11,7 @@ use twindex::KeyBuf;
 use twindex::sys::{Column, MemoryBudget};
 
 use crate::input::content::Form;
+use crate::input::fields::keep::KeepOrder;
 use crate::input::kept::annotate::Annotation;
 use crate::input::kept::writer::KeptBlock;
 use crate::input::parser::Parser;
@@ -21,6 +22,7 @@ use crate::stored::drawn::{DrawnDropped, DroppedSample};
 use crate::stored::groups::{Grouped, NewDocument, NewSet};
 use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
 use crate::stored::lines::{LineReader, LineStore};
+use crate::stored::order::KeepValues;
 use crate::work::tsv;
 
 /// Why a new document was removed: the key of the near document in an index, and the distance or resemblance.
@@ -118,9 +120,8 @@ pub(crate) struct Corpus {
     places: DocumentPlaces,
     /// For each document, whether its key differs from the key in its line, for example by an added number.
     other_keys: OtherKeys,
-    /// For each document after the history, the number that `--keep max` and `--keep min` compare, encoded as bits.
-    /// Empty if the rule uses no numbers.
-    pub(crate) numbers: Column<u128>,
+    /// For each document after the history, the numbers that `--keep` compares.
+    pub(crate) values: KeepValues,
     /// For each document, the length of its text in bytes.
     text_bytes: Column<u32>,
     /// The URL of each document, empty if it has none; `None` if the job names no field with URLs.
@@ -161,7 +162,7 @@ impl Corpus {
     pub(crate) fn new(
         (folder, sets): (&Path, Option<&Path>),
         memory: usize,
-        parser: Parser,
+        (parser, keep): (Parser, &KeepOrder),
     ) -> anyhow::Result<Self> {
         let budget = &MemoryBudget::new(folder, memory);
         let mut grouped = Grouped::new(budget, memory)?;
@@ -174,7 +175,7 @@ impl Corpus {
             keys: DocumentKeys::new(budget),
             places: DocumentPlaces::new(budget),
             other_keys: OtherKeys::new(budget),
-            numbers: Column::new(budget),
+            values: KeepValues::new(keep, budget),
             text_bytes: Column::new(budget),
             urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
             grouped,
@@ -243,9 +244,7 @@ impl Corpus {
             firsts.push(document)?;
             hashes.push(one.whole.hash)?;
         }
-        if self.parser.reads_numbers() {
-            self.numbers.push(one.attached.deciding().number.bits())?;
-        }
+        self.values.push(one.tokens, &one.key, &one.attached.deciding().numbers)?;
         Ok(is_new)
     }
 
@@ -448,6 +447,16 @@ impl Corpus {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
+    /// Returns the name of the rule that decides which of two documents comes first. With containment, `by_size`, the
+    /// larger one does.
+    pub(crate) fn decided(&self, by_size: bool, a: u32, b: u32) -> String {
+        let shingles = |document| self.grouped.group(document).shingles;
+        if by_size && shingles(a) != shingles(b) {
+            return SIZE.to_owned();
+        }
+        self.values.decided(a - self.history, b - self.history).to_string()
+    }
+
     /// Frees the lookup structures after all documents were added.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.by_key = None;
@@ -464,6 +473,9 @@ impl Corpus {
         ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
     }
 }
+
+/// The name of the rule of containment: the larger document comes first.
+pub(crate) const SIZE: &str = "size";
 
 /// A bit for each document: whether its key differs from the key in its line.
 struct OtherKeys {

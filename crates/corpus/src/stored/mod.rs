@@ -6,6 +6,7 @@ pub(crate) mod drawn;
 pub(crate) mod groups;
 pub(crate) mod keys;
 pub(crate) mod lines;
+pub(crate) mod order;
 pub(crate) mod read;
 pub(crate) mod set_thread;
 pub(crate) mod sketches;

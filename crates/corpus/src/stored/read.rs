@@ -293,7 +293,7 @@ fn empty_corpus(
 ) -> anyhow::Result<Corpus> {
     let (parser, memory) = (documents.parser().clone(), job.resources.memory / 4);
     let sets = journal.map(Journal::sets);
-    let mut corpus = Corpus::new((folder, sets.as_deref()), memory, parser)?;
+    let mut corpus = Corpus::new((folder, sets.as_deref()), memory, (parser, &job.rule.keep))?;
     if documents.are_keyed_by_line()
         || !matches!(job.scope.repeated_keys, RepeatedKeys::Error | RepeatedKeys::Any)
     {

@@ -95,6 +95,22 @@ impl<'u> Parts<'u> {
         }
     }
 
+    /// Returns whether a link on the page with this URL names this URL. A link may be relative.
+    pub(crate) fn is_named_by(&self, link: &str) -> bool {
+        let link = link.trim_ascii();
+        let link = link.split_once('#').map_or(link, |(before, _)| before);
+        let (scheme, authority, path) = (&self.scheme, self.authority(), self.path);
+        let whole = match link.as_bytes() {
+            [] => return true,
+            _ if Parts::parse(link).is_some() => link.to_owned(),
+            [b'/', b'/', ..] => format!("{scheme}:{link}"),
+            [b'/', ..] => format!("{scheme}://{authority}{link}"),
+            [b'?', ..] => format!("{scheme}://{authority}{path}{}{link}", self.params),
+            _ => format!("{scheme}://{authority}{}{link}", &path[..=path.rfind('/').unwrap_or(0)]),
+        };
+        Parts::parse(&whole).is_some_and(|named| named == *self)
+    }
+
     /// Returns the segments of the path, which are separated by `/`. The first segment follows the first `/`.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'u str> + use<'u> {
         self.path.strip_prefix('/').unwrap_or(self.path).split('/')
@@ -176,6 +192,21 @@ mod tests {
             assert_eq!(Parts::parse(url).map(|parts| parts.to_string()).as_deref(), wanted, "{url}");
         }
         assert!(Parts::parse(&format!("http://a.b/{}", "x".repeat(MAX_BYTES))).is_none());
+    }
+
+    #[test]
+    fn absolute_and_relative_links_name_a_url() {
+        let page = Parts::parse("https://a.b/c/d;e?f=1").unwrap();
+        for link in
+            ["HTTPS://A.b:443/c/d;e?f=1#g", "//a.b/c/d;e?f=1", "/c/d;e?f=1", " d;e?f=1 ", "?f=1", "#g"]
+        {
+            assert!(page.is_named_by(link), "{link}");
+        }
+        for link in
+            ["http://a.b/c/d;e?f=1", "//a.c/c/d;e?f=1", "/d;e?f=1", "d;e", "?f=2", "mailto:a@b", "e/d"]
+        {
+            assert!(!page.is_named_by(link), "{link}");
+        }
     }
 
     #[test]

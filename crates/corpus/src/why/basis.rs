@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use twindex::sketch::{LeftOut, jaccard};
 use twindex::{Sketch, Sketcher};
 
+use crate::results::layout::DECIDED;
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketching;
 use crate::why::explanation::{Explanation, Reason, RunDescription, TableLine};
@@ -13,6 +14,8 @@ use crate::why::texts::DocumentContent;
 pub(crate) struct SetAndSketch {
     pub(crate) set: Vec<u64>,
     pub(crate) sketch: Sketch,
+    /// Number of tokens in the text.
+    pub(crate) tokens: u64,
     pub(crate) left_out: LeftOut,
 }
 
@@ -35,7 +38,8 @@ pub(crate) enum WhyColumns {
 
 impl WhyColumns {
     pub(crate) fn of(columns: &[String]) -> anyhow::Result<Self> {
-        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let names = columns.iter().map(String::as_str).filter(|name| *name != DECIDED);
+        let names: Vec<&str> = names.collect();
         Ok(match &names[..] {
             ["resemblance", "intersection", "union"] => Self::Counted,
             ["containment", "intersection", "shingles"] => Self::Contained,
@@ -125,6 +129,6 @@ impl SetAndSketch {
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());
         sketching.sketch(content.lent(), &mut sketch)?;
         sketching.shingles(&mut set);
-        Ok(Self { set, sketch, left_out: sketching.left_out() })
+        Ok(Self { set, sketch, tokens: sketching.tokens(), left_out: sketching.left_out() })
     }
 }

@@ -11,15 +11,20 @@ use twindex::{Index, Params, Sketcher};
 
 use crate::error::InvalidOptions;
 use crate::input::fields::deciding::{DecidingValues, UrlPart};
+use crate::input::fields::keep::Keep;
+use crate::input::fields::number::FieldNumber;
 use crate::input::options::{InputFormat, InputOptions};
 use crate::passages::boilerplate::count::{self, BOILERPLATE};
-use crate::results::layout::{INDEX, PROOF, RUN, Row, find_rows, for_each_row, kept_files, unescaped};
+use crate::results::layout::{
+    DECIDED, INDEX, PROOF, RUN, Row, find_rows, for_each_row, kept_files, unescaped,
+};
 use crate::results::run_file::RunFile;
 use crate::rule::against::for_each_removed_key;
 use crate::rule::left_out::sketcher_of_results;
 use crate::rule::repeated::{EarlierKeys, RepeatedKeys, without_numbers};
-use crate::settings::rule::Keep;
 use crate::sketching::idf;
+use crate::stored::corpus::SIZE;
+use crate::stored::order::KeepValues;
 use crate::why::basis::{Equal, SetAndSketch, WhyColumns, agrees};
 use crate::why::explanation::{
     DocumentStatus, Explanation, FieldOfBoth, Reason, RunDescription, Sets, TableLine,
@@ -414,7 +419,11 @@ impl Why {
         let mut best: Option<Candidate> = None;
         for kept in candidates {
             let measured = SetAndSketch::of(&sketcher, &kept.content)?;
-            let columns = basis.columns(&of_key, &measured)?;
+            let mut columns = basis.columns(&of_key, &measured)?;
+            if explanation.listed.columns.iter().any(|(name, _)| name == DECIDED) {
+                let rule = self.decided(known, basis, (&key, &of_key), (&kept, &measured))?;
+                columns.extend(rule.map(|rule| (DECIDED.to_owned(), rule)));
+            }
             let does_agree = agrees(&explanation.listed.columns, &columns);
             let is_better =
                 best.as_ref().is_none_or(|best| best.agrees != Some(true) && does_agree == Some(true));
@@ -426,6 +435,26 @@ impl Why {
             self.report(known, explanation, basis, (&key, &of_key), best)?;
         }
         Ok(())
+    }
+
+    /// Returns the name of the rule that decides between two documents; `None` if the run is unknown.
+    fn decided(
+        &self,
+        known: &RunDescription,
+        basis: WhyColumns,
+        key: (&DocumentRead, &SetAndSketch),
+        kept: (&DocumentRead, &SetAndSketch),
+    ) -> anyhow::Result<Option<String>> {
+        let Some(run) = &known.run else { return Ok(None) };
+        if basis == WhyColumns::Contained && key.1.set.len() != kept.1.set.len() {
+            return Ok(Some(SIZE.to_owned()));
+        }
+        let mut values = KeepValues::new(&run.job().rule.keep, &MemoryBudget::unlimited());
+        // Any two different keys will do: if no rule before `key-hash` decides, it does.
+        for (own, (read, measured)) in [(&self.key[..], key), (b"", kept)] {
+            values.push(measured.tokens, own, &read.deciding.numbers)?;
+        }
+        Ok(Some(values.decided(0, 1).to_string()))
     }
 
     /// Adds the recomputed scores and the differing words to the explanation.
@@ -585,28 +614,32 @@ fn add_fields(
     key: &DocumentRead,
     kept: &DocumentRead,
 ) {
-    let keep = known.run.as_ref().map(|run| &run.job().rule.keep);
     let (of_key, of_kept) = (&key.deciding, &kept.deciding);
     let fields = &known.input.attached.deciding;
-    if let (Some(name), Some(keep)) = (&fields.number, keep) {
-        let is_history = explanation.fate == DocumentStatus::Dropped;
-        explanation.fields.push(FieldOfBoth {
-            option: if matches!(keep, Keep::Max(_)) { "keep max" } else { "keep min" },
-            name: name.clone(),
-            key: of_key.number.to_string(),
-            kept: (!is_history).then(|| of_kept.number.to_string()),
-        });
-        let is_before = match keep {
-            Keep::Max(_) => of_kept.number >= of_key.number,
-            _ => of_kept.number <= of_key.number,
+    let is_history = explanation.fate == DocumentStatus::Dropped;
+    for (at, rule) in fields.keep.iter().enumerate() {
+        let Some(own) = of_key.numbers.get(at).filter(|_| rule.field().is_some() || rule.is_of_url()) else {
+            continue;
         };
-        // With containment, the larger document is kept, whatever its number.
+        let other = of_kept.numbers.get(at).filter(|_| !is_history);
+        explanation.fields.push(FieldOfBoth {
+            option: rule.option(),
+            name: rule.field().map_or_else(|| rule.to_string(), str::to_owned),
+            key: shown_number(rule, own.number),
+            kept: other.map(|other| shown_number(rule, other.number)),
+        });
+        let is_before = other.is_none_or(|other| match rule {
+            Keep::Max(_) => other.number >= own.number,
+            _ => other.number <= own.number,
+        });
+        // With containment, the larger document is kept, whatever its number. Of several rules, another may decide.
         let is_contained = matches!(explanation.reason, Some(Reason::Contained { .. }));
-        if !is_history && !is_contained && !is_before {
+        if fields.keep.len() == 1 && !is_contained && !is_before {
             explanation.agrees = Some(false);
-            explanation
-                .notes
-                .push(format!("the number in `{name}` of the kept document does not come first"));
+            explanation.notes.push(format!(
+                "the number in `{}` of the kept document does not come first",
+                rule.field().unwrap_or(rule.option())
+            ));
         }
     }
     let of_url = fields.inside_url.map(|part| match part {
@@ -622,6 +655,20 @@ fn add_fields(
             explanation.notes.push(format!("the two documents have different values in `{name}`"));
         }
     }
+}
+
+/// Returns the value that a rule compares, as text.
+fn shown_number(rule: &Keep, number: FieldNumber) -> String {
+    let names: &[&str] = match rule {
+        Keep::Rank(_, listed) => {
+            let listed = listed.get(number.small() as usize);
+            return listed.cloned().unwrap_or_else(|| "a value that is not listed".to_owned());
+        }
+        Keep::Https => &["https", "another scheme"],
+        Keep::Canonical => &["its own URL", "no link", "another URL"],
+        _ => return number.to_string(),
+    };
+    names.get(number.small() as usize).unwrap_or(&"").to_string()
 }
 
 /// Returns the options for reading documents of a history, which may lack the number field.

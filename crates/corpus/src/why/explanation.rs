@@ -31,8 +31,8 @@ pub struct Explanation {
     pub recomputed: Option<Vec<(String, String)>>,
     /// Whether the recomputed columns equal the columns in the table; `None` if no column could be recomputed.
     pub agrees: Option<bool>,
-    /// For each field in `--keep max:FIELD`, `--keep min:FIELD` and `--inside FIELD`: its values in the two documents, which
-    /// affected the decision in addition to the texts.
+    /// For each rule of `--keep` that compares a field or URLs, and for `--inside FIELD`: the values in the two documents,
+    /// which affected the decision in addition to the texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
     /// The sizes of the two documents' sets of shingles, or of features.
@@ -114,9 +114,9 @@ pub struct TableLine {
 /// The values of a field in two documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldOfBoth {
-    /// The option that names the field: `keep max`, `keep min` or `inside`.
+    /// The option that names the field: `keep max`, `keep min`, `keep earliest`, `keep rank` or `inside`; `keep` for URLs.
     pub option: &'static str,
-    /// The name of the field.
+    /// The name of the field, or of the rule that compares URLs.
     pub name: String,
     /// The value of the field in the queried document.
     pub key: String,

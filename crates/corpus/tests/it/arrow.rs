@@ -25,7 +25,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ArrowWriter;
 use twindex_corpus::input::{Batch, Buffers, Documents, FingerprintForm, KEPT, KeptBlock, KeptWriter};
-use twindex_corpus::{Also, Dedup, Ids, InputOptions, Passages};
+use twindex_corpus::{Also, Dedup, Ids, InputOptions, Keep, Passages};
 
 use crate::corpora::Random;
 
@@ -252,7 +252,7 @@ fn columns_of_every_kind_are_read_as_from_parquet() {
         ("text", |options, name| name.clone_into(&mut options.text_field)),
         ("value", |options, name| options.attached.value = Some(name.to_owned())),
         ("stamp", |options, name| options.attached.stamp = Some(name.to_owned())),
-        ("number", |options, name| options.attached.deciding.number = Some(name.to_owned())),
+        ("number", |options, name| options.attached.deciding.keep = vec![Keep::Max(name.to_owned())]),
         ("inside", |options, name| options.attached.deciding.inside = Some(name.to_owned())),
         ("url", |options, name| options.attached.deciding.url = Some(name.to_owned())),
     ];

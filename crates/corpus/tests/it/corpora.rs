@@ -96,7 +96,7 @@ pub(crate) fn by_definition(
         }
     };
     let mut order: Vec<usize> = (0..texts.len()).collect();
-    match job.rule.keep {
+    match job.rule.keep.rules()[0] {
         Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
         Keep::Max(_) => order.sort_by_key(|&text| Reverse(beside[text].halves)),
         Keep::Min(_) => order.sort_by_key(|&text| beside[text].halves),

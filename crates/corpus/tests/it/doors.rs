@@ -88,7 +88,7 @@ fn files_and_texts_in_memory_give_the_same_decisions() {
     for (threshold, keep) in [(0.8, Keep::First), (0.6, Keep::Longest), (1.0, Keep::SmallestKey)] {
         let out = dir.path().join("out");
         let mut dedup = Dedup::new([&file], &out);
-        dedup.rule = Rule { near: Some(Near::Resemblance(threshold)), keep, ..Rule::default() };
+        dedup.rule = Rule { near: Some(Near::Resemblance(threshold)), keep: keep.into(), ..Rule::default() };
         dedup.results.force = true;
         let report = dedup.run().unwrap();
         let job = DedupTexts { rule: dedup.rule, ..DedupTexts::default() };
@@ -131,7 +131,7 @@ fn options_out_of_range_are_refused_by_name_before_reading() {
         (near(Near::Resemblance(f64::NAN)), "--near: expected 0.05 to 1, "),
         (near(Near::Containment(1.5)), "--near: expected 0.05 to 1, "),
         (near(Near::Within(11)), "--near: expected 0.05 to 1, containment:J, within:K (0 to 10) or equal"),
-        (refused(|job| job.rule.keep = Keep::Max(String::new())), "--keep: expected first, longest, "),
+        (refused(|job| job.rule.keep = Keep::Max(String::new()).into()), "--keep: expected first, longest, "),
         (refused(|job| job.resources.memory = 0), "--memory: expected at least 64K"),
         (refused(|job| job.resources.threads = Some(0)), "--threads: expected 1 to 65535, found 0"),
         (
@@ -148,7 +148,7 @@ fn options_out_of_range_are_refused_by_name_before_reading() {
     for job in [
         rule(Rule { near: Some(Near::Resemblance(f64::NAN)), ..Rule::default() }),
         rule(Rule { near: Some(Near::Within(3)), ..Rule::default() }),
-        rule(Rule { keep: Keep::Min(String::new()), ..Rule::default() }),
+        rule(Rule { keep: Keep::Min(String::new()).into(), ..Rule::default() }),
         DedupTexts { resources, ..DedupTexts::default() },
     ] {
         assert!(job.run(&[b"a"]).unwrap_err().is::<InvalidOptions>(), "{job:?}");

@@ -100,7 +100,7 @@ fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
                 }
             }
             let job = DedupTexts {
-                rule: Rule { near: Some(near), weights, keep: keep.clone(), ..Rule::default() },
+                rule: Rule { near: Some(near), weights, keep: keep.clone().into(), ..Rule::default() },
                 shingling: Shingling::words(width as u8, 0),
                 resources: Resources { memory: 1 << 20, ..Resources::default() },
                 ..DedupTexts::default()

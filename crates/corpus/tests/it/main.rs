@@ -12,4 +12,5 @@ mod passages;
 mod paths;
 mod resume;
 mod rule;
+mod survivors;
 mod urls;

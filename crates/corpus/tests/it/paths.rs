@@ -124,7 +124,7 @@ fn rule_by_hamming_distance_holds_in_every_input_order() {
             let mut dedup = Dedup::new([dir.path().join("in.jsonl")], &out);
             dedup.rule.near = Some(Near::Within(within));
             dedup.text.words = Some(Widths::one(1).unwrap());
-            dedup.rule.keep = keep.clone();
+            dedup.rule.keep = keep.clone().into();
             dedup.resources.memory = [1 << 16, 1 << 24][(seed % 2) as usize];
             dedup.run().unwrap();
             let mut order: Vec<usize> = (0..texts.len()).collect();

@@ -240,7 +240,10 @@ fn every_kind_of_job_is_resumed() {
     };
     let containment = Some(Near::Containment(0.8));
     let jobs = [
-        ("containment, longest", with(&|job| (job.rule.near, job.rule.keep) = (containment, Keep::Longest))),
+        (
+            "containment, longest",
+            with(&|job| (job.rule.near, job.rule.keep) = (containment, Keep::Longest.into())),
+        ),
         ("simhash", with(&|job| job.rule.near = Some(Near::Within(3)))),
         (
             "rows of Arrow files, annotated",
@@ -265,7 +268,7 @@ fn every_kind_of_job_is_resumed() {
             "inside hosts, by a number, the last of a key",
             with(&|job| {
                 (job.scope.inside, job.scope.url_field) = (Some("host".into()), Some("url".into()));
-                (job.rule.keep, job.scope.repeated_keys) = (Keep::Max("n".into()), RepeatedKeys::Last);
+                (job.rule.keep, job.scope.repeated_keys) = (Keep::Max("n".into()).into(), RepeatedKeys::Last);
             }),
         ),
         ("against an index", with(&|job| job.scope.against = vec![history.results.out.clone()])),
@@ -333,7 +336,10 @@ fn resuming_with_other_options_or_inputs_is_refused() {
             with(&|job| job.rule.near = Some(Near::Containment(0.7))),
             "--near was not given in the stopped run, and is containment:0.7",
         ),
-        (with(&|job| job.rule.keep = Keep::Longest), "--keep was first in the stopped run, and is longest"),
+        (
+            with(&|job| job.rule.keep = Keep::Longest.into()),
+            "--keep was first in the stopped run, and is longest",
+        ),
         (with(&|job| job.results.index = IndexOf::None), "--index was kept in the stopped run, and is none"),
         (with(&|job| job.text.seed = Some(5)), "--seed was not given in the stopped run, and is 5"),
         (

@@ -24,7 +24,7 @@ fn leaders_rule_holds_in_every_input_order_and_for_every_measure() {
             for near in [Near::Resemblance(threshold), Near::Containment(threshold)] {
                 let shingling = Shingling::words(width as u8, 0);
                 let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
-                let rule = Rule { near: Some(near), keep: keep.clone(), ..Rule::default() };
+                let rule = Rule { near: Some(near), keep: keep.clone().into(), ..Rule::default() };
                 let resources = Resources { memory, ..Resources::default() };
                 let job = DedupTexts { rule, shingling, resources, ..DedupTexts::default() };
                 let found = job.run(&bytes).unwrap();
@@ -79,8 +79,9 @@ fn leaders_rule_holds_for_priority_numbers_and_within_each_value_of_the_inside_f
         ] {
             let shingling = Shingling::words(width as u8, 0);
             let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
-            let numbers = keep.field().is_some().then_some(&numbers[..]);
-            let rule = Rule { near: Some(near), keep: keep.clone(), ..Rule::default() };
+            let lists = [&numbers[..]];
+            let numbers = if keep.field().is_some() { &lists[..] } else { &[] };
+            let rule = Rule { near: Some(near), keep: keep.clone().into(), ..Rule::default() };
             let resources = Resources { memory, ..Resources::default() };
             let job = DedupTexts { rule, shingling, resources, ..DedupTexts::default() };
             let given = TextAttributes { numbers, inside: Some(&inside), ..TextAttributes::default() };
@@ -177,19 +178,22 @@ fn containment_removes_new_documents_and_reports_history_documents() {
 fn numbers_and_values_must_have_one_entry_for_each_text() {
     let texts = [&b"a"[..], b"b"];
     let numbers = [number(1), number(2), number(3)];
-    let rule = Rule { keep: Keep::Max("score".into()), ..Rule::default() };
+    let rule = Rule { keep: Keep::Max("score".into()).into(), ..Rule::default() };
     let by_max = DedupTexts { rule, ..DedupTexts::default() };
     let first = DedupTexts::default();
     let inside = [&b"x"[..], b""];
     for (job, numbers, inside, part) in [
-        (&by_max, None, None, "max and min go with numbers"),
-        (&first, Some(&numbers[..2]), None, "max and min go with numbers"),
+        (&by_max, None, None, "expected 1 lists of numbers, one for each rule with a field, found 0"),
+        (&first, Some(&numbers[..2]), None, "expected 0 lists of numbers"),
         (&by_max, Some(&numbers[..]), None, "numbers: expected 2, one a text, found 3"),
         (&first, None, Some(&inside[..1]), "inside: expected 2, one a text, found 1"),
         (&first, None, Some(&inside[..]), "inside: the value at 1 is empty"),
     ] {
         let error = job
-            .run_with_attributes(&texts, TextAttributes { numbers, inside, ..TextAttributes::default() })
+            .run_with_attributes(
+                &texts,
+                TextAttributes { numbers: numbers.as_slice(), inside, ..TextAttributes::default() },
+            )
             .unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert!(error.is::<InvalidOptions>());
@@ -207,7 +211,7 @@ fn contradicting_options_are_refused() {
             "--max-work goes with a resemblance or containment",
         ),
         (Rule { near: Some(Near::Within(3)), ..Rule::default() }, "--near within:K compares fingerprints"),
-        (Rule { keep: Keep::KeyHash, ..Rule::default() }, "no keys"),
+        (Rule { keep: Keep::KeyHash.into(), ..Rule::default() }, "no keys"),
     ] {
         let error = DedupTexts { rule, ..DedupTexts::default() }.run(&[b"a", b"b"]).unwrap_err();
         assert!(error.is::<InvalidOptions>() && error.to_string().contains(part), "{error}");

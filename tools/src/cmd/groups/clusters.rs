@@ -8,11 +8,12 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::Serialize;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Cutter, Units};
+use twindex::sys::MemoryBudget;
 use twindex::{Index, Key};
-use twindex_corpus::Keep;
-use twindex_corpus::input::{Content, Documents, Record};
+use twindex_corpus::input::{Content, DecidingNumber, Documents, InputOptions, Record};
 use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
+use twindex_corpus::{Keep, KeepValues};
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::ranks::{NumberSpill, RankNumbers, place};
@@ -152,18 +153,19 @@ impl GroupsArgs {
     /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS, self.inputs.iter().chain(&self.scores).chain(&self.texts))?;
-        let ordered = matches!(self.keep(), Keep::First | Keep::Longest);
+        let keep = self.keep();
         let why = match self.reading.first_given() {
-            _ if ordered && self.texts.is_empty() => {
-                "--keep first and --keep longest go by the documents, which are not in an index or a file of \
-                 pairs: name them with --texts INPUT"
-                    .to_owned()
+            _ if !self.is_by_key() && self.texts.is_empty() => {
+                format!(
+                    "--keep {keep} goes by the documents, which are not in an index or a file of pairs: name them with \
+                     --texts INPUT"
+                )
             }
-            _ if !ordered && !self.texts.is_empty() => {
-                "--texts goes with --keep first or --keep longest".to_owned()
+            _ if self.is_by_key() && !self.texts.is_empty() => {
+                format!("--texts goes with other --keep than {keep}")
             }
             Some(option) if self.texts.is_empty() => format!("{option} goes with --texts INPUT"),
-            _ => return Documents::check_options(&self.texts, &self.reading.options()?),
+            _ => return Documents::check_options(&self.texts, &self.documents()?),
         };
         Err(Usage::new(why).into())
     }
@@ -200,6 +202,18 @@ impl GroupsArgs {
         }
     }
 
+    /// Returns whether the rule compares keys alone.
+    fn is_by_key(&self) -> bool {
+        matches!(self.keep().single(), Some(Keep::SmallestKey | Keep::KeyHash))
+    }
+
+    /// Returns the options for reading the documents of `--texts`.
+    fn documents(&self) -> anyhow::Result<InputOptions> {
+        let mut options = self.reading.options()?;
+        options.attached.deciding.keep = self.keep().rules().to_vec();
+        Ok(options)
+    }
+
     /// Returns the rank of the kept document of each cluster, indexed by the rank of the cluster's root.
     fn kept(
         &self,
@@ -208,24 +222,26 @@ impl GroupsArgs {
         (tokens, keys): (Option<&Cutter>, KeyText),
         destination: NumberSpill<'_>,
     ) -> anyhow::Result<RankNumbers> {
-        match self.keep() {
-            Keep::First | Keep::Longest => {}
-            Keep::KeyHash => return kept_by_hash(stars, roots, keys, destination),
-            _ => {
+        match self.keep().single() {
+            Some(Keep::KeyHash) => return kept_by_hash(stars, roots, keys, destination),
+            Some(Keep::SmallestKey) => {
                 return RankNumbers::of(stars.keys(), destination, |sorter| {
                     (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
                 });
             }
+            _ => {}
         }
         // Entries are sorted by rank, then by position in the input. Of a repeated key, the last document is used, as
         // in an index.
-        let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
+        let mut all: Sorter<u64> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
-        self.for_each_document(tokens, |key, length| {
+        let budget = MemoryBudget::new(destination.folder, destination.memory / 2);
+        let mut values = KeepValues::new(&self.keep(), &budget);
+        self.for_each_document(tokens, |key, length, numbers| {
+            values.push(length as u64, key, numbers)?;
             if let Some(rank) = stars.rank(key)? {
-                let length = u32::try_from(length).unwrap_or(u32::MAX);
-                all.push(u128::from(rank) << 96 | u128::from(number) << 64 | u128::from(length))?;
+                all.push(u64::from(rank) << 32 | u64::from(number))?;
                 missing[rank as usize / 64] &= !(1 << (rank % 64));
             }
             number = number.checked_add(1).context("more than 4,294,967,295 documents")?;
@@ -241,17 +257,19 @@ impl GroupsArgs {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
-        // Entries are sorted by root, length (longest first, with `--keep longest`), position in the input, and rank.
-        // The first entry of each root is the document to keep.
+        // Entries are sorted by root, the rank by `--keep`, position in the input if no rule compares keys, and rank. The
+        // first entry of each root is the document to keep.
+        let values = values.ranks(number as usize, &budget, destination.memory / 2)?;
+        let by_place = self.keep().is_by_place();
         let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
-        let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
-            let longest = if *self.keep() == Keep::Longest { u32::MAX - length } else { 0 };
-            let sorted = [roots.get(rank)?, longest, number, rank];
+        let mut push = |[rank, number]: [u32; 2]| -> anyhow::Result<()> {
+            let place = if by_place { number } else { 0 };
+            let sorted = [roots.get(rank)?, values[number as usize], place, rank];
             Ok(best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?)
         };
-        let mut held: Option<[u32; 3]> = None;
+        let mut held: Option<[u32; 2]> = None;
         all.finish()?.for_each(|one| -> anyhow::Result<()> {
-            let next = [(one >> 96) as u32, (one >> 64) as u32, one as u32];
+            let next = [(one >> 32) as u32, one as u32];
             match held.replace(next) {
                 Some(before) if before[0] != next[0] => push(before),
                 _ => Ok(()),
@@ -263,7 +281,7 @@ impl GroupsArgs {
 
     /// Returns the tokenizer for `--keep longest`; `None` for other rules.
     fn tokens(&self, files: &PairFiles) -> anyhow::Result<Option<Cutter>> {
-        if *self.keep() != Keep::Longest {
+        if !self.keep().has(&Keep::Longest) {
             return Ok(None);
         }
         let shingling = files.fields().shingling()?.unwrap_or_else(|| Shingling::words(1, 0));
@@ -274,22 +292,22 @@ impl GroupsArgs {
         } else {
             return Ok(Some(Cutter::new(&shingling)?));
         };
-        Err(Usage::new(format!("--keep longest: {why}; use --keep first or smallest-key")).into())
+        Err(Usage::new(format!("--keep longest: {why}; use another rule")).into())
     }
 
-    /// Passes the key of each document of `--texts`, and the number of its tokens, to `each`, in the order of the
-    /// inputs. The number is 0 if there is no cutter.
+    /// Passes the key of each document of `--texts`, the number of its tokens, and the numbers that `--keep` compares, to
+    /// `each`, in the order of the inputs. The number of tokens is 0 if there is no cutter.
     fn for_each_document(
         &self,
         tokens: Option<&Cutter>,
-        mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
+        mut each: impl FnMut(&[u8], usize, &[DecidingNumber]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut documents = Documents::open(&self.texts, &self.reading.options()?)?;
+        let mut documents = Documents::open(&self.texts, &self.documents()?)?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let job = Job {
             state: Units::default,
             begin: Vec::new,
-            work: |units: &mut Units, all: &mut Vec<(Vec<u8>, usize)>, _: &_, record: Record<'_>| {
+            work: |units: &mut Units, all: &mut Vec<_>, parser: &_, record: Record<'_>| {
                 let length = match (tokens, record.content) {
                     (Some(tokens), Content::Text(text) | Content::Opaque { text, .. }) => {
                         tokens.cut(text, units);
@@ -297,12 +315,13 @@ impl GroupsArgs {
                     }
                     _ => 0,
                 };
-                all.push((record.key.to_vec(), length));
+                let numbers = record.attached(parser)?.deciding().numbers.clone();
+                all.push((record.key.to_vec(), length, numbers));
                 Ok(())
             },
         };
         for_each_chunk(&mut documents, &progress, &job, |all| {
-            all.iter().try_for_each(|(key, length)| each(key, *length))
+            all.iter().try_for_each(|(key, length, numbers)| each(key, *length, numbers))
         })
     }
 

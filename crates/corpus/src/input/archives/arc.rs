@@ -194,12 +194,7 @@ pub(crate) fn understand<'r>(
         // A header has exactly five fields, so no field can be added for an annotation.
         return Err(format!("{}; and records of ARC files cannot hold another", name_conflict(name)));
     }
-    let is_answer = begins("http") && content.starts_with(b"HTTP/");
-    let page = if is_answer {
-        http::page(content, bytes_max)?
-    } else {
-        Some(http::HttpPage { of_type: Cow::Borrowed(head.values[3]), content: content.into() })
-    };
+    let page = page(&head, content, bytes_max)?;
     let key = match fields.ids {
         Ids::Line => None,
         Ids::Field | Ids::FieldOrLine if fields.id == crate::input::options::ID_FIELD => {
@@ -212,6 +207,29 @@ pub(crate) fn understand<'r>(
     };
     let shown = page.map_or(Ok(None), |page| page.text(charset))?;
     Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
+}
+
+/// Returns the page in a record; `None` if it has none.
+fn page<'r>(
+    head: &ArcHeader<'r>,
+    content: &'r [u8],
+    bytes_max: usize,
+) -> Result<Option<http::HttpPage<'r>>, String> {
+    let is_of_web = head.values[0].get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http"));
+    if is_of_web && content.starts_with(b"HTTP/") {
+        return http::page(content, bytes_max);
+    }
+    Ok(Some(http::HttpPage { of_type: Cow::Borrowed(head.values[3]), content: content.into() }))
+}
+
+/// Returns the canonical link of the page in a record; `None` if there is none.
+pub(crate) fn link(
+    record: &[u8],
+    bytes_max: usize,
+    charset: Option<Charset>,
+) -> Result<Option<String>, String> {
+    let Some(head) = ArcHeader::of(record) else { return Ok(None) };
+    Ok(page(&head, &record[head.bytes..], bytes_max)?.and_then(|page| page.link(charset)))
 }
 
 /// Returns the requested values of a record, except key and text, from its header fields.

@@ -249,6 +249,12 @@ impl HttpPage<'_> {
         }
         shown(charset::answer(&self.content, &self.of_type, charset), &self.content, false).map(Some)
     }
+
+    /// Returns the canonical link of the page; `None` if it has none or is not HTML.
+    pub(crate) fn link(&self, charset: Option<Charset>) -> Option<String> {
+        let is_page = is_html(without_parameters(&self.of_type));
+        is_page.then(|| link_of_page(&charset::page(&self.content, &self.of_type, charset).text)).flatten()
+    }
 }
 
 /// The kind of loss when a text was decoded, and the bytes that are compared instead of the text.
@@ -318,6 +324,17 @@ pub(crate) fn page_text(page: &str) -> Result<String, String> {
 pub(crate) fn page_text(_page: &str) -> Result<String, String> {
     Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
         .to_owned())
+}
+
+/// Returns the canonical link of an HTML page.
+#[cfg(feature = "html")]
+pub(crate) fn link_of_page(page: &str) -> Option<String> {
+    html::canonical(page)
+}
+
+#[cfg(not(feature = "html"))]
+pub(crate) fn link_of_page(_page: &str) -> Option<String> {
+    None // reading the page was an error
 }
 
 /// Number of bytes at the start of the content that are examined to detect its type (MIME Sniffing standard).

@@ -183,16 +183,8 @@ pub(crate) fn understand<'r>(
     let (head, content) = record.split_at(head_bytes);
     let kind = field(head, "WARC-Type").ok_or("no WARC-Type")?;
     let of_type = field(head, "Content-Type").unwrap_or_default();
-    let page = match kind {
-        b"conversion" | b"resource" => {
-            http::HttpPage { of_type: Cow::Borrowed(of_type), content: content.into() }
-        }
-        b"response" if http::is_http(of_type) => match http::page(content, bytes_max)? {
-            Some(page) => page,
-            None => return Ok(RecordContent::NoDocument),
-        },
-        b"revisit" => return Ok(RecordContent::Revisit),
-        _ => return Ok(RecordContent::NoDocument),
+    let Some(page) = page(kind, of_type, content, bytes_max)? else {
+        return Ok(if kind == b"revisit" { RecordContent::Revisit } else { RecordContent::NoDocument });
     };
     if let Some(name) = fields.reserved.iter().find(|name| field(head, name).is_some()) {
         return Err(name_conflict(name));
@@ -203,6 +195,33 @@ pub(crate) fn understand<'r>(
         return Ok(RecordContent::Text { key, text: content });
     }
     Ok(page.text(charset)?.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
+}
+
+/// Returns the page in a record of this kind; `None` if it has none.
+fn page<'r>(
+    kind: &[u8],
+    of_type: &'r [u8],
+    content: &'r [u8],
+    bytes_max: usize,
+) -> Result<Option<http::HttpPage<'r>>, String> {
+    match kind {
+        b"conversion" | b"resource" => {
+            Ok(Some(http::HttpPage { of_type: Cow::Borrowed(of_type), content: content.into() }))
+        }
+        b"response" if http::is_http(of_type) => http::page(content, bytes_max),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the canonical link of the page in a record; `None` if there is none.
+pub(crate) fn link(
+    record: &[u8],
+    bytes_max: usize,
+    charset: Option<Charset>,
+) -> Result<Option<String>, String> {
+    let (head, content) = record.split_at(head_end(record).unwrap_or(record.len()));
+    let [kind, of_type] = ["WARC-Type", "Content-Type"].map(|name| field(head, name).unwrap_or_default());
+    Ok(page(kind, of_type, content, bytes_max)?.and_then(|page| page.link(charset)))
 }
 
 /// Returns the key in a record header: the URL, or the header fields that options name. Returns `None` if the key must

@@ -9,10 +9,11 @@ use crate::input::columns::column::{ColumnType, ColumnValues};
 use crate::input::columns::file::{Stamp, guarded};
 use crate::input::columns::table::{self, Column, Table, TypeTest};
 use crate::input::fields::attached::{AttachedFields, HasField, OwnAttached};
-use crate::input::fields::deciding::DecidingValues;
+use crate::input::fields::deciding::{DecidingNumber, DecidingValues};
 use crate::input::fields::fingerprint;
+use crate::input::fields::keep::Keep;
 use crate::input::fields::names::{push_key, push_text};
-use crate::input::fields::number::FieldNumber;
+use crate::input::fields::number::{FieldNumber, FieldValue};
 use crate::input::fields::record::{self, Ids};
 use crate::input::open::reader;
 use crate::input::place::{Place, Problem};
@@ -21,11 +22,11 @@ use crate::input::place::{Place, Problem};
 pub(crate) const HEAD_BYTES: usize = 12;
 /// Number of bytes in an encoded row for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in an encoded row for the number in the `--keep` field, the flag whether it is a time, and the
-/// length of the `--inside` value.
-const DECIDING_BYTES: usize = 21;
-/// Number of bytes in an encoded row for the length of the URL.
-const URL_BYTES: usize = 4;
+/// Number of bytes in an encoded row for the lengths of the `--inside` value and of the URL, and for how many numbers
+/// `--keep` compares.
+const DECIDING_BYTES: usize = 9;
+/// Number of bytes in an encoded row for a number that `--keep` compares, and for the flag whether it is a time.
+const NUMBER_BYTES: usize = 17;
 
 /// Decodes the rows of a file in batches.
 pub(crate) trait RowBatches {
@@ -76,7 +77,8 @@ pub(crate) struct ColumnPlaces {
     pub(crate) text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
-    number: Option<usize>,
+    /// The column of each rule that determines the order of documents.
+    numbers: Vec<Option<usize>>,
     inside: Option<usize>,
     url: Option<usize>,
 }
@@ -198,17 +200,19 @@ pub(crate) fn choose(columns: &[Column], fields: &record::Fields) -> Result<Chos
     let value = named(value.as_deref(), "--value-field", numbers, ColumnType::is_text_or_number)?;
     let stamp =
         named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", ColumnType::is_stamp)?;
-    let number = named(
-        deciding.number(),
-        deciding.number_option(),
-        "numbers, times or strings",
-        ColumnType::is_number,
-    )?;
     let values = "strings, whole numbers, times or booleans";
+    let number = |rule: &Keep| {
+        let (expected, fits) = match rule {
+            Keep::Rank(..) => (values, ColumnType::is_value as TypeTest),
+            _ => ("numbers, times or strings", ColumnType::is_number as TypeTest),
+        };
+        named(rule.field(), deciding.number_option(), expected, fits)
+    };
+    let numbers: Vec<_> = deciding.read().iter().map(number).collect::<Result<_, _>>()?;
     let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
     let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
     let mut leaves = [&key[..], &text].concat();
-    leaves.extend([value, stamp, number, inside, url].into_iter().flatten());
+    leaves.extend([value, stamp, inside, url].into_iter().chain(numbers.iter().copied()).flatten());
     leaves.sort_unstable();
     leaves.dedup();
     let place = |leaf: usize| leaves.partition_point(|&other| other < leaf);
@@ -220,7 +224,7 @@ pub(crate) fn choose(columns: &[Column], fields: &record::Fields) -> Result<Chos
         text: text.iter().map(|&leaf| place(leaf)).collect(),
         value: value.map(place),
         stamp: stamp.map(place),
-        number: number.map(place),
+        numbers: numbers.into_iter().map(|number| number.map(place)).collect(),
         inside: inside.map(place),
         url: url.map(place),
     };
@@ -228,12 +232,14 @@ pub(crate) fn choose(columns: &[Column], fields: &record::Fields) -> Result<Chos
 }
 
 /// Encodes a row as a line: the row number, the length of the key, and the key. If other values are requested, they
-/// follow: the stamp, the length of the value, the value, the number in the `--keep` field, the flag whether it is a
-/// time, the length of the `--inside` value, that value, the length of the URL, and the URL. The text is last.
+/// follow: the stamp, the length of the value, the value, the length of the `--inside` value, that value, the length of
+/// the URL, the URL, how many numbers `--keep` compares, and each of them with the flag whether it is a time. The text
+/// is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
-        let of_deciding = DECIDING_BYTES + deciding.inside.len() + URL_BYTES + deciding.url.len();
+        let of_numbers = deciding.numbers.len() * NUMBER_BYTES;
+        let of_deciding = DECIDING_BYTES + deciding.inside.len() + deciding.url.len() + of_numbers;
         ATTACHED_BYTES + attached.value.len() + of_deciding
     });
     let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + value_bytes + text.len());
@@ -244,12 +250,15 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
         line.extend_from_slice(&stamp.unwrap_or(0).to_le_bytes());
         line.extend_from_slice(&(value.len() as u32).to_le_bytes());
         line.extend_from_slice(value);
-        line.extend_from_slice(&deciding.number.to_bytes());
-        line.push(deciding.is_time.into());
         line.extend_from_slice(&(deciding.inside.len() as u32).to_le_bytes());
         line.extend_from_slice(&deciding.inside);
         line.extend_from_slice(&(deciding.url.len() as u32).to_le_bytes());
         line.extend_from_slice(&deciding.url);
+        line.push(deciding.numbers.len() as u8); // at most as many as there are rules
+        for DecidingNumber { number, is_time } in &deciding.numbers {
+            line.extend_from_slice(&number.to_bytes());
+            line.push((*is_time).into());
+        }
     }
     line.extend_from_slice(text);
     line
@@ -267,16 +276,21 @@ pub(crate) struct LineParts<'l> {
     pub(crate) text: &'l [u8],
     value: &'l [u8],
     stamp: Option<u64>,
-    number: FieldNumber,
-    is_time: bool,
     inside: &'l [u8],
     url: &'l [u8],
+    /// The encoded numbers that `--keep` compares.
+    numbers: &'l [u8],
 }
 
 impl LineParts<'_> {
     pub(crate) fn attached(&self) -> OwnAttached {
         let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
-        let deciding = DecidingValues { number: self.number, is_time: self.is_time, inside, url };
+        let number = |[bytes @ .., is_time]: &[u8; NUMBER_BYTES]| DecidingNumber {
+            number: FieldNumber::from_bytes(*bytes),
+            is_time: *is_time != 0,
+        };
+        let numbers = self.numbers.as_chunks().0.iter().map(number).collect();
+        let deciding = DecidingValues { numbers, inside, url };
         // Every row has the named columns, because a file that lacks one is refused when it is opened.
         let has = HasField { value: true, url: true };
         OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding, has }
@@ -290,29 +304,27 @@ pub(crate) fn parts<'l>(line: &'l [u8], fields: &record::Fields) -> Option<LineP
     // An empty key means that the key was not read from a column, because such a key is never empty.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
-        let (number, is_time) = (FieldNumber::default(), false);
+        let none = &[][..];
         return Some(LineParts {
             key,
             text: rest,
-            value: &[],
+            value: none,
             stamp: None,
-            number,
-            is_time,
-            inside: &[],
-            url: &[],
+            inside: none,
+            url: none,
+            numbers: none,
         });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
     let (value, rest) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
-    let number = FieldNumber::from_bytes(*rest.first_chunk()?);
-    let is_time = *rest.get(16)? != 0;
-    let inside_bytes = u32::from_le_bytes(*rest.get(17..)?.first_chunk()?);
-    let (inside, rest) = rest.get(DECIDING_BYTES..)?.split_at_checked(inside_bytes as usize)?;
-    let url_bytes = u32::from_le_bytes(*rest.first_chunk()?);
-    let (url, text) = rest.get(URL_BYTES..)?.split_at_checked(url_bytes as usize)?;
+    let length = |rest: &[u8]| Some(u32::from_le_bytes(*rest.first_chunk()?) as usize);
+    let (inside, rest) = rest.get(4..)?.split_at_checked(length(rest)?)?;
+    let (url, rest) = rest.get(4..)?.split_at_checked(length(rest)?)?;
+    let (&numbers, rest) = rest.split_first()?;
+    let (numbers, text) = rest.split_at_checked(usize::from(numbers) * NUMBER_BYTES)?;
     let stamp = fields.attached.stamp.is_some().then_some(stamp);
-    Some(LineParts { key, text, value, stamp, number, is_time, inside, url })
+    Some(LineParts { key, text, value, stamp, inside, url, numbers })
 }
 
 /// Encodes a decoded row as a line.
@@ -368,11 +380,20 @@ fn line<C: ColumnValues>(
         Some(place) => Some(columns[place].field_value(at).ok_or("its stamp is null")?),
         None => None,
     };
-    let number = places.number.and_then(|place| columns[place].field_value(at));
+    let number = |(place, rule): (&Option<usize>, &Keep)| {
+        let column = &columns[(*place)?];
+        if let Keep::Rank(..) = rule {
+            let value = column.value_bytes(at)?;
+            return Some(FieldValue::Text(String::from_utf8_lossy(&value).into_owned().into()));
+        }
+        column.field_value(at)
+    };
+    let deciding = &fields.attached.deciding;
+    let numbers: Vec<_> = places.numbers.iter().zip(&deciding.keep).map(number).collect();
     let inside = places.inside.and_then(|place| columns[place].value_bytes(at));
     let url = places.url.and_then(|place| columns[place].number_or_bytes(at));
     let attached = fields.attached.take(value, stamp).and_then(|own| {
-        let deciding = fields.attached.deciding.of_text(number, inside.as_deref(), url.as_deref())?;
+        let deciding = deciding.of_text(&numbers, inside.as_deref(), url.as_deref())?;
         Ok(OwnAttached { deciding, ..own })
     });
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))

@@ -81,17 +81,15 @@ impl AttachedFields {
     /// A field is missing or invalid.
     pub(crate) fn of_json(&self, line: &str) -> anyhow::Result<OwnAttached> {
         let AttachedFields { value, stamp, deciding } = self;
-        let names = [
-            value.as_deref(),
-            stamp.as_deref(),
-            deciding.number(),
-            deciding.inside.as_deref(),
-            deciding.url.as_deref(),
-        ];
-        let names = names.map(|name| name.map(FieldPath::of));
+        let names = [value, stamp, &deciding.inside, &deciding.url].map(Option::as_deref);
+        let names: Vec<_> =
+            names.into_iter().chain(deciding.names()).map(|name| name.map(FieldPath::of)).collect();
         let found = nested::select_single(line, &names)
             .map_err(|error| anyhow!(nested::select_error(line, &error)))?;
-        let [value, stamp, number, inside, url] = found.map(|value| value.map(RawValue::get));
+        let found: Vec<_> = found.into_iter().map(|value| value.map(RawValue::get)).collect();
+        let [value, stamp, inside, url, ref numbers @ ..] = found[..] else {
+            return Ok(OwnAttached::default());
+        };
         let is_null = |json: &&str| *json == "null";
         let has = HasField { value: value.is_some(), url: url.is_some() };
         let value = value.filter(|json| !is_null(json)).map(|json| {
@@ -101,7 +99,7 @@ impl AttachedFields {
         let read = stamp.and_then(FieldValue::of_json);
         let stamp = read.or_else(|| stamp.map(|json| FieldValue::TimeText(json.into())));
         let own = self.take(value, stamp)?;
-        Ok(OwnAttached { deciding: deciding.of_json([number, inside, url])?, has, ..own })
+        Ok(OwnAttached { deciding: deciding.of_json(numbers, [inside, url])?, has, ..own })
     }
 
     /// Checks the length of the value, and parses the stamp.
@@ -159,7 +157,8 @@ impl AttachedFields {
         let own = self.take(bytes(value).map(<[u8]>::to_vec), number(stamp.as_deref()))?;
         let url = bytes(&deciding.url);
         let has = HasField { url: url.is_some(), ..own.has };
-        let deciding = deciding.of_text(number(deciding.number()), bytes(&deciding.inside), url)?;
+        let numbers: Vec<_> = deciding.names().map(number).collect();
+        let deciding = deciding.of_text(&numbers, bytes(&deciding.inside), url)?;
         Ok(OwnAttached { deciding, has, ..own })
     }
 }

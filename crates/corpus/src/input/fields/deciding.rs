@@ -1,9 +1,11 @@
-//! The fields that affect which documents are kept. One has a number or time that determines the order of documents
-//! (`--keep max:FIELD`). Another has a value that two documents must share to be compared (`--inside`).
+//! The fields that affect which documents are kept. Some have numbers, times or values that determine the order of
+//! documents (`--keep max:FIELD`). Another has a value that two documents must share to be compared (`--inside`).
 
 use anyhow::{anyhow, ensure};
 
+use crate::input::fields::keep::Keep;
 use crate::input::fields::number::{FieldNumber, FieldValue, MissingField, NUMBER_TYPE, TIME};
+use crate::urls::parts::Parts;
 
 /// Maximum number of characters of an invalid field that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
@@ -12,32 +14,40 @@ const INSIDE_BYTES_MAX: usize = 64 << 10;
 /// The names of the fields that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingFields {
-    /// The name of the field, or column, with the number that determines the order of documents.
-    pub number: Option<String>,
+    /// The rules that determine the order of documents. Some compare fields, or columns.
+    pub keep: Vec<Keep>,
     /// The name of the field, or column, with the value that two documents must share to be compared.
     pub inside: Option<String>,
-    /// Whether the number is stored in an index as the priority of the document.
+    /// Whether the number of the single rule is stored in an index as the priority of the document.
     pub is_priority: bool,
     /// The name of the field, or column, with the URL; if `None`, the key is used as the URL.
     pub url: Option<String>,
     /// The part of the URL that two documents must share to be compared. Used instead of `inside`.
     pub inside_url: Option<UrlPart>,
-    /// Whether the documents belong to a history. They precede all other documents, so they need no number.
+    /// Whether the documents belong to a history. They precede all other documents, so they need no numbers.
     pub is_history: bool,
 }
 
 /// The values of a document that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// The number that determines the order of documents; 0 if no number is requested. A time is converted to seconds
-    /// since 1970.
-    pub number: FieldNumber,
-    /// Whether the number is a time.
-    pub is_time: bool,
+    /// The number that each rule in [`DecidingFields::keep`] compares; 0 for rules that compare no field and no URL.
+    /// Empty if no rule does, and for documents of a history.
+    pub numbers: Vec<DecidingNumber>,
     /// The value that two documents must share to be compared. Empty if and only if no value is requested.
     pub inside: Vec<u8>,
     /// The URL; empty if no field is named, or if the document has no URL.
     pub url: Vec<u8>,
+}
+
+/// The number of a document that a rule compares: a number or time in a field, the place of a value in a list, or a
+/// property of the URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecidingNumber {
+    /// The number. A time is converted to seconds since 1970.
+    pub number: FieldNumber,
+    /// Whether the number is a time.
+    pub is_time: bool,
 }
 
 /// The part of the URL that two documents must share to be compared.
@@ -64,20 +74,44 @@ pub fn inside_of(named: Option<&str>) -> (Option<String>, Option<UrlPart>) {
 impl DecidingFields {
     /// Returns whether any field is requested.
     pub(crate) fn any(&self) -> bool {
-        self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
+        self.reads_numbers() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
-    /// Returns the name of the number field; `None` if no number is read.
-    pub(crate) fn number(&self) -> Option<&str> {
-        self.number.as_deref().filter(|_| !self.is_history)
+    /// Returns whether a rule compares a field or a URL.
+    pub(crate) fn reads_numbers(&self) -> bool {
+        self.keep.iter().any(|rule| rule.field().is_some() || rule.is_of_url())
     }
 
-    /// Returns the name of the option that requests the number.
+    /// Returns the rules whose numbers are read: none of documents of a history.
+    pub(crate) fn read(&self) -> &[Keep] {
+        if self.is_history { &[] } else { &self.keep }
+    }
+
+    /// Returns the field that each rule compares; `None` for rules that compare none. Empty if no field is read.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Option<&str>> {
+        self.read().iter().map(Keep::field)
+    }
+
+    /// Returns whether a rule compares the canonical links of pages.
+    pub(crate) fn reads_links(&self) -> bool {
+        self.read().contains(&Keep::Canonical)
+    }
+
+    /// Returns which rules found a number in their field, and which found a time: bit `i` is rule `i`.
+    pub(crate) fn kinds(&self, found: &DecidingValues) -> [u32; 2] {
+        let mut kinds = [0; 2];
+        for (at, (name, value)) in self.names().zip(&found.numbers).enumerate() {
+            kinds[usize::from(value.is_time)] |= u32::from(name.is_some()) << at;
+        }
+        kinds
+    }
+
+    /// Returns the name of the option that requests the numbers.
     pub(crate) fn number_option(&self) -> &'static str {
         if self.is_priority { "--priority-field" } else { "--keep" }
     }
 
-    /// Returns the purpose of the number, for the error message if the number is missing.
+    /// Returns the purpose of a number, for the error message if the number is missing.
     fn purpose(&self) -> &'static str {
         if self.is_priority { PRIORITY } else { NUMBER }
     }
@@ -86,40 +120,41 @@ impl DecidingFields {
     pub(crate) fn options(&self) -> Vec<&'static str> {
         let inside = self.inside.is_some() || self.inside_url.is_some();
         let asked = [
-            (self.number_option(), self.number.is_some()),
+            (self.number_option(), self.reads_numbers()),
             ("--inside", inside),
             ("--url-field", self.url.is_some()),
         ];
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// Returns the values of a document. `json` has the JSON of the number, of the `--inside` value and of the URL.
+    /// Returns the values of a document. `numbers` returns the JSON of the field of each rule, and `others` has the JSON
+    /// of the `--inside` value and of the URL.
     ///
     /// # Errors
     ///
     /// A field is missing or invalid; the message names it.
-    pub(crate) fn of_json(&self, json: [Option<&str>; 3]) -> anyhow::Result<DecidingValues> {
-        let [number, inside, url] = json.map(|json| json.map(str::trim).filter(|json| *json != "null"));
-        let mut found = DecidingValues::default();
-        if let Some(name) = self.number() {
-            let json = number.ok_or_else(|| missing(name, self.purpose()))?;
+    pub(crate) fn of_json(
+        &self,
+        numbers: &[Option<&str>],
+        others: [Option<&str>; 2],
+    ) -> anyhow::Result<DecidingValues> {
+        let [inside, url] = others.map(given);
+        let number = |at: usize, name: &str, rule: &Keep| {
+            let json =
+                numbers.get(at).copied().and_then(given).ok_or_else(|| missing(name, self.purpose()))?;
+            if let Keep::Rank(..) = rule {
+                let value = plain_value(json)?.ok_or_else(|| wrong(name, VALUE_TYPE, json))?;
+                return Ok(DecidingNumber { number: rule.place(value.as_bytes()), is_time: false });
+            }
             let read =
                 FieldValue::of_json(json).map_or_else(|| Err(NUMBER_TYPE.to_owned()), |value| value.number());
-            (found.number, found.is_time) =
-                read.map_err(|expected| wrong(name, &number_or_time(&expected), json))?;
-        }
+            let (number, is_time) = read.map_err(|expected| wrong(name, &number_or_time(&expected), json))?;
+            Ok(DecidingNumber { number, is_time })
+        };
+        let mut found = DecidingValues { numbers: self.numbers(number)?, ..DecidingValues::default() };
         if let Some(name) = &self.inside {
             let json = inside.ok_or_else(|| missing(name, INSIDE))?;
-            found.inside = if json.starts_with('"') {
-                serde_json::from_str::<String>(json)?.into_bytes()
-            } else if let Some(value) = FieldValue::of_json(json).filter(|_| json.starts_with('{')) {
-                value.to_string().into_bytes()
-            } else {
-                let is_integer = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-                let is_value = is_integer || ["true", "false"].contains(&json);
-                ensure!(is_value, wrong(name, "a string, an integer or a boolean", json));
-                json.as_bytes().to_vec()
-            };
+            found.inside = plain_value(json)?.ok_or_else(|| wrong(name, VALUE_TYPE, json))?.into_bytes();
             check_inside(name, &found.inside)?;
         }
         if let (Some(name), Some(json)) = (&self.url, url) {
@@ -131,24 +166,55 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// Sets `found.inside` to a part of the URL if options request that compared documents share this part. The URL is
-    /// `found.url` if a URL field is named, and `key` otherwise.
+    /// Returns the number of each rule, by `number` for a rule with a field; see [`DecidingValues::numbers`].
+    fn numbers(
+        &self,
+        number: impl Fn(usize, &str, &Keep) -> anyhow::Result<DecidingNumber>,
+    ) -> anyhow::Result<Vec<DecidingNumber>> {
+        if !self.reads_numbers() {
+            return Ok(Vec::new());
+        }
+        let of = |(at, rule): (usize, &Keep)| {
+            rule.field().map_or(Ok(DecidingNumber::default()), |name| number(at, name, rule))
+        };
+        self.read().iter().enumerate().map(of).collect()
+    }
+
+    /// Sets the values that are derived from the URL: `found.inside` if compared documents must share a part of it, and
+    /// the numbers of rules that compare URLs. The URL is `found.url` if a URL field is named, and `key` otherwise.
+    /// `link` is the canonical link of the page.
     ///
     /// # Errors
     ///
     /// The URL is invalid.
-    pub(crate) fn take_host(&self, key: &[u8], found: &mut DecidingValues) -> anyhow::Result<()> {
-        let Some(part) = self.inside_url else { return Ok(()) };
-        let url = if self.url.is_some() { &found.url } else { key };
-        let parts = std::str::from_utf8(url).ok().and_then(crate::urls::parts::Parts::parse);
+    pub(crate) fn take_url(
+        &self,
+        key: &[u8],
+        link: Option<&str>,
+        found: &mut DecidingValues,
+    ) -> anyhow::Result<()> {
+        let of_url = self.read().iter().find(|rule| rule.is_of_url());
+        let purpose = match (self.inside_url, of_url) {
+            (Some(_), _) => "--inside host or domain".to_owned(),
+            (None, Some(rule)) => format!("{} {rule}", self.number_option()),
+            (None, None) => return Ok(()),
+        };
+        let url = if self.url.is_some() { &found.url[..] } else { key };
+        let parts = std::str::from_utf8(url).ok().and_then(Parts::parse);
         let parts = parts.ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(url).chars().take(CHARACTERS_SHOWN).collect();
             let what = if self.url.is_some() { "--url-field" } else { "the key" };
-            anyhow!("{what}: expected a URL, http://host/..., for --inside host or domain, found {shown:?}")
+            anyhow!("{what}: expected a URL, http://host/..., for {purpose}, found {shown:?}")
         })?;
-        found.inside = match part {
-            UrlPart::Host => parts.authority().into_owned(),
-            UrlPart::Domain => twindex_domain::domain(&parts.host).to_owned(),
+        for (rule, value) in self.read().iter().zip(&mut found.numbers) {
+            if rule.is_of_url() {
+                value.number = number_of_url(rule, url.trim_ascii(), &parts, link);
+            }
+        }
+        found.inside = match self.inside_url {
+            None => return Ok(()),
+            Some(UrlPart::Host) => parts.authority().into_owned(),
+            Some(UrlPart::Domain) => twindex_domain::domain(&parts.host).to_owned(),
         }
         .into_bytes();
         Ok(())
@@ -161,19 +227,27 @@ impl DecidingFields {
     /// The errors of [`of_json`](Self::of_json).
     pub(crate) fn of_text(
         &self,
-        number: Option<FieldValue<'_>>,
+        numbers: &[Option<FieldValue<'_>>],
         inside: Option<&[u8]>,
         url: Option<&[u8]>,
     ) -> anyhow::Result<DecidingValues> {
-        let mut found = DecidingValues::default();
-        if let Some(name) = self.number() {
+        let number = |at: usize, name: &str, rule: &Keep| {
+            let value = numbers.get(at).and_then(Option::as_ref);
             let value =
-                number.filter(|value| !matches!(value, FieldValue::Text(text) if text.trim().is_empty()));
+                value.filter(|value| !matches!(value, FieldValue::Text(text) if text.trim().is_empty()));
             let value = value.ok_or_else(|| missing(name, self.purpose()))?;
-            (found.number, found.is_time) = value.number().map_err(|expected| {
+            if let Keep::Rank(..) = rule {
+                return Ok(DecidingNumber {
+                    number: rule.place(value.to_string().as_bytes()),
+                    is_time: false,
+                });
+            }
+            let (number, is_time) = value.number().map_err(|expected| {
                 wrong(name, &number_or_time(&expected), &format!("{:?}", value.to_string().trim()))
             })?;
-        }
+            Ok(DecidingNumber { number, is_time })
+        };
+        let mut found = DecidingValues { numbers: self.numbers(number)?, ..DecidingValues::default() };
         if let Some(name) = &self.inside {
             found.inside = inside.unwrap_or_default().to_vec();
             check_inside(name, &found.inside)?;
@@ -186,6 +260,8 @@ impl DecidingFields {
     }
 }
 
+/// The values that `--inside` and [`Keep::Rank`] compare.
+const VALUE_TYPE: &str = "a string, an integer or a boolean";
 /// The purpose of the number field. The message that the field is missing ends with it.
 const NUMBER: &str = "for --keep";
 /// The purpose of the priority field. The message that the field is missing ends with it.
@@ -196,6 +272,38 @@ const INSIDE: &str = "for --inside";
 /// Returns the expected format of the number field, for a message. Where a number is expected, a time is valid, too.
 fn number_or_time(expected: &str) -> String {
     if expected == NUMBER_TYPE { format!("{NUMBER_TYPE} or {TIME}") } else { expected.to_owned() }
+}
+
+/// Returns the JSON without surrounding white space; `None` if it is null.
+fn given(json: Option<&str>) -> Option<&str> {
+    json.map(str::trim).filter(|json| *json != "null")
+}
+
+/// Returns the text of a JSON string, integer or boolean, or of a number or date in `MongoDB`'s extended JSON; `None` for
+/// other JSON.
+fn plain_value(json: &str) -> anyhow::Result<Option<String>> {
+    if json.starts_with('"') {
+        return Ok(Some(serde_json::from_str(json)?));
+    }
+    if json.starts_with('{') {
+        return Ok(FieldValue::of_json(json).map(|value| value.to_string()));
+    }
+    let is_integer = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    Ok((is_integer || ["true", "false"].contains(&json)).then(|| json.to_owned()))
+}
+
+/// Returns the number that a rule compares of a URL. `link` is the canonical link of the page.
+fn number_of_url(rule: &Keep, url: &[u8], parts: &Parts<'_>, link: Option<&str>) -> FieldNumber {
+    let number = match rule {
+        Keep::Https => usize::from(parts.scheme != "https"),
+        Keep::Canonical => match link.map(|link| parts.is_named_by(link)) {
+            Some(true) => 0,
+            None => 1,
+            Some(false) => 2,
+        },
+        _ => url.len(),
+    };
+    FieldNumber::integer(number as i128).unwrap_or_default()
 }
 
 fn missing(name: &str, purpose: &str) -> anyhow::Error {
@@ -283,12 +391,12 @@ mod tests {
     #[test]
     fn missing_and_wrong_fields_are_reported_with_the_value_found() {
         let fields = DecidingFields {
-            number: Some("score".into()),
+            keep: vec![Keep::Max("score".into())],
             inside: Some("lang".into()),
             ..Default::default()
         };
         let of = |score: Option<&'static str>, lang: Option<&'static str>| {
-            fields.of_json([score, lang, None]).map_err(|error| error.to_string())
+            fields.of_json(&[score], [lang, None]).map_err(|error| error.to_string())
         };
         let inside = |lang| of(Some("1"), Some(lang)).map(|found| found.inside);
         assert_eq!(inside(r#""a\u0062""#), Ok(b"ab".to_vec()));
@@ -309,9 +417,9 @@ mod tests {
             assert!(said.contains(part), "{said}");
         }
         let of_text = |score: &'static str, lang: &str| {
-            fields.of_text(Some(FieldValue::Text(score.into())), Some(lang.as_bytes()), None)
+            fields.of_text(&[Some(FieldValue::Text(score.into()))], Some(lang.as_bytes()), None)
         };
-        assert_eq!(of_text(" 2.5 ", "de").unwrap().number, FieldNumber::parse("2.5").unwrap());
+        assert_eq!(of_text(" 2.5 ", "de").unwrap().numbers[0].number, FieldNumber::parse("2.5").unwrap());
         for (score, lang, part) in
             [("", "de", "no field \"score\""), ("NaN", "de", "found \"NaN\""), ("1", "", "is empty")]
         {
@@ -322,10 +430,10 @@ mod tests {
 
     #[test]
     fn numbers_strings_times_and_extended_json_have_the_same_order_everywhere() {
-        let fields = DecidingFields { number: Some("n".into()), ..Default::default() };
-        let of_json = |json: &'static str| fields.of_json([Some(json), None, None]).unwrap();
+        let fields = DecidingFields { keep: vec![Keep::Max("n".into())], ..Default::default() };
+        let of_json = |json: &'static str| fields.of_json(&[Some(json)], [None; 2]).unwrap();
         let of_text =
-            |text: &'static str| fields.of_text(Some(FieldValue::Text(text.into())), None, None).unwrap();
+            |text: &'static str| fields.of_text(&[Some(FieldValue::Text(text.into()))], None, None).unwrap();
         for (json, text) in [
             ("9", "9"),
             ("\"9\"", "9"),
@@ -337,11 +445,11 @@ mod tests {
             ("{\"$date\":{\"$numberLong\":\"1767398400000\"}}", "2026-01-03"),
         ] {
             assert_eq!(of_json(json), of_text(text), "{json}");
-            assert_eq!(of_json(json).is_time, text.contains('-'), "{json}");
+            assert_eq!(of_json(json).numbers[0].is_time, text.contains('-'), "{json}");
         }
-        assert!(of_text("2026-01-03").number < of_text("2026-01-03 00:00:00.5").number);
+        assert!(of_text("2026-01-03").numbers[0].number < of_text("2026-01-03 00:00:00.5").numbers[0].number);
         let inside = DecidingFields { inside: Some("n".into()), ..Default::default() };
-        let of = |json| inside.of_json([None, Some(json), None]).map(|found| found.inside);
+        let of = |json| inside.of_json(&[], [Some(json), None]).map(|found| found.inside);
         assert_eq!(of("{\"$numberLong\":\"9\"}").unwrap(), b"9");
         assert_eq!(of("{\"$date\":\"2026-01-03\"}").unwrap(), b"2026-01-03");
         assert_eq!(of("{\"$date\":0}").unwrap(), b"1970-01-01T00:00:00Z");
@@ -354,8 +462,8 @@ mod tests {
             let (inside, inside_url) = inside_of(Some(named));
             assert!(inside.is_none());
             let fields = DecidingFields { inside_url, url: url.map(|_| "u".into()), ..Default::default() };
-            let mut found = fields.of_json([None, None, url])?;
-            fields.take_host(key.as_bytes(), &mut found)?;
+            let mut found = fields.of_json(&[], [None, url])?;
+            fields.take_url(key.as_bytes(), None, &mut found)?;
             anyhow::Ok(String::from_utf8(found.inside)?)
         };
         let key = "http://www.Shop.example.co.uk:8080/a";
@@ -381,7 +489,8 @@ mod tests {
 
     #[test]
     fn documents_of_a_history_need_no_number() {
-        let fields = DecidingFields { number: Some("score".into()), is_history: true, ..Default::default() };
-        assert_eq!(fields.of_json([None; 3]).unwrap(), DecidingValues::default());
+        let fields =
+            DecidingFields { keep: vec![Keep::Max("score".into())], is_history: true, ..Default::default() };
+        assert_eq!(fields.of_json(&[], [None; 2]).unwrap(), DecidingValues::default());
     }
 }

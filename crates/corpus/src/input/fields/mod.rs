@@ -4,6 +4,7 @@ pub(crate) mod attached;
 pub(crate) mod deciding;
 pub(crate) mod features;
 pub(crate) mod fingerprint;
+pub(crate) mod keep;
 pub(crate) mod names;
 pub(crate) mod number;
 pub(crate) mod record;

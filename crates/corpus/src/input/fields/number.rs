@@ -40,6 +40,18 @@ impl FieldNumber {
         number.is_finite().then(|| Self(ordered(number + 0.0) << 64))
     }
 
+    /// Parses a time such as `2026-01-31T12:00:00Z`, as seconds since 1970; `None` for other texts.
+    #[must_use]
+    pub fn of_time(text: &str) -> Option<Self> {
+        Time::parse(text).map(Time::number)
+    }
+
+    /// Converts a time: this many units after the start of 1970, with `per_second` units in a second.
+    #[must_use]
+    pub fn time(units: i64, per_second: i64) -> Self {
+        Time::of_units(units, per_second).number()
+    }
+
     /// Parses a number. Integers are parsed exactly, other numbers to the nearest float.
     ///
     /// # Errors
@@ -69,6 +81,17 @@ impl FieldNumber {
         (self.0 >> 64) as u64
     }
 
+    /// Returns the greatest float not above the number.
+    fn float_below(self) -> f64 {
+        let high = (self.0 >> 64) as u64;
+        f64::from_bits(if high >> 63 == 1 { high ^ 1 << 63 } else { !high })
+    }
+
+    /// Returns a whole number from 0 to 2^53, which this number must be.
+    pub(crate) fn small(self) -> u64 {
+        u64::try_from(self.float_below() as i64).unwrap_or(0)
+    }
+
     /// Returns the number as an integer. These integers have the same order as the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
@@ -92,8 +115,7 @@ fn ordered(number: f64) -> u128 {
 
 impl fmt::Display for FieldNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (high, missing) = ((self.0 >> 64) as u64, self.0 as u64);
-        let float = f64::from_bits(if high >> 63 == 1 { high ^ 1 << 63 } else { !high });
+        let (float, missing) = (self.float_below(), self.0 as u64);
         let is_integer = float.fract().abs() == 0.0 && float.abs() <= (1_u128 << INTEGER_BITS) as f64;
         if is_integer { write!(f, "{}", float as i128 + i128::from(missing)) } else { write!(f, "{float}") }
     }

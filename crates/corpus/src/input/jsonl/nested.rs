@@ -34,17 +34,15 @@ pub(crate) fn select<'l>(
 /// # Errors
 ///
 /// The errors of [`select`].
-pub(crate) fn select_single<'l, const N: usize>(
+pub(crate) fn select_single<'l>(
     line: &'l str,
-    fields: &[Option<FieldPath>; N],
-) -> serde_json::Result<[Option<&'l RawValue>; N]> {
+    fields: &[Option<FieldPath>],
+) -> serde_json::Result<Vec<Option<&'l RawValue>>> {
     let is_wanted = |name: &str| fields.iter().flatten().any(|field| begins(field, name));
     let members = members(line, &is_wanted)?;
-    let mut values = [None; N];
-    for (value, field) in values.iter_mut().zip(fields) {
-        *value = field.as_ref().map_or(Ok(None), |field| find_part(&members, field))?;
-    }
-    Ok(values)
+    let value =
+        |field: &Option<FieldPath>| field.as_ref().map_or(Ok(None), |field| find_part(&members, field));
+    fields.iter().map(value).collect()
 }
 
 /// Returns whether a member with this name is the field itself, or the outermost object on the field's path.

@@ -55,7 +55,8 @@ pub struct TableHeader {
     text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
-    number: Option<usize>,
+    /// The column of each rule that determines the order of documents.
+    numbers: Vec<Option<usize>>,
     inside: Option<usize>,
     url: Option<usize>,
 }
@@ -73,8 +74,8 @@ impl TableHeader {
     /// Returns whether rows can be written below either header. Ignores byte order marks and line ends.
     pub(crate) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
-            let Self { id, value, stamp, number, inside, url, columns, .. } = header;
-            (id.clone(), *value, *stamp, *number, *inside, *url, *columns)
+            let Self { id, value, stamp, numbers, inside, url, columns, .. } = header;
+            (id.clone(), *value, *stamp, numbers.clone(), *inside, *url, *columns)
         };
         (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text)
             && said(self) == said(other)
@@ -93,7 +94,7 @@ impl TableHeader {
             text: Vec::new(),
             value: None,
             stamp: None,
-            number: None,
+            numbers: Vec::new(),
             inside: None,
             url: None,
         }
@@ -151,14 +152,15 @@ impl TableHeader {
         let value = of(fields.attached.value.as_deref(), "--value-field")?;
         let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
         let deciding = &fields.attached.deciding;
-        let number = of(deciding.number(), deciding.number_option())?;
+        let numbers = deciding.names().map(|name| of(name, deciding.number_option()));
+        let numbers = numbers.collect::<Result<_, _>>()?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
         let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
         let names = if written.has_header { decoded.as_bytes().to_vec() } else { Vec::new() };
         let columns = all.len();
         let of_no_rows = Self::of_no_rows(written);
-        Ok(Self { line, names, columns, id, text, value, stamp, number, inside, url, ..of_no_rows })
+        Ok(Self { line, names, columns, id, text, value, stamp, numbers, inside, url, ..of_no_rows })
     }
 
     /// Returns the key and the text of a row.
@@ -287,7 +289,8 @@ impl TableHeader {
         let number = |at: Option<usize>| field(at).map(FieldValue::of_bytes);
         let own = fields.attached.take(value, number(self.stamp))?;
         let deciding = &fields.attached.deciding;
-        let deciding = deciding.of_text(number(self.number), field(self.inside), field(self.url))?;
+        let numbers: Vec<_> = self.numbers.iter().map(|&at| number(at)).collect();
+        let deciding = deciding.of_text(&numbers, field(self.inside), field(self.url))?;
         let has = HasField { url: self.url.is_some(), ..own.has };
         Ok(OwnAttached { deciding, has, ..own })
     }

@@ -29,7 +29,17 @@ const INLINE: [&str; 35] = [
 /// Returns the text of a page: its title and the visible text of its body. Entities are decoded, a run of white space
 /// becomes one space, and each block becomes a line. Any input is a valid page, so there are no errors.
 pub(crate) fn text(page: &str) -> String {
-    let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
+    tokens_of(page, VisibleText::default()).0.into_inner().text.made
+}
+
+/// Returns the target of the first canonical link in the head of a page, as it is written.
+pub(crate) fn canonical(page: &str) -> Option<String> {
+    tokens_of(page, CanonicalLink::default()).0.into_inner().link
+}
+
+/// Passes the tokens of a page to `sink`, and returns it.
+fn tokens_of<S: TokenSink>(page: &str, sink: S) -> S {
+    let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let input = BufferQueue::default();
     let page = without_further_attributes(page);
     // A tendril is limited to 4 GiB, so the page is passed in pieces.
@@ -42,7 +52,7 @@ pub(crate) fn text(page: &str) -> String {
         rest = others;
     }
     tokenizer.end();
-    tokenizer.sink.0.into_inner().text.made
+    tokenizer.sink
 }
 
 /// Number of bytes that are passed to the tokenizer at a time.
@@ -168,6 +178,41 @@ impl TokenSink for VisibleText {
     }
 }
 
+/// Finds the canonical link of a page.
+#[derive(Default)]
+struct CanonicalLink(RefCell<HeadState>);
+
+#[derive(Default)]
+struct HeadState {
+    elements: State,
+    /// Whether the body has begun. Links in it are of the authors of its content, and do not count.
+    is_over: bool,
+    link: Option<String>,
+}
+
+impl TokenSink for CanonicalLink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let Token::TagToken(tag) = token else { return TokenSinkResult::Continue };
+        let mut state = self.0.borrow_mut();
+        let is_end = tag.kind == TagKind::EndTag;
+        let value = |name: &str| {
+            let attribute = tag.attrs.iter().find(|attribute| &*attribute.name.local == name);
+            attribute.map_or("", |attribute| &*attribute.value)
+        };
+        state.is_over |= &*tag.name == "body";
+        let is_canonical =
+            || value("rel").split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("canonical"));
+        let is_in_head = !is_end && !state.is_over && state.elements.hidden.is_none();
+        let href = value("href").trim_ascii();
+        if is_in_head && state.link.is_none() && &*tag.name == "link" && !href.is_empty() && is_canonical() {
+            state.link = Some(href.to_owned());
+        }
+        state.elements.tag(&tag.name, is_end, tag.self_closing)
+    }
+}
+
 impl State {
     fn tag(&mut self, name: &str, is_end: bool, self_closing: bool) -> TokenSinkResult<()> {
         self.raw = false; // the next tag ends content without tags
@@ -248,6 +293,27 @@ mod tests {
                     <h1>Head</h1><p>One <b>bo</b>ld&nbsp;word,\n and &lt;more&gt;<br>next<script>x</script> line\
                     <ul><li>a<li>b</ul><!-- no --><noscript>no</noscript></body></html>";
         assert_eq!(text(page), "The title\nHead\nOne bold\u{a0}word, and <more>\nnext line\na\nb");
+    }
+
+    #[test]
+    fn canonical_link_is_the_first_in_the_head() {
+        for (page, link) in [
+            (
+                "<head><link rel=stylesheet href=s><LINK REL='next Canonical' HREF=' /a?b&amp;c '></head>",
+                Some("/a?b&c"),
+            ),
+            ("<link rel=canonical href=a><link rel=canonical href=b>", Some("a")),
+            ("<link rel=canonical><link rel=canonical href=b>", Some("b")),
+            (
+                "<title><link rel=canonical href=a></title><script>'<link rel=canonical href=b>'</script>",
+                None,
+            ),
+            ("<!-- <link rel=canonical href=a> --><template><link rel=canonical href=b></template>", None),
+            ("<html><body><link rel=canonical href=a>", None),
+            ("text", None),
+        ] {
+            assert_eq!(canonical(page).as_deref(), link, "{page}");
+        }
     }
 
     #[test]
