@@ -204,7 +204,7 @@ impl Corpus {
 
     /// Also draws some of the documents in [`DroppedDocuments`], whose lines it stores in `folder`.
     pub(crate) fn with_sample_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
-        self.sample = Some(DroppedSample::new(folder, &self.grouped.budget)?);
+        self.sample = Some(DroppedSample::new(folder, &self.grouped.budget, &self.lines)?);
         Ok(self)
     }
 

@@ -66,8 +66,9 @@ pub(crate) struct DroppedSample {
 }
 
 impl DroppedSample {
-    pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
-        Ok(Self { drawn: Vec::new(), lines: LineStore::new(folder, budget)?, stored: 0 })
+    /// Creates an empty sample of documents whose lines are packed as for `others`.
+    pub(crate) fn new(folder: &Path, budget: &MemoryBudget, others: &LineStore) -> anyhow::Result<Self> {
+        Ok(Self { drawn: Vec::new(), lines: others.beside(folder, budget)?, stored: 0 })
     }
 
     /// Stores the line of a document if it is drawn. `other` is the key of the near document in the index.
@@ -79,7 +80,7 @@ impl DroppedSample {
     ) -> anyhow::Result<()> {
         let length = match line {
             DocumentLine::Held(line) => line.len(),
-            DocumentLine::In { length, .. } => *length,
+            DocumentLine::Packed { length, .. } | DocumentLine::In { length, .. } => *length,
         };
         let order = order_against(key, score);
         let one =

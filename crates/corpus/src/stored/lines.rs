@@ -13,7 +13,7 @@ use crate::input::content::{Ending, Form};
 use crate::sketching::documents::{DocumentLine, line_hash};
 use crate::sketching::known_texts::TextLine;
 use crate::work::line_blocks::{ReadBlock, SharedLines};
-use crate::work::packed_lines::PackedLines;
+use crate::work::packed_lines::{LineDictionary, PackedLines};
 
 /// Stores lines, which are identified by their index in the order of addition. Of a line in a regular file, only the
 /// position is stored. Lines of pipes and compressed files are copied to compressed blocks in a scratch file.
@@ -71,7 +71,16 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
 impl LineStore {
     /// Creates an empty store. A line takes 32 bytes of memory or of a scratch file.
     pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
-        let blocks = SharedLines::new(folder, budget)
+        Self::with(folder, budget, LineDictionary::default())
+    }
+
+    /// Creates an empty store, to which lines that were packed for this one can be added.
+    pub(crate) fn beside(&self, folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
+        Self::with(folder, budget, self.blocks.dictionary())
+    }
+
+    fn with(folder: &Path, budget: &MemoryBudget, dictionary: LineDictionary) -> anyhow::Result<Self> {
+        let blocks = SharedLines::new(folder, budget, dictionary)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
             at: Column::new(budget),

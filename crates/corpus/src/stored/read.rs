@@ -202,6 +202,7 @@ fn read_documents(
         },
         budget: Some(corpus.grouped.budget.clone()),
         earlier: earlier.clone(),
+        // For annotated files, the lines of removed documents are stored apart, and would be stored twice if packed.
         lines: (!job.results.adds(Also::Annotated)).then(|| corpus.lines.shared()),
         known: corpus.grouped.known().map(|known| (known, passes_over_copies)),
         ..wanted(job)

@@ -141,8 +141,9 @@ impl std::fmt::Debug for SharedLines {
 }
 
 impl SharedLines {
-    pub(crate) fn new(folder: &Path, budget: &MemoryBudget) -> io::Result<Self> {
-        Ok(Self(Arc::new(RwLock::new(LineBlocks::new(folder, budget)?))))
+    /// Creates an empty store. `dictionary` is that of another store whose packed lines may be added, or a new one.
+    pub(crate) fn new(folder: &Path, budget: &MemoryBudget, dictionary: LineDictionary) -> io::Result<Self> {
+        Ok(Self(Arc::new(RwLock::new(LineBlocks::new(folder, budget, dictionary)?))))
     }
 
     fn blocks(&self) -> RwLockReadGuard<'_, LineBlocks> {
@@ -213,12 +214,12 @@ impl LineBlocks {
     /// Creates an empty store with a scratch file in `folder`. The store takes about 2.4 MiB of memory, or more if
     /// lines are longer than a block, and 16 bytes of `budget` for each block. During compression, each thread takes
     /// another 330 KiB.
-    fn new(folder: &Path, budget: &MemoryBudget) -> io::Result<Self> {
+    fn new(folder: &Path, budget: &MemoryBudget, dictionary: LineDictionary) -> io::Result<Self> {
         Ok(Self {
             scratch: Spill::create(folder)?,
             ends: Column::new(budget),
             waiting: WaitingLines::default(),
-            dictionary: LineDictionary::default(),
+            dictionary,
         })
     }
 
@@ -288,6 +289,10 @@ mod tests {
     use super::*;
     use crate::work::packed_lines::{DICTIONARY, LinePacking};
 
+    fn shared(folder: &Path) -> SharedLines {
+        SharedLines::new(folder, &MemoryBudget::unlimited(), LineDictionary::default()).unwrap()
+    }
+
     /// Returns a line that depends on `number`: most lines are short, some are longer than a block, some are incompressible.
     fn line(number: u64) -> Vec<u8> {
         let length = if number % 97 == 5 { 3 * BLOCK } else { (number * 7919 % 3000) as usize };
@@ -302,7 +307,7 @@ mod tests {
     #[test]
     fn lines_are_read_back_in_any_order() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let count = 5_000;
         let mut offsets = Vec::new();
         for number in 0..count {
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn lines_that_other_threads_packed_are_read_back_among_others() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let (mut packing, mut offsets, mut packed) = (LinePacking::default(), Vec::new(), 0);
         for chunk in 0..60_u64 {
             let lines: Vec<Vec<u8>> = (100 * chunk..100 * (chunk + 1)).map(line).collect();
@@ -365,7 +370,7 @@ mod tests {
     #[test]
     fn lines_of_the_first_blocks_take_little_space_in_later_blocks() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let lines = incompressible_lines();
         let offsets: Vec<u64> =
             lines.iter().cycle().take(3000).map(|line| blocks.append(line).unwrap()).collect();
@@ -386,7 +391,7 @@ mod tests {
     #[test]
     fn all_blocks_are_compressed_with_the_dictionary_of_the_first_lines() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let lines: Vec<u8> = (0..2_000)
             .flat_map(|number| {
                 let line = line(number);
@@ -414,7 +419,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let of = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+            let blocks = shared(folder.path());
             pool.install(|| {
                 for number in 0..3_000 {
                     blocks.append(&line(number)).unwrap();
@@ -430,7 +435,7 @@ mod tests {
     #[test]
     fn lines_that_start_like_a_trained_dictionary_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let magic = 0xEC30_A437_u32.to_le_bytes();
         let lines: Vec<Vec<u8>> = (0..2_000).map(|number| [&magic[..], &line(number)].concat()).collect();
         let offsets: Vec<u64> = lines.iter().map(|line| blocks.append(line).unwrap()).collect();
@@ -444,7 +449,7 @@ mod tests {
     #[test]
     fn buffers_of_a_long_line_are_freed() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let lengths = [3, 10 * BLOCK, 3].into_iter().chain([BLOCK; 2 * TOGETHER]);
         let offsets: Vec<u64> = lengths.map(|length| blocks.append(&vec![b'x'; length]).unwrap()).collect();
         let mut block = ReadBlock::default();
@@ -458,7 +463,7 @@ mod tests {
     #[test]
     fn blocks_before_a_released_line_are_refused_and_later_blocks_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        let blocks = SharedLines::new(folder.path(), &MemoryBudget::unlimited()).unwrap();
+        let blocks = shared(folder.path());
         let count = 20_000;
         let offsets: Vec<u64> = (0..count).map(|number| blocks.append(&line(number)).unwrap()).collect();
         let mut block = ReadBlock::default();
