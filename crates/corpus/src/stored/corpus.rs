@@ -16,6 +16,8 @@ use crate::input::kept::annotate::Annotation;
 use crate::input::kept::writer::KeptBlock;
 use crate::input::parser::Parser;
 use crate::input::place::Place;
+use crate::input::text::lossy::ABSENT;
+use crate::rule::repeated::without_numbers;
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketched;
 use crate::stored::drawn::{DrawnDropped, DroppedSample};
@@ -244,7 +246,8 @@ impl Corpus {
             firsts.push(document)?;
             hashes.push(one.whole.hash)?;
         }
-        self.values.push(one.tokens, &one.key, &one.attached.deciding().numbers)?;
+        let tokens = self.grouped.group(document).tokens; // a copy may not be sketched
+        self.values.push(tokens, &one.key, &one.attached.deciding().numbers)?;
         Ok(is_new)
     }
 
@@ -277,14 +280,18 @@ impl Corpus {
         let is_read_again = !is_history && !one.sketch.is_empty() && whole.form != Form::Html;
         let (hash, tokens, sketch, copy_of) = (whole.hash, one.tokens, &one.sketch, one.copy_of);
         // Texts with equal hashes are parsed again from their stored lines and compared.
-        let Self { grouped, lines, places, parser, history, history_parsers, .. } = self;
+        let Self { keys, grouped, lines, places, parser, history, history_parsers, .. } = self;
         let line = is_read_again.then(|| lines.text_line(document as usize));
         let new = NewDocument { hash, tokens, inside, copy_of, line, sketch, set };
         let parser =
             |document: u32| parser_of(parser, history_parsers, is_history || document < *history, document);
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(|| places.get(document), lines.get(document as usize))?;
-            parser(document).identity_of_line(lines.form(document as usize), &line)
+            let mut identity = parser(document).identity_of_line(lines.form(document as usize), &line)?;
+            if identity == ABSENT {
+                identity.extend_from_slice(without_numbers(keys.get(document)));
+            }
+            Ok(identity)
         };
         let groups = grouped.groups.len();
         grouped.add(new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
