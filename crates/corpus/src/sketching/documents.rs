@@ -315,8 +315,24 @@ struct Chunked<L> {
 }
 
 impl<L> Chunked<L> {
+    /// Begins to load what is read about each document.
+    fn prefetch(&self, keys: &SeenKeys, wanted: &SketchOptions) {
+        let all = &self.all[..self.found.len()];
+        keys.prefetch(all.iter().map(|one| one.key.as_slice()));
+        if let Some((known, _)) = &wanted.known {
+            known.prefetch(all.iter().map(|one| one.whole.hash));
+        }
+    }
+
+    fn clear_words(&mut self) {
+        self.ends.clear();
+        self.shingles.clear();
+        self.shingles.shrink_to(KEPT_SHINGLES);
+    }
+
     /// Packs the lines of the chunk that cannot be read again.
-    fn pack(&mut self, packing: &mut LinePacking, dictionary: &LineDictionary) -> anyhow::Result<()> {
+    fn pack(&mut self, packing: &mut LinePacking, dictionary: Option<&LineDictionary>) -> anyhow::Result<()> {
+        let Some(dictionary) = dictionary else { return Ok(()) };
         let all = &mut self.all[..self.found.len()];
         let lines = all.iter().filter_map(|one| match &one.whole.line {
             DocumentLine::Held(line) => Some(line.as_slice()),
@@ -480,31 +496,22 @@ pub(crate) fn for_each_remembered<L: Send>(
     let read = (documents, chunk_bytes(sketcher));
     let dictionary = wanted.lines.as_ref().map(SharedLines::dictionary);
     let end = |sketching: &mut Sketching<'_>, chunked: &mut Chunked<L>| {
-        dictionary.as_ref().map_or(Ok(()), |dictionary| chunked.pack(&mut sketching.packing, dictionary))
+        chunked.pack(&mut sketching.packing, dictionary.as_ref())
     };
     for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents| {
         let mut memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
         let results = memory.kept().map_or(0, |bytes| bytes.len());
         documents.account_forms(std::mem::take(&mut chunked.forms));
-        let documents_of = &chunked.all[..chunked.found.len()];
-        keys.prefetch(documents_of.iter().map(|one| one.key.as_slice()));
-        if let Some((known, _)) = &wanted.known {
-            known.prefetch(documents_of.iter().map(|one| one.whole.hash));
-        }
+        chunked.prefetch(&keys, wanted);
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
-            let are_needed = look_up_key(&mut keys, wanted, one, documents)?
-                && match each(one, found, words) {
-                    Ok(are_needed) => are_needed,
-                    Err(error) => {
-                        documents.refuse(error, text_bytes)?;
-                        false
-                    }
-                };
+            let taken = look_up_key(&mut keys, wanted, one, documents)?.then(|| each(one, found, words));
+            let refused = |error| documents.refuse(error, text_bytes).map(|()| false);
+            let are_needed = taken.map_or(Ok(false), |taken| taken.or_else(refused))?;
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
                 chunks.put_words(are_needed.then_some(words), kept)?;
             }
@@ -517,9 +524,7 @@ pub(crate) fn for_each_remembered<L: Send>(
             put_end(results, &mut bytes);
             chunks.keep(digest, &bytes)?;
         }
-        chunked.ends.clear();
-        chunked.shingles.clear();
-        chunked.shingles.shrink_to(KEPT_SHINGLES);
+        chunked.clear_words();
         if let Ok(mut idle) = idle.lock() {
             idle.push(chunked);
         }

@@ -38,6 +38,7 @@ pub(crate) fn keep_current(root: &Path, listing: &mut Listing) -> anyhow::Result
     for table in std::mem::take(&mut listing.delta_tables) {
         let current =
             current_files(&table).with_context(|| table.join(LOG_OF_DELTA).display().to_string())?;
+        let Some(current) = current else { continue };
         if let Some(missing) = current.iter().find(|file| !table.join(file).exists()) {
             let table = table.display();
             bail!("{table}: its log names {}, which is not there; copy the table again", missing.display());
@@ -60,9 +61,12 @@ pub(crate) fn keep_current(root: &Path, listing: &mut Listing) -> anyhow::Result
 
 /// A line of a commit.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Action {
     add: Option<FileAction>,
     remove: Option<FileAction>,
+    protocol: Option<IgnoredAny>,
+    meta_data: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -73,8 +77,9 @@ struct FileAction {
     deletion_vector: Option<IgnoredAny>,
 }
 
-/// Returns the paths of the current files, relative to the folder of the table.
-fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
+/// Returns the paths of the current files, relative to the folder of the table. `None` if the log has nothing that the
+/// log of a table has, so that the folder is no table.
+fn current_files(table: &Path) -> anyhow::Result<Option<HashSet<PathBuf>>> {
     let log = table.join(LOG_OF_DELTA);
     let (mut commits, mut checkpoint, mut newest) = (BTreeMap::new(), None, 0);
     for entry in fs::read_dir(&log)? {
@@ -94,9 +99,13 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
     // Whether some rows of a current file are deleted, by its path.
     let mut current: HashMap<String, bool> = HashMap::new();
     let mut next = 0;
+    let (mut is_table, mut foreign) = (false, None);
     if let Some((version, path)) = checkpoint {
-        current = guarded(|| of_checkpoint(&path)).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-        next = version.saturating_add(1);
+        let found = guarded(|| of_checkpoint(&path)).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+        (is_table, current) = (found.is_some(), found.unwrap_or_default());
+        foreign = Some(path).filter(|_| !is_table);
+        // Without this checkpoint, all commits say whether this is a table.
+        next = if is_table { version.saturating_add(1) } else { 0 };
     }
     let gap = |next: u64| {
         format!(
@@ -109,7 +118,9 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
         next = next.saturating_add(1);
         let file = BufReader::new(fs::File::open(path)?);
         for action in serde_json::Deserializer::from_reader(file).into_iter::<Action>() {
-            let Action { add, remove } = action.with_context(|| path.display().to_string())?;
+            let Action { add, remove, protocol, meta_data } =
+                action.with_context(|| path.display().to_string())?;
+            is_table |= add.is_some() || remove.is_some() || protocol.is_some() || meta_data.is_some();
             if let Some(remove) = remove {
                 current.remove(&remove.path);
             }
@@ -120,6 +131,12 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
     }
     ensure!(next > 0, "it has no commit");
     ensure!(next > newest, gap(next));
+    if !is_table {
+        return Ok(None);
+    }
+    if let Some(path) = foreign {
+        bail!("{}: a checkpoint without a column add.path", path.display());
+    }
     let relative = |(path, has_deleted): (String, bool)| {
         ensure!(
             !has_deleted,
@@ -133,16 +150,17 @@ fn current_files(table: &Path) -> anyhow::Result<HashSet<PathBuf>> {
             .map(PathBuf::from)
             .with_context(|| format!("{path} is outside of the table; name the files instead"))
     };
-    current.into_iter().map(relative).collect()
+    current.into_iter().map(relative).collect::<anyhow::Result<_>>().map(Some)
 }
 
-/// Returns the paths of the files that a checkpoint adds, and whether some rows of the file are deleted.
-fn of_checkpoint(path: &Path) -> Result<HashMap<String, bool>, String> {
+/// Returns the paths of the files that a checkpoint adds, and whether some rows of the file are deleted; `None` if the
+/// file has no column for them.
+fn of_checkpoint(path: &Path) -> Result<Option<HashMap<String, bool>>, String> {
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
     let metadata = metadata_of(&file)?;
     let leaves = metadata.file_metadata().schema_descr().columns();
     let leaf = |name: &str| leaves.iter().position(|column| column.path().string() == name);
-    let paths = leaf("add.path").ok_or("a checkpoint without a column add.path")?;
+    let Some(paths) = leaf("add.path") else { return Ok(None) };
     let deleted = leaf("add.deletionVector.storageType");
     let file = Arc::new(Checked::new(file, VALUE_BYTES_MAX).map_err(|error| error.to_string())?);
     let mut all = HashMap::new();
@@ -176,5 +194,5 @@ fn of_checkpoint(path: &Path) -> Result<HashMap<String, bool>, String> {
             all.extend(path.map(|path| (path, has_deleted)));
         }
     }
-    Ok(all)
+    Ok(Some(all))
 }
