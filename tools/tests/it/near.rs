@@ -375,7 +375,7 @@ fn forms_of_near_and_keep_that_a_verb_does_not_take_are_refused_with_the_reason(
         ("groups --as clusters i.twx --near equal", "an index keeps no texts"),
         (
             "groups --as clusters i.twx --keep max:score",
-            "max:score is not taken here: groups reads keys and texts",
+            "--keep max:score goes by the documents, which are not in an index or a file of pairs: name them with --texts",
         ),
         ("stats i.twx --html - --near within:3", "documents are compared by resemblance"),
         (
