@@ -718,7 +718,7 @@ def dedup(
         polars (also a LazyFrame), pyarrow (also a dataset, a scanner or a ParquetFile), DuckDB or Hugging Face (of a
         DatasetDict, its only split), a list of record batches, or dicts. Texts are compared as they are, HTML with its
         tags. With tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a
-        list of pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+        list of pairs of a name and its weight. Names are str or int; 7 is the same as "7". An empty one is near no other.
     near: the setting `near` below; `threshold` is its second name.
     text_field: the column with the texts, if a table has several columns of text: a name, a path into structs or dicts,
         "page.text" or "/page/text", or a list of these, "title,page.text", whose values are joined by line feeds. A column

@@ -333,7 +333,7 @@ fn folder_of_a_table_has_the_files_that_its_log_names() {
     bench.write("other/_delta_log/00000000000000000000.json", "{\"commitInfo\":{}}\n");
     bench.write("other/a.jsonl", row("a"));
     let report = bench.json("dedup other -o out --force");
-    assert_eq!((&report["documents"], &report["stale"]), (&1.into(), &0.into()), "{report}");
+    assert!(report["documents"] == 1 && report["stale"].is_null(), "{report}");
     bench.write("ice/data/a.jsonl", row("a"));
     bench.write("ice/metadata/v1.metadata.json", "{}");
     says(&bench.refused("dedup ice -o none"), &["ice: a table of Apache Iceberg", "export it as Parquet"]);
