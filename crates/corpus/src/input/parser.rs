@@ -485,7 +485,7 @@ fn content_of_line<T>(
     parser: &Parser,
     of: impl FnOnce(Content<'_>) -> T,
 ) -> anyhow::Result<T> {
-    AcceptedLines::new(parser).content(form, line, of)
+    AcceptedLines::new(parser).content(form, line, |_, content| of(content))
 }
 
 /// Parses lines that were accepted before.
@@ -504,15 +504,15 @@ impl AcceptedLines {
         Self { parser, buffers: ParseBuffers::default() }
     }
 
-    /// Returns what `of` makes of the content in a line.
+    /// Returns what `of` makes of the parser and the content in a line.
     fn content<T>(
         &mut self,
         form: Form,
         line: &[u8],
-        of: impl FnOnce(Content<'_>) -> T,
+        of: impl FnOnce(&Parser, Content<'_>) -> T,
     ) -> anyhow::Result<T> {
         match understand(form, line, &self.parser, &mut self.buffers) {
-            Ok(ParsedLine::Document { content, .. }) => Ok(of(content)),
+            Ok(ParsedLine::Document { content, .. }) => Ok(of(&self.parser, content)),
             Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => {
                 Err(anyhow::anyhow!("no document any more"))
             }
@@ -522,10 +522,7 @@ impl AcceptedLines {
 
     /// Returns whether the content in a line has this [`identity`](Parser::identity). False if the line is invalid.
     pub(crate) fn has_identity(&mut self, form: Form, line: &[u8], identity: &[u8]) -> bool {
-        let Self { parser, buffers } = self;
-        match understand(form, line, parser, buffers) {
-            Ok(ParsedLine::Document { content, .. }) => *parser.identity(content) == *identity,
-            _ => false,
-        }
+        let is_same = |parser: &Parser, content: Content<'_>| *parser.identity(content) == *identity;
+        self.content(form, line, is_same).unwrap_or(false)
     }
 }

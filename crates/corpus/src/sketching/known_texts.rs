@@ -1,4 +1,5 @@
-//! Finds the group of documents with a given text. Any thread finds groups and compares texts; the thread that takes documents in input order adds groups.
+//! Finds the group of documents with a given text. Any thread finds groups and compares texts; the thread that takes
+//! documents in input order adds groups.
 
 use std::fmt::{Debug, Formatter};
 use std::path::Path;

@@ -230,8 +230,9 @@ impl LineBlocks {
 
     /// Adds a line. Returns its offset, and whether enough lines wait to be compressed.
     fn append(&mut self, line: &[u8]) -> (u64, bool) {
+        let before = self.end().line_bytes;
         let WaitingLines { lines, complete } = &mut self.waiting;
-        let offset = self.ends.last().map_or(0, |end| end.line_bytes) + lines.len() as u64;
+        let offset = before + lines.len() as u64;
         lines.extend_from_slice(line);
         if lines.len() - complete.last().copied().unwrap_or(0) >= BLOCK {
             complete.push(lines.len());
