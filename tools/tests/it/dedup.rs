@@ -366,6 +366,97 @@ fn results_of_many_files_do_not_depend_on_threads_or_memory() {
 }
 
 #[test]
+fn inputs_read_at_the_same_time_give_the_results_and_errors_of_those_read_in_turn() {
+    let bench = Bench::new();
+    // Files of several forms, among them tables with different columns, and equal texts in several files.
+    let documents = corpus(15, 1200);
+    let mut names = Vec::new();
+    for (number, some) in documents.chunks(100).enumerate() {
+        let some: Vec<Document> = some.iter().chain(&documents[..5]).cloned().collect();
+        let field = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let row = |(id, text): &Document| format!("{id}-{number},{},{},{number}\n", field(text), number % 3);
+        let object = |(id, text): &Document| {
+            serde_json::json!({ "id": format!("{id}-{number}"), "text": text, "from": number % 3 })
+                .to_string()
+        };
+        let (suffix, content) = match number % 4 {
+            0 => (
+                "csv",
+                format!("id,text,from,column{}\n", number % 8) + &some.iter().map(row).collect::<String>(),
+            ),
+            1 => ("json", format!("[{}]", some.iter().map(object).collect::<Vec<_>>().join(",\n"))),
+            _ => ("jsonl", some.iter().map(|one| object(one) + "\n").collect()),
+        };
+        names.push(format!("in-{number:02}.{suffix}"));
+        bench.write(names.last().unwrap(), content);
+    }
+    let all = names.join(" ");
+    let same = |line: &str| {
+        let of = |threads: u32| {
+            let mut report = bench.json(&format!("{line} -o out --force --threads {threads}"));
+            for cost in ["cpu_seconds", "seconds", "peak_rss_bytes", "stages"] {
+                report.as_object_mut().unwrap().remove(cost).expect(cost);
+            }
+            (report, bench.contents("out"))
+        };
+        let one = of(1);
+        assert!([2, 3, 16].into_iter().all(|threads| of(threads) == one), "{line}");
+    };
+    for options in [
+        "",
+        "--keep longest",
+        "--keep min:from --near containment:0.6",
+        "--near equal",
+        "--inside from --also annotated",
+        "--repeated-keys first",
+        "--memory 64K",
+    ] {
+        same(&format!("dedup {all} {options}"));
+    }
+    // Bad records at the end of some files: those that are named come first in the input, and one too many is the last.
+    let broken: Vec<&String> = names.iter().filter(|name| name.ends_with(".jsonl")).collect();
+    for (number, name) in broken.iter().enumerate() {
+        bench.write(name, bench.read(name) + &"{\n".repeat(number + 1));
+    }
+    same(&format!("dedup {all} --skip-bad 21"));
+    for allowed in [0, 1, 7, 20] {
+        let line = format!("dedup {all} --skip-bad {allowed} -o bad -q --threads");
+        let one = bench.failed(&format!("{line} 1"));
+        for threads in [2, 3, 16] {
+            assert_eq!(bench.failed(&format!("{line} {threads}")), one, "{line}");
+        }
+    }
+    // Keys that are repeated in several files, and keys that look as if a number had been added.
+    let mut random = Random(16);
+    let numbered: Vec<String> = (0..7).map(|number| format!("numbered-{number}.jsonl")).collect();
+    for name in &numbered {
+        let key =
+            |random: &mut Random| ["a", "a#2", "a#3", "a#2#2", "b", "b#7", "c"][random.below(7)].to_owned();
+        let some: Vec<Document> =
+            (0..random.below(30)).map(|_| (key(&mut random), words(&mut random, 30).join(" "))).collect();
+        bench.write(name, jsonl(&some));
+    }
+    same(&format!("dedup {}", numbered.join(" ")));
+    same(&format!("dedup {} --keep smallest-key", numbered.join(" ")));
+    // The first key that is repeated, and its first place.
+    let repeated = names.iter().rev().chain(&names).map(String::as_str).collect::<Vec<_>>();
+    let copies = repeated.iter().enumerate().map(|(number, name)| {
+        let copy = format!("again-{number}-{name}");
+        bench.write(&copy, bench.read(name).replace("{\n", ""));
+        copy
+    });
+    let copies = copies.collect::<Vec<_>>().join(" ");
+    let one = bench.failed(&format!("dedup {copies} --repeated-keys error -o bad -q --threads 1"));
+    says(&one, &["again-11-in-00.csv:102: the key `d0-0` is already at again-11-in-00.csv:2"]);
+    for threads in [2, 3, 16] {
+        assert_eq!(
+            bench.failed(&format!("dedup {copies} --repeated-keys error -o bad -q --threads {threads}")),
+            one
+        );
+    }
+}
+
+#[test]
 fn shuffled_input_gives_the_same_tables_if_keys_decide() {
     let bench = Bench::new();
     let mut documents = corpus(12, 600);

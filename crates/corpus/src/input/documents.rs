@@ -24,6 +24,7 @@ use crate::input::open::reader::{self, Origin};
 use crate::input::options::{InputFormat, InputKinds, InputOptions};
 use crate::input::parquet::delta;
 use crate::input::parser::Parser;
+use crate::input::part_counts::PartCounts;
 use crate::input::place::{Place, Problem, for_people, not_utf8, os_bytes};
 use crate::input::records::Records;
 use crate::input::text::charset::{self, Charset};
@@ -39,6 +40,10 @@ pub struct Documents {
     /// The inputs; none while other threads have [taken](Self::take_inputs) them to read.
     inputs: Inputs,
     counts: Counts,
+    /// The counts of the inputs that are read at the same time as those in `counts`.
+    part_counts: PartCounts,
+    /// Number of bad records so far, in all parts.
+    skipped: u64,
     consumed: Arc<AtomicU64>,
     total_bytes: Option<u64>,
     /// The patterns that select files in folders.
@@ -226,6 +231,8 @@ impl Documents {
             skip_bad: options.skip_bad,
             inputs: Inputs::new(options.streaming, &consumed),
             counts: Counts::default(),
+            part_counts: PartCounts::default(),
+            skipped: 0,
             consumed,
             total_bytes: Some(0),
             patterns: Patterns::new(&options.globs).map_err(InvalidOptions::new)?,
@@ -558,7 +565,27 @@ impl Documents {
 
     /// Takes the inputs out of `self`, so that other threads can read them.
     pub(crate) fn take_inputs(&mut self) -> Inputs {
-        std::mem::replace(&mut self.inputs, Inputs::new(false, &self.consumed))
+        self.inputs.take()
+    }
+
+    /// Returns whether all inputs can be read again.
+    pub(crate) fn are_files(&self) -> bool {
+        self.inputs.sources.iter().all(|source| !source.is_stream())
+    }
+
+    /// Begins or continues to count the documents of a part of the inputs. Parts are numbered from 0, in input order.
+    pub(crate) fn begin_part(&mut self, part: u32) {
+        self.part_counts.begin(part, &mut self.counts);
+    }
+
+    /// Ends a part. After the end of all parts, the counts are those of all inputs.
+    ///
+    /// # Errors
+    ///
+    /// A field has several types.
+    pub(crate) fn end_part(&mut self, part: u32) -> anyhow::Result<()> {
+        self.part_counts.end(part, &mut self.counts);
+        self.counts.named.seen.check_types(&self.parser.fields)
     }
 
     /// Makes the parser treat texts as identical if they are equal after the normalization and folding of `shingling`.
@@ -692,7 +719,7 @@ impl Documents {
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
         // guard: no bad record more than allowed is skipped
         // without it: self.skip_bad -> self.skip_bad.saturating_add(1)
-        if self.counts.skipped_bad == self.skip_bad {
+        if self.skipped == self.skip_bad {
             return Err(match self.skip_bad {
                 0 => anyhow!("{bad}; --skip-bad N passes over up to N bad records"),
                 allowed => {
@@ -700,6 +727,7 @@ impl Documents {
                 }
             });
         }
+        self.skipped += 1;
         self.counts.skipped_bad += 1;
         if self.counts.first_bad.len() < BAD_KEPT {
             self.counts.first_bad.push(bad.to_string());

@@ -10,6 +10,7 @@ use crate::input::open::folder::{self, ListedFile};
 use crate::input::open::kind::Kind;
 use crate::input::open::reader::{Origin, Packing};
 use crate::input::parser::Parser;
+use crate::input::place::Problem;
 use crate::input::records::Records;
 use crate::input::whole_files::{UnreadFile, read_named};
 
@@ -50,6 +51,8 @@ pub(crate) struct Inputs {
     streaming: bool,
     /// Whether reading has failed. No further records are read then.
     stopped: bool,
+    /// The error of opening the first input; the next batch has it.
+    failed: Option<Problem>,
     /// The number of bytes read from all inputs, before decompression.
     consumed: Arc<AtomicU64>,
 }
@@ -57,13 +60,54 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// Creates an empty list. The bytes that are read are added to `consumed`.
     pub(crate) fn new(streaming: bool, consumed: &Arc<AtomicU64>) -> Self {
-        Self { sources: Vec::new(), records: None, streaming, stopped: false, consumed: Arc::clone(consumed) }
+        let consumed = Arc::clone(consumed);
+        Self { sources: Vec::new(), records: None, streaming, stopped: false, failed: None, consumed }
+    }
+
+    /// Returns whether all inputs were opened or removed.
+    pub(crate) fn are_opened(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Removes all inputs.
+    pub(crate) fn take(&mut self) -> Self {
+        let none = Self::new(self.streaming, &self.consumed);
+        std::mem::replace(self, none)
+    }
+
+    /// Removes the next inputs that can be read beside the others: one with records, which is opened here, so that
+    /// headers have the order of the inputs, or consecutive ones that are documents. `None` if no input is left.
+    pub(crate) fn next_part(&mut self, parser: &Parser) -> Option<Self> {
+        let mut part = Self::new(self.streaming, &self.consumed);
+        match self.sources.pop()? {
+            Source::Records(origin, kind) => match part.open(origin, kind, parser) {
+                Ok(records) => part.records = Some(records),
+                Err(problem) => part.failed = Some(problem),
+            },
+            first => {
+                part.sources.push(first);
+                let is_document = |source: &mut Source| !matches!(source, Source::Records(..));
+                part.sources.extend(std::iter::from_fn(|| self.sources.pop_if(is_document)));
+                part.sources.reverse();
+            }
+        }
+        Some(part)
+    }
+
+    /// Opens an input with records.
+    fn open(&self, origin: Origin, kind: Kind, parser: &Parser) -> Result<Records, Problem> {
+        tracing::info!(?kind, "reading {}", origin.name().display());
+        Records::open(origin, kind, parser, parser.record_bytes_max, &self.consumed)
     }
 
     /// Like [`Documents::next_batch`](crate::input::documents::Documents::next_batch), but adds files that are one
     /// document each without reading them. [`Batch::load`] reads these files.
     pub(crate) fn next_batch(&mut self, parser: &Parser, batch: &mut Batch, bytes: usize) {
         batch.clear(bytes);
+        if let Some(problem) = self.failed.take() {
+            self.stopped = true;
+            batch.fail(problem.into());
+        }
         while !self.stopped && !batch.is_full(bytes) {
             let waits = || self.records.as_ref().is_some_and(Records::would_wait);
             if self.streaming && batch.has_records() && waits() {
@@ -104,11 +148,7 @@ impl Inputs {
             UnreadFile { path, key, is_named, bytes, consumed }
         };
         match source {
-            Source::Records(origin, kind) => {
-                tracing::info!(?kind, "reading {}", origin.name().display());
-                self.records =
-                    Some(Records::open(origin, kind, parser, parser.record_bytes_max, &self.consumed)?);
-            }
+            Source::Records(origin, kind) => self.records = Some(self.open(origin, kind, parser)?),
             // The size of a compressed text is known only after it was read.
             Source::Whole(Origin::File(path), key, bytes) if Packing::promised(&path).is_none() => {
                 batch.push_unread(unread(path, key, true, bytes));

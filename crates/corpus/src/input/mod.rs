@@ -44,6 +44,7 @@ pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod parquet;
 pub(crate) mod parser;
+pub(crate) mod part_counts;
 pub(crate) mod partition;
 pub(crate) mod place;
 pub(crate) mod records;

@@ -92,12 +92,14 @@ impl Missed {
     }
 }
 
-/// Returns the kept groups of the sample: the hash of the first minimum, and the group, in ascending order.
+/// Returns the kept groups of the sample: the hash of the first minimum, and the group, in the order of these hashes and of
+/// the first documents.
 fn sampled(corpus: &Corpus, clusters: &Clusters) -> Vec<(u64, u32)> {
     let grouped = &corpus.grouped;
     let max = (u64::MAX / clusters.count.max(1)).saturating_mul(SAMPLE);
     let mut sampled = Vec::new();
-    for (group, &kept) in (0..).zip(&clusters.kept_of_group[..]) {
+    for group in grouped.in_order() {
+        let kept = clusters.kept_of_group[group as usize];
         let is_kept = kept >= corpus.history && grouped.group_of[kept as usize] == group;
         if is_kept && let Some(minimum) = grouped.first_minimum(group) {
             let hash = xxh3_64(&minimum.to_le_bytes());
@@ -106,6 +108,6 @@ fn sampled(corpus: &Corpus, clusters: &Clusters) -> Vec<(u64, u32)> {
             }
         }
     }
-    sampled.sort_unstable();
+    sampled.sort_by_key(|&(hash, _)| hash);
     sampled
 }

@@ -53,8 +53,9 @@ impl Clusters {
                 // The kept document belongs to the history, so `lowest` ignores the pair.
             } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
                 let value = resemblance.value();
-                if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
-                    lowest = Some((value, firsts[*by as usize], grouped.groups[group as usize].first));
+                let first = grouped.groups[group as usize].first;
+                if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).then(first.cmp(&lowest.2)).is_lt()) {
+                    lowest = Some((value, firsts[*by as usize], first));
                 }
             }
             *by = firsts[*by as usize];

@@ -45,7 +45,8 @@ impl Priority {
             && !matches!(by.near, Near::Containment(_))
             && by.history == 0
         {
-            return Ok(Self { firsts, order: None });
+            let order = Column::of(&grouped.budget, grouped.in_order())?;
+            return Ok(Self { firsts, order: Some(order).filter(|order| !order.is_sorted()) });
         }
         let of_groups = &mut firsts[..];
         for (document, &group) in (0..).zip(&grouped.group_of[..]) {

@@ -52,8 +52,26 @@ pub(crate) enum SeenKeys {
     Error(Hashes),
     /// For each key, the number of documents that were announced but not read yet.
     Last(Hashes),
+    /// Documents do not come in input order, so [`LateNumbers`] adds numbers to repeated keys after the last one. The keys
+    /// that were read, and the [bases](without_numbers) of those that were repeated.
+    Late(Box<(Hashes, Hashes)>),
     /// No keys are stored; the caller detects repeated keys.
     Any,
+}
+
+/// Adds numbers to repeated keys, as [`SeenKeys::Number`] does, but after all documents were read.
+pub(crate) struct LateNumbers {
+    /// The keys with the bases of repeated keys. No other key gets a number, or is what a key with a number would be.
+    seen: SeenKeys,
+    bases: Hashes,
+}
+
+impl LateNumbers {
+    /// Adds a number to the key of the next document in input order if it is repeated. Returns whether it is.
+    pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<bool> {
+        let may_clash = self.bases.find(without_numbers(key)).is_some();
+        Ok(may_clash && self.seen.next(key)? == KeyDecision::Numbered)
+    }
 }
 
 /// A set of hashes of keys, each with a count if counts are needed.
@@ -208,6 +226,21 @@ impl SeenKeys {
         })
     }
 
+    /// Like [`new`](Self::new), for documents that do not come in input order.
+    pub(crate) fn late(budget: &MemoryBudget) -> twindex::Result<Self> {
+        Ok(Self::Late(Box::new((Hashes::new(budget)?, Hashes::new(budget)?))))
+    }
+
+    /// Returns what adds numbers to the keys of documents that did not come in input order; `None` if no key does.
+    pub(crate) fn late_numbers(self, budget: &MemoryBudget) -> twindex::Result<Option<LateNumbers>> {
+        Ok(match self {
+            Self::Late(keys) if !keys.1.all.is_empty() => {
+                Some(LateNumbers { seen: Self::new(RepeatedKeys::Number, budget)?, bases: keys.1 })
+            }
+            _ => None,
+        })
+    }
+
     /// Announces, for [`RepeatedKeys::Last`], that `next` will be called for a document with this key.
     pub(crate) fn announce(&mut self, key: &[u8]) -> anyhow::Result<()> {
         if let Self::Last(coming) = self {
@@ -218,12 +251,12 @@ impl SeenKeys {
 
     /// Begins to load what the decisions about these keys read.
     pub(crate) fn prefetch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
-        match self {
-            Self::Number(seen) | Self::First(seen) | Self::Error(seen) | Self::Last(seen) => {
-                keys.for_each(|key| seen.numbers.prefetch(seen.hash(key).1));
-            }
-            Self::Any => {}
-        }
+        let seen = match self {
+            Self::Number(seen) | Self::First(seen) | Self::Error(seen) | Self::Last(seen) => seen,
+            Self::Late(keys) => &keys.0,
+            Self::Any => return,
+        };
+        keys.for_each(|key| seen.numbers.prefetch(seen.hash(key).1));
     }
 
     /// Decides whether the next document is used. May add a number to its key.
@@ -241,6 +274,13 @@ impl SeenKeys {
     ) -> anyhow::Result<KeyDecision> {
         Ok(match self {
             Self::Any => KeyDecision::Taken,
+            Self::Late(keys) => {
+                let (seen, bases) = &mut **keys;
+                if !seen.is_new(key)? {
+                    bases.insert(without_numbers(key))?;
+                }
+                KeyDecision::Taken
+            }
             Self::First(seen) => {
                 if !is_earlier && seen.is_new(key)? {
                     KeyDecision::Taken

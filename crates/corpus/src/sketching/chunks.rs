@@ -1,6 +1,7 @@
-//! Processes chunks of documents on all cores, and returns the results in input order.
+//! Processes chunks of documents on all cores, and returns the results in input order, or in the order in which several
+//! inputs that are read at the same time arrive.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -77,13 +78,18 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let job = Job { state: &job.state, begin: |(), _: &Batch| Ok((job.begin)()), work: &job.work };
-    for_each_handed_chunk((documents, CHUNK_BYTES), progress, (&job, |_, _| Ok(())), || Ok(()), take)
+    let mut take = take;
+    let taking = |made, documents: &mut Documents, _| take(made, documents);
+    for_each_handed_chunk((documents, CHUNK_BYTES, 1), progress, (&job, |_, _| Ok(())), || Ok(()), taking)
 }
 
 /// Like [`for_each_chunk_counted`], for chunks of `chunk_bytes` bytes. Calls `hand` when a chunk is read, in input
 /// order, and passes the returned value to `job.begin` for this chunk. Calls `end` after the last document of a chunk.
+///
+/// If `together` is more than 1, this number of inputs is read at the same time. Chunks of different inputs then arrive
+/// in any order, and those of one input in its order. `take` also receives the place of the input among all inputs.
 pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
-    (documents, chunk_bytes): (&mut Documents, usize),
+    (documents, chunk_bytes, together): (&mut Documents, usize, usize),
     progress: &dyn Progress,
     (job, end): (
         &Job<
@@ -94,7 +100,7 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         impl Fn(&mut S, &mut T) -> anyhow::Result<()> + Sync,
     ),
     hand: impl FnMut() -> anyhow::Result<H> + Send,
-    mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
+    mut take: impl FnMut(T, &mut Documents, u32) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
@@ -112,37 +118,60 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         Ok((seen, made))
     };
     let (results, finished) = channel();
-    let reading = Reading { inputs: documents.take_inputs(), hand, next: 0, results };
+    let unread = Unread { inputs: documents.take_inputs(), are_together: together > 1, begun: 0 };
     let ahead = &ReadAhead {
         parser: &parser,
         chunk_bytes,
         max: AHEAD * rayon::current_num_threads().max(2),
-        state: Mutex::default(),
+        many: rayon::current_num_threads().max(2),
+        unread: Mutex::new(unread),
+        hand: Mutex::new(hand),
+        state: Mutex::new(AheadState {
+            chunks: 0,
+            bytes: 0,
+            read: together,
+            spare: Vec::new(),
+            resting: VecDeque::new(),
+        }),
         process: &process,
     };
-    let mut waiting: VecDeque<Option<ChunkResult<T>>> = VecDeque::new(); // results in input order
-    let mut next = 0;
+    let mut waiting: BTreeMap<u32, WaitingResults<T>> = BTreeMap::new(); // of the parts that are not yet ended
+    let (mut part, mut ended) = (0, 0);
     let helps = rayon::current_num_threads() < THREADS_MANY;
     rayon::in_place_scope_fifo(|scope| {
-        scope.spawn_fifo(move |scope| ahead.read(reading, scope));
+        for _ in 0..together {
+            let results = results.clone();
+            scope.spawn_fifo(move |scope| match ahead.begin(results) {
+                Some(reading) => ahead.read(reading, scope),
+                None => ahead.leave(),
+            });
+        }
+        drop(results);
         let mut pause = PAUSE_MIN;
         loop {
             // This thread first takes results, which frees memory for further chunks. If there are few threads, it also
             // reads and processes chunks while no result is available. If there are many, it only takes results, so
             // that the other threads need not wait for it.
-            if let Some(result) = waiting.front_mut().and_then(Option::take) {
-                waiting.pop_front();
-                next += 1;
+            if let Some(result) = waiting.get_mut(&part).and_then(WaitingResults::next) {
                 progress.set(documents.bytes_read());
+                documents.begin_part(part);
                 let (mut batch, bytes) = match result {
                     ChunkResult::Made { batch, bytes, made } => {
                         let (seen, made) = (*made)?;
                         documents.account(seen)?;
-                        take(made, documents)?;
+                        take(made, documents, part)?;
                         (batch, bytes)
                     }
                     ChunkResult::Failed(failure) => return Err(failure),
-                    ChunkResult::End => return documents.check_counts(),
+                    ChunkResult::End => {
+                        documents.end_part(part)?;
+                        waiting.remove(&part);
+                        ended += 1;
+                        if ahead.are_over(ended) {
+                            return documents.check_counts();
+                        }
+                        continue;
+                    }
                     ChunkResult::Panicked => return Ok(()), // the scope will panic, too
                 };
                 if let Some(failure) = batch.take_failure() {
@@ -160,17 +189,15 @@ pub(crate) fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 found => found.map_err(|_| RecvTimeoutError::Disconnected),
             };
             match found {
-                Ok((number, result)) => {
-                    let at = number - next;
-                    if at >= waiting.len() {
-                        waiting.resize_with(at + 1, || None);
-                    }
-                    waiting[at] = Some(result);
+                Ok((at, result)) => {
+                    part = at.part;
+                    waiting.entry(part).or_default().put(at.number, result);
                     pause = PAUSE_MIN;
                 }
                 // Waits longer each time, up to a limit, because other threads may have read chunks to process.
                 Err(RecvTimeoutError::Timeout) => pause = (2 * pause).min(PAUSE_MAX),
-                Err(RecvTimeoutError::Disconnected) => return Ok(()), // reading panicked, and the scope will, too
+                // Reading panicked, and the scope will, too; or there was no input.
+                Err(RecvTimeoutError::Disconnected) => return documents.check_counts(),
             }
         }
     })
@@ -194,27 +221,75 @@ enum ChunkResult<T> {
     Panicked,
 }
 
+/// The place of a chunk: a part of the inputs, and the number of the chunk in it.
+#[derive(Clone, Copy)]
+struct ChunkAt {
+    part: u32,
+    number: usize,
+}
+
+/// The results of a part that were not yet taken.
+struct WaitingResults<T> {
+    /// The number of the first result.
+    next: usize,
+    results: VecDeque<Option<ChunkResult<T>>>,
+}
+
+impl<T> Default for WaitingResults<T> {
+    fn default() -> Self {
+        Self { next: 0, results: VecDeque::new() }
+    }
+}
+
+impl<T> WaitingResults<T> {
+    fn put(&mut self, number: usize, result: ChunkResult<T>) {
+        let at = number - self.next;
+        if at >= self.results.len() {
+            self.results.resize_with(at + 1, || None);
+        }
+        self.results[at] = Some(result);
+    }
+
+    /// Removes the next result in order, if it has arrived.
+    fn next(&mut self) -> Option<ChunkResult<T>> {
+        let result = self.results.front_mut()?.take()?;
+        self.results.pop_front();
+        self.next += 1;
+        Some(result)
+    }
+}
+
 /// Sends the result of a chunk when it is dropped, even by a panic.
 struct PendingResult<T> {
-    number: usize,
+    at: ChunkAt,
     result: ChunkResult<T>,
-    results: Sender<(usize, ChunkResult<T>)>,
+    results: Results<T>,
 }
+
+type Results<T> = Sender<(ChunkAt, ChunkResult<T>)>;
 
 impl<T> Drop for PendingResult<T> {
     fn drop(&mut self) {
         let result = std::mem::replace(&mut self.result, ChunkResult::Panicked);
-        let _ = self.results.send((self.number, result)); // fails if an earlier chunk ended the reading
+        let _ = self.results.send((self.at, result)); // fails if an earlier chunk ended the reading
     }
 }
 
-/// The inputs and the data that a thread needs to read chunks from them. One thread reads at a time.
-struct Reading<F, T> {
+/// A part of the inputs, and the data that a thread needs to read chunks from it. One thread reads a part at a time.
+struct Reading<T> {
     inputs: Inputs,
-    hand: F,
-    /// The number of the next chunk.
-    next: usize,
-    results: Sender<(usize, ChunkResult<T>)>,
+    /// The place of the next chunk.
+    next: ChunkAt,
+    results: Results<T>,
+}
+
+/// The inputs that no thread reads yet.
+struct Unread {
+    inputs: Inputs,
+    /// Whether each input is a part of its own, and several are read at the same time; otherwise, all are one part.
+    are_together: bool,
+    /// Number of parts that threads read or have read.
+    begun: u32,
 }
 
 /// Reads chunks on any thread of the pool, as far ahead as memory allows, and starts their processing.
@@ -223,25 +298,30 @@ struct ReadAhead<'a, F, T, P> {
     chunk_bytes: usize,
     /// The maximum number of chunks that are read and whose results are not yet taken.
     max: usize,
-    state: Mutex<AheadState<F, T>>,
+    /// If this number of parts or more are read at the same time, a thread that has read a chunk processes it. Otherwise,
+    /// it reads on, and other threads process.
+    many: usize,
+    unread: Mutex<Unread>,
+    hand: Mutex<F>,
+    state: Mutex<AheadState<T>>,
     process: &'a P,
 }
 
-struct AheadState<F, T> {
+struct AheadState<T> {
     /// Number of chunks that were read and whose results are not yet taken.
     chunks: usize,
     /// Size of the batches of these chunks in bytes.
     bytes: usize,
+    /// Number of parts that are read at the same time, with those in `resting`.
+    read: usize,
     /// The batches whose memory can be reused.
     spare: Vec<Batch>,
-    /// The inputs, while no thread reads them because enough chunks are read ahead.
-    resting: Option<Reading<F, T>>,
+    /// The parts that no thread reads because enough chunks are read ahead.
+    resting: VecDeque<Reading<T>>,
 }
 
-impl<F, T> Default for AheadState<F, T> {
-    fn default() -> Self {
-        Self { chunks: 0, bytes: 0, spare: Vec::new(), resting: None }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<F, T, P, H> ReadAhead<'_, F, T, P>
@@ -251,12 +331,30 @@ where
     T: Send,
     H: Send,
 {
-    fn state(&self) -> MutexGuard<'_, AheadState<F, T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins the next part; `None` if no input is left.
+    fn begin(&self, results: Results<T>) -> Option<Reading<T>> {
+        let mut unread = lock(&self.unread);
+        let next = ChunkAt { part: unread.begun, number: 0 };
+        let inputs = if unread.are_together {
+            unread.inputs.next_part(self.parser)?
+        } else if unread.begun == 0 {
+            unread.inputs.take()
+        } else {
+            return None;
+        };
+        unread.begun += 1;
+        Some(Reading { inputs, next, results })
     }
 
-    /// Reads chunks until enough are read ahead, and starts the processing of each.
-    fn read<'s>(&'s self, mut reading: Reading<F, T>, scope: &ScopeFifo<'s>)
+    /// Returns whether all parts have ended if `ended` parts have.
+    fn are_over(&self, ended: u32) -> bool {
+        let unread = lock(&self.unread);
+        unread.inputs.are_opened() && unread.begun == ended
+    }
+
+    /// Reads chunks until enough are read ahead, and starts the processing of each. After the end of a part, begins the
+    /// next one.
+    fn read<'s>(&'s self, mut reading: Reading<T>, scope: &ScopeFifo<'s>)
     where
         F: 's,
         T: 's,
@@ -264,43 +362,70 @@ where
     {
         loop {
             let mut batch = {
-                let mut state = self.state();
+                let mut state = lock(&self.state);
                 if state.chunks >= self.max || state.bytes >= AHEAD_BYTES {
-                    state.resting = Some(reading);
+                    state.resting.push_back(reading);
                     return;
                 }
                 state.chunks += 1;
                 state.spare.pop().unwrap_or_default()
             };
             reading.inputs.next_batch(self.parser, &mut batch, self.chunk_bytes);
-            let (number, results) = (reading.next, reading.results.clone());
-            reading.next += 1;
-            let mut pending = PendingResult { number, result: ChunkResult::Panicked, results };
+            let (at, results) = (reading.next, reading.results.clone());
+            reading.next.number += 1;
+            let mut pending = PendingResult { at, result: ChunkResult::Panicked, results };
             if !batch.has_records() {
-                pending.result = batch.take_failure().map_or(ChunkResult::End, ChunkResult::Failed);
-                return;
+                let failure = batch.take_failure();
+                drop(self.free(batch, 0));
+                let next = if failure.is_none() { self.begin(reading.results) } else { None };
+                pending.result = failure.map_or(ChunkResult::End, ChunkResult::Failed);
+                drop(pending);
+                let Some(next) = next else { return self.leave() };
+                reading = next;
+                continue;
             }
             let bytes = batch.bytes();
-            self.state().bytes += bytes;
-            let handed = (reading.hand)();
-            scope.spawn_fifo(move |_| {
-                let mut pending = pending; // moves the whole value, so that this thread drops it
+            let are_many = {
+                let mut state = lock(&self.state);
+                state.bytes += bytes;
+                state.read >= self.many
+            };
+            let handed = (lock(&self.hand))();
+            let process = move |pending| {
+                let mut pending: PendingResult<T> = pending; // this thread drops it, even by a panic
                 let made = handed.and_then(|handed| (self.process)(&mut batch, handed));
                 pending.result = ChunkResult::Made { batch, bytes, made: Box::new(made) };
-            });
+            };
+            if are_many {
+                // The chunk is in the cache of this thread; any thread may read on.
+                scope.spawn_fifo(move |scope| self.read(reading, scope));
+                return process(pending);
+            }
+            scope.spawn_fifo(move |_| process(pending));
         }
     }
 
-    /// Frees the memory of a batch whose result was taken. Returns the inputs if more should be read and no thread does.
-    fn taken(&self, batch: Batch, bytes: usize) -> Option<Reading<F, T>> {
-        let mut state = self.state();
+    /// Notes that a thread begins no further part.
+    fn leave(&self) {
+        lock(&self.state).read -= 1;
+    }
+
+    /// Frees the memory of a batch of `bytes` bytes.
+    fn free(&self, batch: Batch, bytes: usize) -> MutexGuard<'_, AheadState<T>> {
+        let mut state = lock(&self.state);
         state.chunks -= 1;
         state.bytes -= bytes;
         if bytes < AHEAD_BYTES {
             state.spare.push(batch); // the memory of a very long record is freed, not reused
         }
+        state
+    }
+
+    /// Frees the memory of a batch whose result was taken. Returns a part if more should be read and no thread reads it.
+    fn taken(&self, batch: Batch, bytes: usize) -> Option<Reading<T>> {
+        let mut state = self.free(batch, bytes);
         // Reading resumes when half of the chunks are taken, so that one task reads many chunks.
         let is_little = state.chunks <= self.max / 2 && state.bytes < AHEAD_BYTES;
-        is_little.then(|| state.resting.take()).flatten()
+        if is_little { state.resting.pop_front() } else { None }
     }
 }

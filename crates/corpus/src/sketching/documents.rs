@@ -172,6 +172,9 @@ pub struct SketchOptions {
     pub known: Option<(Arc<KnownTexts>, bool)>,
     /// The keys of the documents in the histories of the run. A document with one of these keys counts as a repetition.
     pub earlier: Option<Arc<EarlierKeys>>,
+    /// The number of inputs that are read at the same time, if documents may be passed on in the order in which they
+    /// arrive, and numbers be added to repeated keys [later](SeenKeys::late); 0 or 1 for the order of the inputs.
+    pub together: usize,
 }
 
 impl SketchOptions {
@@ -196,6 +199,8 @@ pub struct Sketched {
     pub(crate) copy_of: Option<u32>,
     /// The position of the document: its file, and the line or offset in it.
     pub place: Place,
+    /// The place of its input among the inputs that are read at the same time.
+    pub(crate) part: u32,
     /// The sketch of the document.
     pub sketch: Sketch,
     /// The line of the document and the hash of its content, if requested.
@@ -252,6 +257,13 @@ impl WholeDocument {
         };
         (self.form, self.ending) = (record.form(), record.ending());
         Ok(())
+    }
+
+    /// Frees the memory of the line, which may be long.
+    fn free_line(&mut self) {
+        if !matches!(self.line, DocumentLine::In { .. }) {
+            self.line = DocumentLine::default();
+        }
     }
 }
 
@@ -412,11 +424,12 @@ pub fn for_each_looked_up<L: Send>(
 ) -> anyhow::Result<()> {
     let mut each = each;
     let each = |one: &Sketched, found, words: &[u64]| each(one, found, words).map(|()| true);
-    for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
+    for_each_remembered(documents, sketcher, wanted, progress, None, look, each).map(drop)
 }
 
 /// Like [`for_each_looked_up`], with a cache. Lookup results and words are read from the cache if it contains them.
 /// Otherwise they are computed and stored in it. `each` returns whether a resumed run needs the words of the document.
+/// Returns the keys of the documents.
 ///
 /// # Errors
 ///
@@ -429,7 +442,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     remembered: Option<&ChunkCache<'_, L>>,
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<SeenKeys> {
     let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (stored, chunks, how) = match remembered {
@@ -493,12 +506,12 @@ pub(crate) fn for_each_remembered<L: Send>(
         },
     };
     let hand = || stored.map_or(Ok(None), StoredChunks::next);
-    let read = (documents, chunk_bytes(sketcher));
+    let read = (documents, chunk_bytes(sketcher), wanted.together.max(1));
     let dictionary = wanted.lines.as_ref().map(SharedLines::dictionary);
     let end = |sketching: &mut Sketching<'_>, chunked: &mut Chunked<L>| {
         chunked.pack(&mut sketching.packing, dictionary.as_ref())
     };
-    for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents| {
+    for_each_handed_chunk(read, progress, (&job, end), hand, |mut chunked, documents, part| {
         let mut memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
         let results = memory.kept().map_or(0, |bytes| bytes.len());
@@ -506,6 +519,7 @@ pub(crate) fn for_each_remembered<L: Send>(
         chunked.prefetch(&keys, wanted);
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
+            one.part = part;
             let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
@@ -515,9 +529,7 @@ pub(crate) fn for_each_remembered<L: Send>(
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
                 chunks.put_words(are_needed.then_some(words), kept)?;
             }
-            if !matches!(one.whole.line, DocumentLine::In { .. }) {
-                one.whole.line = DocumentLine::default(); // frees the memory now, because the line may be long
-            }
+            one.whole.free_line();
             start = end;
         }
         if let (ChunkMemory::Kept { digest, mut bytes }, Some(chunks)) = (memory, chunks) {
@@ -529,7 +541,8 @@ pub(crate) fn for_each_remembered<L: Send>(
             idle.push(chunked);
         }
         Ok(())
-    })
+    })?;
+    Ok(keys)
 }
 
 /// Decides by its key whether a document is processed. May append a number to a repeated key to make it unique.
@@ -576,6 +589,9 @@ pub(crate) fn seen_keys(
     let is_unique = documents.are_keyed_by_line() && wanted.earlier.is_none();
     let repeated = if is_unique { RepeatedKeys::Any } else { wanted.repeated_keys };
     let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
+    if wanted.together > 1 && repeated == RepeatedKeys::Number {
+        return Ok(SeenKeys::late(&budget)?);
+    }
     let mut keys = SeenKeys::new(repeated, &budget)?;
     if repeated == RepeatedKeys::Last {
         announce(documents, &mut keys, wanted, progress)?;
@@ -614,6 +630,7 @@ impl Sketched {
             is_opaque: false,
             copy_of: None,
             place,
+            part: 0,
             sketch: Sketch::default(),
             whole: WholeDocument::default(),
             attached: OwnAttached::default(),

@@ -13,6 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::input::content::Form;
 use crate::input::parser::{AcceptedLines, Parser};
 use crate::work::line_blocks::{ReadBlock, SharedLines};
+use crate::work::numbered_paths::NumberedPaths;
 
 /// The groups of equal texts.
 pub struct KnownTexts(RwLock<Texts>);
@@ -21,7 +22,7 @@ struct Texts {
     groups: EqualGroups,
     /// Where the texts of groups can be read again, up to the last group for which this is known.
     at: Column<TextPosition>,
-    files: Vec<Arc<Path>>,
+    files: NumberedPaths,
 }
 
 /// The position of the line of a text.
@@ -67,7 +68,7 @@ impl KnownTexts {
     /// Creates an empty collection. A group takes 11 to 22 bytes of `budget`, or 24 more if any thread can read its text.
     pub(crate) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
         let (groups, at) = (EqualGroups::new(budget)?, Column::new(budget));
-        Ok(Self(RwLock::new(Texts { groups, at, files: Vec::new() })))
+        Ok(Self(RwLock::new(Texts { groups, at, files: NumberedPaths::default() })))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Texts> {
@@ -103,12 +104,7 @@ impl KnownTexts {
         if let Some(TextLine { file, offset, length, form }) = line
             && group as usize >= at.len()
         {
-            if let Some(file) = file
-                && files.last() != Some(file)
-            {
-                files.push(Arc::clone(file));
-            }
-            let file = file.map_or(SHARED, |_| files.len() as u32);
+            let file = file.map_or(SHARED, |file| files.number(file) + 1);
             at.resize(group as usize, TextPosition::default())?;
             at.push(TextPosition { offset, length, file, form: form.numbers() })?;
         }
@@ -129,7 +125,7 @@ impl KnownTexts {
             block.shrink();
             return is_equal.then_some(group);
         }
-        let path = &texts.files[file.checked_sub(1)? as usize];
+        let path = texts.files.get(file.checked_sub(1)?);
         if open.as_ref().is_none_or(|(open, _)| !Arc::ptr_eq(open, path)) {
             let path = Arc::clone(path);
             drop(texts);

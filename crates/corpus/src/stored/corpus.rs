@@ -7,22 +7,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use rayon::prelude::*;
 use twindex::KeyBuf;
 use twindex::sys::{Column, MemoryBudget};
 
 use crate::input::content::Form;
+use crate::input::documents::Documents;
 use crate::input::fields::keep::KeepOrder;
 use crate::input::kept::annotate::Annotation;
 use crate::input::kept::writer::KeptBlock;
 use crate::input::parser::Parser;
-use crate::input::place::Place;
+use crate::input::place::{Place, bad_at, check_key};
 use crate::input::text::lossy::ABSENT;
-use crate::rule::repeated::without_numbers;
+use crate::rule::repeated::{SeenKeys, without_numbers};
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketched;
 use crate::stored::drawn::{DrawnDropped, DroppedSample};
 use crate::stored::groups::{Grouped, NewDocument, NewSet};
-use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
+use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys, arrange};
 use crate::stored::lines::{LineReader, LineStore};
 use crate::stored::order::KeepValues;
 use crate::work::tsv;
@@ -132,6 +134,11 @@ pub(crate) struct Corpus {
     pub(crate) grouped: Grouped,
     /// The line of each document, as it is written to a file of kept documents.
     pub(crate) lines: LineStore,
+    /// The first document of each run of documents of one part of the inputs, and the part, in the order of addition.
+    runs: Vec<(u32, u32)>,
+    /// Documents that were taken for copies because their hashes are equal, each after the first document of its group,
+    /// until [`end`](Self::end) compares them; `None` if they are compared when they are added.
+    unproven: Option<Column<[u32; 2]>>,
     /// Finds a document after the history by its key; `None` if no more keys are looked up.
     by_key: Option<KnownKeys>,
     /// For each text without words after the history, its first document and its hash; `None` if no index lists them.
@@ -182,6 +189,8 @@ impl Corpus {
             urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
             grouped,
             lines: LineStore::new(folder, budget)?,
+            runs: Vec::new(),
+            unproven: None,
             by_key: Some(KnownKeys::new(budget)?),
             wordless: None,
             dropped: DroppedDocuments::new(budget),
@@ -208,6 +217,13 @@ impl Corpus {
     pub(crate) fn with_sample_of_dropped(mut self, folder: &Path) -> anyhow::Result<Self> {
         self.sample = Some(DroppedSample::new(folder, &self.grouped.budget, &self.lines)?);
         Ok(self)
+    }
+
+    /// Compares texts with equal hashes after all documents were added, on all threads. If two differ, the documents must
+    /// be added again to another corpus.
+    pub(crate) fn compared_at_the_end(mut self) -> Self {
+        self.unproven = Some(Column::new(&self.grouped.budget));
+        self
     }
 
     /// Disables lookups by key, for callers whose keys are distinct and who look up none.
@@ -263,6 +279,9 @@ impl Corpus {
 
     fn push(&mut self, one: &Sketched, set: NewSet<'_>, is_history: bool) -> anyhow::Result<bool> {
         let document = self.keys.len() as u32;
+        if self.runs.last().is_none_or(|&(_, part)| part != one.part) {
+            self.runs.push((document, one.part));
+        }
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
         // The line of a text has at most 2^32 bytes.
@@ -280,21 +299,22 @@ impl Corpus {
         let is_read_again = !is_history && !one.sketch.is_empty() && whole.form != Form::Html;
         let (hash, tokens, sketch, copy_of) = (whole.hash, one.tokens, &one.sketch, one.copy_of);
         // Texts with equal hashes are parsed again from their stored lines and compared.
-        let Self { keys, grouped, lines, places, parser, history, history_parsers, .. } = self;
+        let Self { keys, grouped, lines, places, parser, history, history_parsers, unproven, .. } = self;
         let line = is_read_again.then(|| lines.text_line(document as usize));
         let new = NewDocument { hash, tokens, inside, copy_of, line, sketch, set };
         let parser =
             |document: u32| parser_of(parser, history_parsers, is_history || document < *history, document);
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(|| places.get(document), lines.get(document as usize))?;
-            let mut identity = parser(document).identity_of_line(lines.form(document as usize), &line)?;
-            if identity == ABSENT {
-                identity.extend_from_slice(without_numbers(keys.get(document)));
-            }
-            Ok(identity)
+            identity_of(parser(document), (lines.form(document as usize), &line), keys.get(document))
         };
         let groups = grouped.groups.len();
-        grouped.add(new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })?;
+        grouped.add(new, |first| -> anyhow::Result<bool> {
+            match unproven {
+                Some(unproven) => Ok(unproven.push([first, document]).map(|()| true)?),
+                None => Ok(identity(first)? == identity(document)?),
+            }
+        })?;
         Ok(grouped.groups.len() > groups)
     }
 
@@ -464,10 +484,74 @@ impl Corpus {
         self.values.decided(a - self.history, b - self.history).to_string()
     }
 
-    /// Frees the lookup structures after all documents were added.
+    /// Frees the lookup structures after all documents were added, and numbers the documents in input order if those of
+    /// several inputs were added in turn.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.by_key = None;
-        self.grouped.end()
+        self.grouped.end()?;
+        self.prove_copies()?;
+        let runs = std::mem::take(&mut self.runs);
+        if runs.is_sorted_by_key(|&(_, part)| part) {
+            return Ok(());
+        }
+        let ends = runs[1..].iter().map(|&(first, _)| first).chain([self.keys.len() as u32]);
+        let mut runs: Vec<(u32, Range<u32>)> =
+            runs.iter().zip(ends).map(|(&(first, part), end)| (part, first..end)).collect();
+        runs.sort_by_key(|&(part, _)| part);
+        let runs: Vec<Range<u32>> = runs.into_iter().map(|(_, run)| run).collect();
+        self.keys.arrange(&runs)?;
+        self.places.arrange(&runs)?;
+        self.other_keys.arrange(&runs)?;
+        self.values.arrange(&runs)?;
+        arrange(&mut self.text_bytes, &runs)?;
+        self.urls.as_mut().map_or(Ok(()), |urls| urls.arrange(&runs))?;
+        self.lines.arrange(&runs)?;
+        Ok(self.grouped.arrange(&runs)?)
+    }
+
+    /// Compares the texts that were taken for copies.
+    fn prove_copies(&mut self) -> anyhow::Result<()> {
+        let Some(unproven) = self.unproven.take() else { return Ok(()) };
+        let readers = || [self.reading(), self.reading()];
+        unproven.par_chunks(COMPARED).try_for_each_init(readers, |readers, pairs| {
+            pairs.iter().try_for_each(|&pair| {
+                let identities: Vec<Vec<u8>> = pair
+                    .into_iter()
+                    .zip(&mut *readers)
+                    .map(|(document, reading)| {
+                        let line = found(|| self.places.get(document), reading.get(document as usize))?;
+                        identity_of(&self.parser, (self.form(document), line), self.keys.get(document))
+                    })
+                    .collect::<anyhow::Result<_>>()?;
+                ensure!(identities[0] == identities[1], "two texts have the same hash");
+                Ok(())
+            })
+        })
+    }
+
+    /// Adds numbers to the keys that were repeated, after [`end`](Self::end), and counts them.
+    pub(crate) fn number_repeated(
+        &mut self,
+        keys: SeenKeys,
+        documents: &mut Documents,
+    ) -> anyhow::Result<()> {
+        let Some(mut numbers) = keys.late_numbers(&self.grouped.budget)? else { return Ok(()) };
+        let (before, others) = (self.keys.take(), self.other_keys.take());
+        let mut key = Vec::new();
+        for document in 0..before.len() as u32 {
+            let own = before.get(document);
+            key.clear();
+            key.extend_from_slice(own);
+            let is_numbered = numbers.next(&mut key)?;
+            self.keys.push(&key)?;
+            self.other_keys.push(is_numbered || others.has(document))?;
+            if is_numbered {
+                let place = self.places.get(document);
+                check_key(&key).map_err(|reason| bad_at(&place, &reason))?;
+                documents.repeated(&place, own, Some(&key), 0);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.
@@ -480,6 +564,9 @@ impl Corpus {
         ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
     }
 }
+
+/// Number of pairs of texts that a thread compares at once.
+const COMPARED: usize = 256;
 
 /// The name of the rule of containment: the larger document comes first.
 pub(crate) const SIZE: &str = "size";
@@ -505,9 +592,28 @@ impl OtherKeys {
         Ok(())
     }
 
+    /// Moves all documents to a new list.
+    fn take(&mut self) -> Self {
+        Self { bits: self.bits.take(), documents: std::mem::take(&mut self.documents) }
+    }
+
+    fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        let before = self.take();
+        runs.iter().cloned().flatten().try_for_each(|document| self.push(before.has(document)))
+    }
+
     fn has(&self, document: u32) -> bool {
         self.bits[document as usize / 64] >> (document % 64) & 1 == 1
     }
+}
+
+/// Returns the bytes by which the document of a line is compared for equality.
+fn identity_of(parser: &Parser, (form, line): (Form, &[u8]), key: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut identity = parser.identity_of_line(form, line)?;
+    if identity == ABSENT {
+        identity.extend_from_slice(without_numbers(key));
+    }
+    Ok(identity)
 }
 
 /// Returns the parser of the lines of a document.

@@ -6,6 +6,7 @@
 //! sketches with different values are discarded before the decision.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
@@ -17,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::known_texts::{KnownTexts, TextLine};
-use crate::stored::keys::{DocumentKeys, KnownKeys};
+use crate::stored::keys::{DocumentKeys, KnownKeys, arrange};
 use crate::stored::set_thread::SetThread;
 
 /// The distinct values of the `--inside` field, each with an id.
@@ -130,7 +131,8 @@ pub(crate) struct DocumentGroup {
 pub(crate) struct Grouped {
     /// The group of each document, in input order.
     pub group_of: Column<u32>,
-    /// The groups, in the order of their first documents.
+    /// The groups, in the order in which they were found: that of their first documents, unless several inputs were read
+    /// at the same time.
     pub groups: Column<DocumentGroup>,
     /// The first minimum of the sketch of each group, and whether there is one.
     first_minima: Column<[u32; 2]>,
@@ -305,6 +307,23 @@ impl Grouped {
             self.groups[found as usize].documents += 1;
         }
         Ok(self.group_of.push(found)?)
+    }
+
+    /// Numbers the documents by these runs of them. Groups keep their numbers.
+    pub(crate) fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        arrange(&mut self.group_of, runs)?;
+        let groups = &mut self.groups[..];
+        for (document, &group) in self.group_of.iter().enumerate().rev() {
+            groups[group as usize].first = document as u32; // the last assignment is the first document
+        }
+        Ok(())
+    }
+
+    /// Returns the groups in the order of their first documents.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = u32> {
+        let firsts = (0..).zip(&self.group_of[..]);
+        let firsts = firsts.filter(|&(document, &group)| self.groups[group as usize].first == document);
+        firsts.map(|(_, &group)| group)
     }
 
     fn begin_group(&mut self, one: NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use twindex::extsort::{Record, Runs, WordRecord, combine};
+use twindex::sys::column::Value;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::input::place::Place;
+use crate::work::numbered_paths::NumberedPaths;
 
 /// A list of keys or other byte strings, which are identified by their index in the order of addition.
 pub(crate) struct DocumentKeys {
@@ -41,6 +43,23 @@ impl DocumentKeys {
 
     fn start(&self, number: u32) -> usize {
         number.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize)
+    }
+
+    /// Moves all keys to a new list.
+    pub(crate) fn take(&mut self) -> Self {
+        Self { bytes: self.bytes.take(), ends: self.ends.take() }
+    }
+
+    /// Replaces the list by these runs of its keys.
+    pub(crate) fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        let before = self.take();
+        for run in runs {
+            let (start, to) = (before.start(run.start), self.bytes.len());
+            self.bytes.extend(&before.bytes[start..before.start(run.end)])?;
+            let ends = &before.ends[run.start as usize..run.end as usize];
+            ends.iter().try_for_each(|&end| self.ends.push(end - start as u64 + to as u64))?;
+        }
+        Ok(())
     }
 
     /// Returns the key as text for messages; invalid UTF-8 is replaced.
@@ -88,6 +107,12 @@ impl DocumentKeys {
         combine(runs.readers(), take)?;
         Ok(sorted)
     }
+}
+
+/// Replaces a column by these runs of its values.
+pub(crate) fn arrange<T: Value>(column: &mut Column<T>, runs: &[Range<u32>]) -> twindex::Result<()> {
+    let before = column.take();
+    runs.iter().try_for_each(|run| column.extend(&before[run.start as usize..run.end as usize]))
 }
 
 /// Minimum buffer size for reading a sorted run, in bytes.
@@ -201,7 +226,7 @@ impl KnownKeys {
 
 /// The positions of documents in the inputs: a file, and the line or offset in the file.
 pub(crate) struct DocumentPlaces {
-    paths: Vec<Arc<Path>>,
+    paths: NumberedPaths,
     /// For each document, the index of its path, then its position in the file, packed into two numbers.
     at: Column<[u32; 3]>,
 }
@@ -209,26 +234,28 @@ pub(crate) struct DocumentPlaces {
 impl DocumentPlaces {
     /// Creates an empty list. Each position takes 12 bytes of memory or of a scratch file.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
-        Self { paths: Vec::new(), at: Column::new(budget) }
+        Self { paths: NumberedPaths::default(), at: Column::new(budget) }
     }
 
     pub(crate) fn push(&mut self, place: &Place) -> twindex::Result<()> {
         let (path, packed) = place.packed();
-        if self.paths.last() != Some(path) {
-            self.paths.push(Arc::clone(path));
-        }
-        self.at.push([self.paths.len() as u32 - 1, (packed >> 32) as u32, packed as u32])
+        self.at.push([self.paths.number(path), (packed >> 32) as u32, packed as u32])
+    }
+
+    /// Replaces the list by these runs of its positions.
+    pub(crate) fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        arrange(&mut self.at, runs)
     }
 
     pub(crate) fn get(&self, number: u32) -> Place {
         let [path, high, low] = self.at[number as usize];
-        Place::unpacked(Arc::clone(&self.paths[path as usize]), u64::from(high) << 32 | u64::from(low))
+        Place::unpacked(Arc::clone(self.paths.get(path)), u64::from(high) << 32 | u64::from(low))
     }
 
     /// Returns the file of a record; `None` if the whole file is the document.
     pub(crate) fn file_of_record(&self, number: u32) -> Option<&Arc<Path>> {
         let [path, high, low] = self.at[number as usize];
-        Place::is_of_record(u64::from(high) << 32 | u64::from(low)).then(|| &self.paths[path as usize])
+        Place::is_of_record(u64::from(high) << 32 | u64::from(low)).then(|| self.paths.get(path))
     }
 }
 

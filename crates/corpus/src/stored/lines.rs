@@ -1,6 +1,7 @@
 //! Stores the lines of documents, or their positions in the inputs, so that the lines can be read again.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::input::content::{Ending, Form};
 use crate::sketching::documents::{DocumentLine, line_hash};
 use crate::sketching::known_texts::TextLine;
+use crate::stored::keys::arrange;
 use crate::work::line_blocks::{ReadBlock, SharedLines};
+use crate::work::numbered_paths::NumberedPaths;
 use crate::work::packed_lines::{LineDictionary, PackedLines};
 
 /// Stores lines, which are identified by their index in the order of addition. Of a line in a regular file, only the
@@ -26,7 +29,9 @@ pub(crate) struct LineStore {
     block: Mutex<ReadBlock>,
     /// The folder for scratch files.
     folder: PathBuf,
-    files: Vec<Arc<Path>>,
+    files: NumberedPaths,
+    /// The first line of each run of lines that was moved, and the least offset in `blocks` from this line on.
+    runs: Vec<(usize, u64)>,
     /// The file read last. Only one file is open at a time, because the number of open files of a process is limited.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
@@ -88,7 +93,8 @@ impl LineStore {
             packed: None,
             block: Mutex::default(),
             folder: folder.to_owned(),
-            files: Vec::new(),
+            files: NumberedPaths::default(),
+            runs: Vec::new(),
             open: Mutex::new(None),
         })
     }
@@ -101,7 +107,7 @@ impl LineStore {
     /// Returns where any thread can read a line again.
     pub(crate) fn text_line(&self, number: usize) -> TextLine<'_> {
         let LinePosition { offset, length, file, form, .. } = self.at[number];
-        let file = file.checked_sub(1).map(|file| &self.files[file as usize]);
+        let file = file.checked_sub(1).map(|file| self.files.get(file));
         TextLine { file, offset, length, form: unpacked(form).0 }
     }
 
@@ -133,18 +139,28 @@ impl LineStore {
                 LinePosition { offset, hash: 0, length, file: 0, form: packed(form, ending) }
             }
             DocumentLine::In { file, offset, length, hash } => {
-                let (length, file) = (short(*length)?, self.file(file));
+                let (length, file) = (short(*length)?, self.files.number(file) + 1);
                 LinePosition { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }
             }
         };
         Ok(self.at.push(at)?)
     }
 
-    fn file(&mut self, path: &Arc<Path>) -> u32 {
-        if self.files.last() != Some(path) {
-            self.files.push(Arc::clone(path));
+    /// Replaces the list by these runs of its lines.
+    pub(crate) fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        let mut first = 0;
+        for run in runs {
+            self.runs.push((first, u64::MAX));
+            first += run.len();
         }
-        self.files.len() as u32
+        arrange(&mut self.at, runs)?;
+        let (mut end, mut least) = (self.at.len(), u64::MAX);
+        for (first, from) in self.runs.iter_mut().rev() {
+            let held = self.at[*first..end].iter().filter(|at| at.file == 0);
+            least = held.map(|at| at.offset).fold(least, u64::min);
+            (end, *from) = (*first, least);
+        }
+        Ok(())
     }
 
     /// Returns the form in which a line is stored.
@@ -165,8 +181,10 @@ impl LineStore {
     /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. They must not be read afterwards.
     pub(crate) fn release_before(&self, number: usize) {
         let LinePosition { offset, file, .. } = self.at[number];
-        if file == 0 {
-            self.blocks.release_before(offset);
+        let run = self.runs.partition_point(|&(first, _)| first <= number);
+        let needed = run.checked_sub(1).map(|run| self.runs[run].1).or((file == 0).then_some(offset));
+        if let Some(needed) = needed {
+            self.blocks.release_before(needed);
         }
     }
 
@@ -202,7 +220,7 @@ impl LineStore {
             self.open.lock().map_err(|_| io::Error::other("a thread that was reading it panicked"))?;
         let reader = match open.take() {
             Some((number, reader)) if number == file => reader,
-            _ => RealVfs.open(&self.files[file as usize - 1])?,
+            _ => RealVfs.open(self.files.get(file - 1))?,
         };
         let read = reader.read_exact_at(&mut line, offset);
         *open = Some((file, reader));
@@ -244,7 +262,7 @@ impl LineReader<'_> {
         let size = match &self.open {
             Some((open, _, size)) if *open == file => *size,
             _ => {
-                let reader = RealVfs.open(&self.lines.files[file as usize - 1])?;
+                let reader = RealVfs.open(self.lines.files.get(file - 1))?;
                 let size = reader.len()?;
                 self.window.clear();
                 self.open = Some((file, reader, size));

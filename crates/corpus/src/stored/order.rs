@@ -1,12 +1,14 @@
 //! Stores the numbers by which documents are ordered, as the rules of `--keep` compare them.
 
+use std::ops::Range;
+
 use twindex::Key;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 
 use crate::input::fields::deciding::DecidingNumber;
 use crate::input::fields::keep::{Keep, KeepOrder};
-use crate::stored::keys::ByKey;
+use crate::stored::keys::{ByKey, arrange};
 
 /// The numbers by which the rules of [`KeepOrder`] compare documents, the smallest first. The numbers of a document are
 /// compared as one long number, which is stored in parts of 128 bits.
@@ -65,6 +67,11 @@ impl KeepValues {
             part.push(of_part.map(number).fold(0, |all: u128, number| all | number))?;
         }
         Ok(())
+    }
+
+    /// Replaces the list by these runs of its documents.
+    pub(crate) fn arrange(&mut self, runs: &[Range<u32>]) -> twindex::Result<()> {
+        self.parts.iter_mut().try_for_each(|part| arrange(part, runs))
     }
 
     /// Returns the rank of each of `documents` documents, from 0: documents that the rules do not distinguish have the same. Sorts

@@ -11,13 +11,14 @@ use twindex::{Params, Sketch, Sketcher};
 use twindex_join::ReferenceSets;
 
 use crate::input::documents::Documents;
+use crate::input::fields::keep::Keep;
 use crate::input::options::InputKinds;
 use crate::journal::folder::Journal;
 use crate::journal::resume::{JournaledChunks, words_taker};
 use crate::results::layout::kept_files;
 use crate::rule::against::{ComparedIndex, EarlierResults, History};
 use crate::rule::left_out::LeftOutReport;
-use crate::rule::repeated::{EarlierKeys, OTHERS, RepeatedKeys};
+use crate::rule::repeated::{EarlierKeys, OTHERS, RepeatedKeys, SeenKeys};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
 use crate::settings::results::Also;
@@ -90,6 +91,49 @@ pub(crate) fn read(
     documents: &mut Documents,
     past: &EarlierResults,
     (sketcher, left_out): (&Sketcher, Option<LeftOutReport>),
+    place: &JobFolder<'_>,
+    stages: &mut Stages,
+) -> anyhow::Result<ReadDocuments> {
+    if left_out.is_none() && may_read_together(job, documents, past, place) {
+        let most = job.resources.memory / MEMORY_FOR_INPUT;
+        let together = most.min(rayon::current_num_threads());
+        if together > 1 {
+            let read = read_inputs(job, params, documents, past, (sketcher, None, together), place, stages);
+            if read.is_ok() {
+                return read;
+            }
+            // Which error comes first, and what it says, depends on the order of the documents.
+            *documents = open(job, params)?;
+        }
+    }
+    read_inputs(job, params, documents, past, (sketcher, left_out, 1), place, stages)
+}
+
+/// Memory that reading one more input at the same time may take, in bytes.
+const MEMORY_FOR_INPUT: usize = 32 << 20;
+
+/// Returns whether results do not depend on the order in which documents arrive: documents are only compared with each
+/// other, and numbered in input order at the end.
+fn may_read_together(
+    job: &Dedup,
+    documents: &Documents,
+    past: &EarlierResults,
+    place: &JobFolder<'_>,
+) -> bool {
+    let is_alone = past.history.is_none() && past.indexes.is_empty();
+    let is_stored = place.journal.is_some() || job.writes_index() || job.searches_index();
+    let is_by_order = matches!(job.scope.repeated_keys, RepeatedKeys::First | RepeatedKeys::Last)
+        || job.rule.keep.rules().contains(&Keep::KeyHash);
+    is_alone && !is_stored && !is_by_order && documents.are_files()
+}
+
+/// Reads `together` inputs at the same time.
+fn read_inputs(
+    job: &Dedup,
+    params: &Params,
+    documents: &mut Documents,
+    past: &EarlierResults,
+    (sketcher, left_out, together): (&Sketcher, Option<LeftOutReport>, usize),
     JobFolder { folder, journal, observer }: &JobFolder<'_>,
     stages: &mut Stages,
 ) -> anyhow::Result<ReadDocuments> {
@@ -99,6 +143,9 @@ pub(crate) fn read(
     let is_indexed = job.writes_index() || job.searches_index();
     let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
     let mut corpus = empty_corpus(job, (folder, *journal), documents)?;
+    if together > 1 {
+        corpus = corpus.compared_at_the_end();
+    }
     // A journal needs each set at once.
     if job.holds_sets() && journal.is_none() && rayon::current_num_threads() >= THREADS_MANY {
         corpus.grouped.start_set_thread()?;
@@ -113,10 +160,11 @@ pub(crate) fn read(
     let earlier = (!earlier.is_empty()).then(|| Arc::new(earlier));
     let with = (sketcher, (&past.indexes[..], earlier), *journal);
     let noted = (sketches.as_mut(), left_out.as_mut());
-    let read = read_documents(job, documents, with, noted, &mut corpus, *observer);
-    let (empty, exact) = read.map_err(|error| job.with_memory_advice(error))?;
+    let read = read_documents(job, (documents, together), with, noted, &mut corpus, *observer);
+    let (empty, exact, keys) = read.map_err(|error| job.with_memory_advice(error))?;
     let sketches = sketches.map(Sketches::finish).transpose()?;
     corpus.end()?;
+    corpus.number_repeated(keys, documents)?;
     let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
     stages.insert("sketch", (read - exact).max(0.0));
     stages.insert("exact", exact.min(read));
@@ -181,15 +229,15 @@ fn read_history(
 }
 
 /// Reads all new documents into the corpus, and stores their sketches. Returns the number of documents without words,
-/// and the time spent on grouping equal texts.
+/// the time spent on grouping equal texts, and the keys.
 fn read_documents(
     job: &Dedup,
-    documents: &mut Documents,
+    (documents, together): (&mut Documents, usize),
     (sketcher, (against, earlier), journal): (&Sketcher, Histories<'_>, Option<&Journal<'_>>),
     (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
     corpus: &mut Corpus,
     observer: &dyn Observer,
-) -> anyhow::Result<(u64, Duration)> {
+) -> anyhow::Result<(u64, Duration, SeenKeys)> {
     let progress = observer.begin("reading", documents.total_bytes());
     let (mut empty, mut finding_copies) = (0, Duration::ZERO);
     // A copy is sketched only if its own sketch is stored, counted or looked up.
@@ -205,6 +253,7 @@ fn read_documents(
         // For annotated files, the lines of removed documents are stored apart, and would be stored twice if packed.
         lines: (!job.results.adds(Also::Annotated)).then(|| corpus.lines.shared()),
         known: corpus.grouped.known().map(|known| (known, passes_over_copies)),
+        together,
         ..wanted(job)
     };
     let leaders = job.holds_sets().then(|| corpus.grouped.references());
@@ -224,7 +273,7 @@ fn read_documents(
     let (kept, taker) = (journal.map(open).transpose()?, journal.map(taking).transpose()?);
     let is_short = sketches.is_none();
     let cache = kept.as_ref().zip(taker.as_deref()).map(|(kept, taker)| kept.cache(taker, is_short));
-    for_each_remembered(
+    let keys = for_each_remembered(
         documents,
         sketcher,
         &wanted,
@@ -271,7 +320,7 @@ fn read_documents(
         },
     )?;
     kept.map_or(Ok(()), JournaledChunks::finish)?;
-    Ok((empty + documents.counts().contentless, finding_copies))
+    Ok((empty + documents.counts().contentless, finding_copies, keys))
 }
 
 /// Stores the sketch of a document.

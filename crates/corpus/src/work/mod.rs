@@ -3,6 +3,7 @@
 pub(crate) mod file;
 pub(crate) mod line_blocks;
 pub mod lost;
+pub(crate) mod numbered_paths;
 pub mod numbers;
 pub(crate) mod observer;
 pub mod output_path;
