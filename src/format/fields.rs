@@ -415,9 +415,15 @@ fn encode_set(set: &[u64], out: &mut Vec<u8>) {
     out.extend_from_slice(&(set.len() as u32).to_le_bytes());
     let high = high_bytes(set.len());
     let low = 8 - high as usize;
-    for hash in set {
-        out.extend_from_slice(&hash.to_le_bytes()[..low]);
+    // Each hash is written whole, and the next one overwrites its high bytes: a copy of a fixed length is an instruction.
+    let start = out.len();
+    let end = start + low * set.len();
+    out.resize(end + size_of::<u64>(), 0);
+    for (place, hash) in set.iter().enumerate() {
+        let at = start + low * place;
+        out[at..at + size_of::<u64>()].copy_from_slice(&hash.to_le_bytes());
     }
+    out.truncate(end);
     if high > 0 {
         let start = out.len();
         out.resize(start + (set.len() + (1 << (8 * high))).div_ceil(8), 0);
