@@ -26,7 +26,7 @@
 //! not errors: they are skipped and counted.
 //!
 //! Reading and parsing are separate. [`Documents`] reads [`Batch`]es in order. Any thread can parse the lines in a
-//! chunk of a batch. [`Documents::account`] takes the counts of the chunks in the order of the input.
+//! chunk of a batch. [`Documents::account`] takes the counts of the chunks of an input in their order.
 
 pub(crate) mod archives;
 pub(crate) mod arrow;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files that are named many times in turn, each of which has an index.
+/// Files that are named many times in turn, and their indices.
 #[derive(Debug, Default)]
 pub(crate) struct NumberedPaths {
     paths: Vec<Arc<Path>>,
@@ -12,7 +12,7 @@ pub(crate) struct NumberedPaths {
 }
 
 impl NumberedPaths {
-    /// Number of files among which one that was named before is looked for: as many as are read at the same time.
+    /// Number of last files among which a file is searched: more than are read at the same time.
     const RECENT: usize = 256;
 
     /// Returns the index of a file. A file that was not named for long may get another one.
