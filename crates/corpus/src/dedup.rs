@@ -172,7 +172,11 @@ fn work(
     let mut run = RunFile::of(job, params, read.corpus.has_pages())?;
     run.written = Some(Written::of(folder, decision.clusters.count, &written.digests)?);
     run.write(folder)?;
-    Ok(Report::of(job, about, &read, &decision, written, past, (whole, stages)))
+    let report = Report::of(job, about, &read, &decision, written, past, (whole, stages));
+    if journal.is_none() {
+        rayon::spawn(move || drop(read)); // freeing millions of small pieces of memory takes long
+    }
+    Ok(report)
 }
 
 /// Creates the sketcher of a run, and copies the boilerplate list of the run to the results.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use twindex::extsort::{Record, Runs, WordRecord, combine};
 use twindex::sys::column::Value;
 use twindex::sys::{Column, MemoryBudget};
@@ -78,7 +79,7 @@ impl DocumentKeys {
         let compare = |&a: &u32, &b: &u32| self.get(a).cmp(self.get(b)).then(a.cmp(&b));
         let mut sorted = Column::of(budget, numbers.clone())?;
         if !self.bytes.is_on_disk() && !self.ends.is_on_disk() && !sorted.is_on_disk() {
-            sorted.sort_unstable_by(compare);
+            sorted.par_sort_unstable_by(compare);
             return Ok(sorted);
         }
         let mut runs: Runs<Keyed> = Runs::new(budget.dir(), WordRecord::default(), memory / BUFFER, memory);
