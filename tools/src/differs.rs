@@ -2,6 +2,8 @@
 
 use crate::settings_args::{Difference, pick};
 
+/// The largest radius of an index.
+const WITHIN_MAX: Option<u16> = Some(twindex::design::WITHIN_MAX as u16);
 /// The error text for `--near equal` in verbs that use an index.
 const NO_TEXTS: &str =
     "an index keeps no texts, which --near equal compares; `dedup --near equal` reads them";
@@ -44,6 +46,7 @@ const BUILD: &[Difference] = &[
     Difference {
         repeats: true,
         refused: &[("containment:J", NOT_STORED), ("equal", NO_TEXTS)],
+        within_max: WITHIN_MAX,
         ..Difference::of(
             "near",
             "Rule for near documents: J, within:K, or both\n\
@@ -61,6 +64,7 @@ const STREAM: &[Difference] = &[
     Difference {
         repeats: true,
         refused: &[("equal", NO_TEXTS)],
+        within_max: WITHIN_MAX,
         ..Difference::of(
             "near",
             "Rule for near documents: J, within:K, or both; or containment:J\n\
@@ -77,6 +81,7 @@ const STREAM: &[Difference] = &[
 
 const QUERY: &[Difference] = &[Difference {
     refused: &[("equal", NO_TEXTS)],
+    within_max: WITHIN_MAX,
     ..Difference::of(
         "near",
         "Rule for near documents: J, containment:J or within:K\n\
@@ -91,6 +96,7 @@ const QUERY: &[Difference] = &[Difference {
 const GROUPS: &[Difference] = &[
     Difference {
         refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
+        within_max: WITHIN_MAX,
         ..Difference::of("near", NEAR_PAIRS)
     },
     Difference::of(
@@ -118,6 +124,7 @@ const PAGE: &[Difference] = &[Difference {
 
 const STUDY: &[Difference] = &[Difference {
     refused: &[("containment:J", NO_CONTAINED), ("equal", NO_TEXTS)],
+    within_max: WITHIN_MAX,
     ..Difference::of(
         "near",
         "Smallest exact resemblance of a near pair, 0.05 to 1; with --urls also within:K\n\

@@ -163,7 +163,7 @@ impl<P: Pick> Options<Rule, P> {
     }
 
     /// Returns the distance of `--near within:K`.
-    pub(crate) fn within(&self) -> Option<u8> {
+    pub(crate) fn within(&self) -> Option<u16> {
         self.near.and_then(Near::within)
     }
 }

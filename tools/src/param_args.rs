@@ -353,7 +353,7 @@ impl<P: Pick> ParamArgs<P> {
         let mut given = GivenNear::default();
         for near in self.rule.values("near") {
             let is_twice = match near {
-                GivenValue::Within(within) => given.within.replace(within).is_some(),
+                GivenValue::Within(within) => given.within.replace(within as u8).is_some(), // the parser limits it
                 GivenValue::Containment(share) => {
                     given.containment = Some(share);
                     given.threshold.replace(share).is_some()

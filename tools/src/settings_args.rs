@@ -19,17 +19,25 @@ pub(crate) struct Difference {
     pub(crate) repeats: bool,
     /// The forms of the value that the verb rejects, such as `within:K`, each with the reason.
     pub(crate) refused: &'static [(&'static str, &'static str)],
+    /// The largest K of `within:K`; `None` if the setting limits it.
+    pub(crate) within_max: Option<u16>,
 }
 
 impl Difference {
     /// Creates a difference in the help text only.
     pub(crate) const fn of(setting: &'static str, help: &'static str) -> Self {
-        Self { setting, help, repeats: false, refused: &[] }
+        Self { setting, help, repeats: false, refused: &[], within_max: None }
     }
 
     /// Returns an error if the verb rejects this value.
     pub(crate) fn check(&self, text: &OsStr) -> Result<(), String> {
         let text = text.to_string_lossy();
+        let within = text.strip_prefix("within:").and_then(|within| within.parse::<u16>().ok());
+        if let (Some(within), Some(max)) = (within, self.within_max)
+            && within > max
+        {
+            return Err(format!("an index finds within:0 to within:{max}, found {text}"));
+        }
         let is_refused =
             |form: &str| text.starts_with(form.trim_end_matches(|c: char| c.is_ascii_uppercase()));
         match self.refused.iter().find(|(form, _)| is_refused(form)) {

@@ -113,6 +113,7 @@ pub use settings::{
 };
 pub use sketching::sharing::Sharing;
 pub use sketching::{SetMaker, SetWork};
+pub use stored::codes::KeyedCodes;
 pub use stored::order::KeepValues;
 pub use twindex_join::SharedProgress;
 pub use urls::{Host, HostCounter, Hosts, Mirror};

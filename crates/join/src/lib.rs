@@ -32,6 +32,7 @@
 //! |---|---|---|
 //! | a snapshot, or two | all pairs within a Hamming radius | [`hamming`] |
 //! | a file of fingerprints | all pairs within a Hamming radius | [`hamming::raw`] |
+//! | fingerprints of 64 to 512 bits | all pairs within any Hamming radius | [`hamming::codes`] |
 //! | a snapshot | groups of live documents: the leader (representative) of each document | [`clusters::living`] |
 //! | a snapshot and many queries | all answers within a radius | [`hamming::batch`] |
 //! | a snapshot with bands | candidate pairs that share features | [`bands`] |
@@ -64,11 +65,12 @@ pub use contain::containing::Containing;
 pub use hamming::batch::{
     BatchStrategy, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within,
 };
+pub use hamming::codes::{CODE_WIDTH_MAX, Codes, near_codes_within};
 pub use hamming::pairs::{
     Documents, NearFingerprints, near_fingerprints_within, numbered_pairs_within, pairs_within,
 };
 pub use hamming::raw::{Positions, RawValues, raw_near_fingerprints_within};
-pub use hamming::{JoinResources, Piece};
+pub use hamming::{JoinResources, NearPair, Piece};
 pub use keep::{CoverPairs, CoverResult, Priority, cover_sets};
 pub use pairs::bitmaps::{BitmapLimits, bitmap_candidates};
 pub use pairs::prefix::{Prefixes, prefix_candidates};

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::little_endian::{U16, U32};
 
 use super::bytes::{self, ByteClasses};
+use super::codes::{self, CodeColumns, CodeRows};
 use super::pairs::{Lanes, PairBuffer};
 use super::{equal, near, pairs, strings, weighted};
 
@@ -233,6 +234,10 @@ pub trait Simd: Copy {
     /// Appends to `found` the pairs of a left and a right lane that differ in at most `radius` bits; see
     /// [`across32`](super::across32).
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
+
+    /// Appends to `found` the pairs of a row and a column that differ in at most `radius` bits of their first `prefix`
+    /// words; see [`near_codes`](super::near_codes).
+    fn near_codes(self, rows: CodeRows<'_>, columns: &CodeColumns, by: (usize, u32), found: &mut PairBuffer);
 }
 
 /// The scalar level, whose operations are the reference implementations.
@@ -299,6 +304,11 @@ impl Simd for Scalar {
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         pairs::across32_portable(left, right, radius, found);
     }
+
+    #[inline(always)]
+    fn near_codes(self, rows: CodeRows<'_>, columns: &CodeColumns, by: (usize, u32), found: &mut PairBuffer) {
+        codes::near_codes_portable(rows, columns, by, found);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -306,6 +316,7 @@ mod x86 {
     use zerocopy::little_endian::{U16, U32};
 
     use super::super::bytes::{self, ByteClasses, x86};
+    use super::super::codes::{self, CodeColumns, CodeRows};
     use super::super::pairs::{Lanes, PairBuffer};
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
@@ -427,6 +438,21 @@ mod x86 {
                 pairs::x86::across32_avx2(left, right, radius, found);
             }
         }
+
+        #[inline(always)]
+        fn near_codes(
+            self,
+            rows: CodeRows<'_>,
+            columns: &CodeColumns,
+            by: (usize, u32),
+            found: &mut PairBuffer,
+        ) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
+            unsafe {
+                codes::x86::near_codes_avx2(rows, columns, by, found);
+            }
+        }
     }
 
     impl Simd for Avx512 {
@@ -536,6 +562,21 @@ mod x86 {
             // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 pairs::x86::across32_avx512(left, right, radius, found);
+            }
+        }
+
+        #[inline(always)]
+        fn near_codes(
+            self,
+            rows: CodeRows<'_>,
+            columns: &CodeColumns,
+            by: (usize, u32),
+            found: &mut PairBuffer,
+        ) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
+            unsafe {
+                codes::x86::near_codes_avx512(rows, columns, by, found);
             }
         }
     }

@@ -27,6 +27,7 @@
 
 mod bytes;
 pub mod clmul;
+mod codes;
 mod equal;
 mod level;
 mod look_up;
@@ -37,6 +38,7 @@ mod strings;
 pub mod weighted;
 
 pub use bytes::ByteClasses;
+pub use codes::{CODE_WORDS, COLUMNS, CodeColumns, CodeRows, near_codes, near_codes_at};
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
 pub use look_up::{SortedSet, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};

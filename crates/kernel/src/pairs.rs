@@ -69,7 +69,7 @@ impl PairBuffer {
 
     /// Reserves capacity for `more` additional pairs.
     #[inline(always)]
-    fn reserve(&mut self, more: usize) {
+    pub(super) fn reserve(&mut self, more: usize) {
         if self.items.len() - self.len < more {
             self.grow(more);
         }
@@ -82,7 +82,7 @@ impl PairBuffer {
 
     /// Appends a pair. The caller must have reserved capacity.
     #[inline(always)]
-    fn add(&mut self, i: u32, j: u32) {
+    pub(super) fn add(&mut self, i: u32, j: u32) {
         self.items[self.len] = [i, j];
         self.len += 1;
     }
@@ -193,7 +193,7 @@ pub(super) mod x86 {
 
     /// Appends `[i, first + j]` for each set bit j of `mask`.
     #[inline(always)]
-    fn add(mut mask: u32, i: u32, first: u32, found: &mut PairBuffer) {
+    pub(in super::super) fn add(mut mask: u32, i: u32, first: u32, found: &mut PairBuffer) {
         found.reserve(32);
         while mask != 0 {
             found.add(i, first + mask.trailing_zeros());
@@ -309,7 +309,7 @@ pub(super) mod x86 {
 
     /// For each bit of a 64-bit result word, the positions of the two lanes that the bit compares, each counted from
     /// the first lane of its side.
-    struct PairBits {
+    pub(in super::super) struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
@@ -326,7 +326,7 @@ pub(super) mod x86 {
             lanes
         };
         /// The pairs of one row with the columns that come after it.
-        const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
+        pub(in super::super) const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
         /// The pairs of one row with the columns that come before it.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
         /// The pairs of four rows with the sixteen columns that come before them.
@@ -373,7 +373,7 @@ pub(super) mod x86 {
     /// of the first lanes are added to them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
+    pub(in super::super) fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
         const TOGETHER: usize = 8;
         let firsts = _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed());
         let count = near.count_ones() as usize;

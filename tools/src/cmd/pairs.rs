@@ -2,6 +2,7 @@
 
 mod args;
 mod brought;
+mod codes;
 mod near;
 mod raw;
 mod report;

@@ -117,6 +117,7 @@ fn near_has_the_values_of_the_command_that_an_index_can_store() {
         "near",
     ] {
         let near = Near::parse(OsStr::new(value)).ok();
+        let near = near.filter(|near| near.within().is_none_or(|within| within <= 10));
         let c = in_c("near", value);
         assert_eq!(c.is_some(), near.is_some(), "{value:?}");
         if let (Some(c), Some(near)) = (c, near) {
@@ -125,7 +126,7 @@ fn near_has_the_values_of_the_command_that_an_index_can_store() {
                 near.threshold(),
                 "{value:?}"
             );
-            assert_eq!(c.near().within, near.within(), "{value:?}");
+            assert_eq!(c.near().within.map(u16::from), near.within(), "{value:?}");
         }
     }
     for value in ["containment:0.9", "equal"] {

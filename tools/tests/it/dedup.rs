@@ -438,6 +438,21 @@ fn inputs_read_at_the_same_time_give_the_results_and_errors_of_those_read_in_tur
     }
     same(&format!("dedup {}", numbered.join(" ")));
     same(&format!("dedup {} --keep smallest-key", numbered.join(" ")));
+    // Long fingerprints. Those of another length than the first one of the input are bad records.
+    let codes: Vec<String> = (0..6).map(|number| format!("codes-{number}.csv")).collect();
+    for (number, name) in codes.iter().enumerate() {
+        let mut rows = "id,hash\n".to_owned();
+        for row in 0..40 {
+            let mut digits = [b"0123456789abcdef"[random.below(7)]; 64];
+            for _ in 0..random.below(9) {
+                digits[random.below(64)] = b'0' + random.below(10) as u8;
+            }
+            let length = if row == 39 && number != 0 { 32 } else { 64 };
+            rows += &format!("{number}-{row},{}\n", std::str::from_utf8(&digits[..length]).unwrap());
+        }
+        bench.write(name, rows);
+    }
+    same(&format!("dedup {} --fingerprint-field hex:hash --near within:31 --skip-bad 5", codes.join(" ")));
     // The first key that is repeated, and its first place.
     let repeated = names.iter().rev().chain(&names).map(String::as_str).collect::<Vec<_>>();
     let copies = repeated.iter().enumerate().map(|(number, name)| {
@@ -511,7 +526,8 @@ fn contradicting_options_are_refused_as_usage_errors() {
     let bench = Bench::new();
     bench.write("in.jsonl", "");
     for (options, parts) in [
-        ("--near within:11", &["within:K (0 to 10)", "within:11"][..]),
+        ("--near within:513", &["within:K (0 to 512)", "within:513"][..]),
+        ("--near within:11", &["--near within:K with a K above 10 goes with --fingerprint-field"]),
         ("--near 80%", &["found \"80%\"; 80 % is 0.8"]),
         ("--near resembling:0.9", &["expected 0.05 to 1, containment:J, within:K", "resembling:0.9"]),
         ("--near equal --weights tf", &["--weights goes with a resemblance or containment in --near"]),

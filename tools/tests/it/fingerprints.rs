@@ -175,8 +175,8 @@ fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     bench.write("in.csv", csv(|print| format!("{print:016x}")));
     for (rest, parts) in [
         ("1000000000000000", "can be hexadecimal and decimal"),
-        ("fff", "expected 16 hexadecimal digits"),
-        ("18446744073709551616", "expected 16 hexadecimal digits"),
+        ("fff", "expected 16, 32, 48, 64, 96 or 128 hexadecimal digits"),
+        ("18446744073709551616", "expected 16, 32, 48, 64, 96 or 128 hexadecimal digits"),
     ] {
         bench.write("bad.csv", format!("id,phash\nx,{rest}\n"));
         says(

@@ -29,6 +29,7 @@ mod jobs;
 mod keys;
 mod layouts;
 mod living;
+mod long_fingerprints;
 mod lossless;
 mod max_cluster;
 mod memory;

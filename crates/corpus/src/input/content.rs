@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::input::fields::features::Features;
+use crate::input::fields::fingerprint::Code;
 use crate::input::place::PlaceUnit;
-use crate::input::text::lossy::ABSENT;
+use crate::input::text::lossy::{ABSENT, LONG_FINGERPRINT};
 
 /// The content of a document that is compared.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +15,7 @@ pub enum Content<'r> {
     /// Features that the caller computed.
     Features(&'r Features),
     /// A fingerprint that the caller computed.
-    Fingerprint(u64),
+    Fingerprint(Code),
     /// A text that does not represent the whole document, because bytes were replaced with U+FFFD or an HTML page has
     /// no visible text. Two such documents are equal only if their original bytes are equal. Also the content of a
     /// record without a fingerprint or features, which equals only that of another with the same key.
@@ -42,7 +43,7 @@ impl<'r> Content<'r> {
         match self {
             Self::Text(text) | Self::Opaque { text, .. } => text.len(),
             Self::Features(features) => features.bytes(),
-            Self::Fingerprint(_) => size_of::<u64>(),
+            Self::Fingerprint(fingerprint) => fingerprint.bits() / 8,
         }
     }
 
@@ -53,7 +54,10 @@ impl<'r> Content<'r> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
             Self::Features(features) => Cow::Owned(features.canonical()),
-            Self::Fingerprint(fingerprint) => Cow::Owned(fingerprint.to_be_bytes().to_vec()),
+            Self::Fingerprint(fingerprint) if fingerprint.bits() > 64 => {
+                Cow::Owned([vec![LONG_FINGERPRINT], fingerprint.to_bytes()].concat())
+            }
+            Self::Fingerprint(fingerprint) => Cow::Owned(fingerprint.to_bytes()),
             Self::Opaque { identity, .. } => Cow::Borrowed(identity),
         }
     }
@@ -65,7 +69,7 @@ impl<'r> Content<'r> {
             Self::Features(features) => {
                 features.names().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
             }
-            Self::Fingerprint(fingerprint) => format!("{fingerprint:016x}"),
+            Self::Fingerprint(fingerprint) => fingerprint.to_string(),
         }
     }
 }

@@ -62,7 +62,7 @@ pub use documents::Documents;
 pub use fields::attached::{AttachedFields, OwnAttached};
 pub use fields::deciding::{DecidingFields, DecidingNumber, DecidingValues, UrlPart, inside_of};
 pub use fields::features::Features;
-pub use fields::fingerprint::{FingerprintField, FingerprintForm};
+pub use fields::fingerprint::{Code, FingerprintField, FingerprintForm};
 pub use fields::names::{FieldPath, Selection};
 pub use fields::number::FieldNumber;
 pub use fields::record::Ids;

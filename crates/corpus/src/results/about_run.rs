@@ -309,8 +309,8 @@ fn command(changed: &[(&'static str, Kind, Vec<String>)], out: &Path) -> String 
 fn commands_below(job: &Dedup) -> Option<[String; 2]> {
     let lower = match job.near() {
         Near::Resemblance(threshold) => format!("{:.2}", (threshold - BELOW).max(threshold / 2.0)),
-        Near::Within(within) => Near::Within((within + 2).min(10)).to_string(),
-        Near::Containment(_) | Near::Equal => return None,
+        Near::Within(within) if job.searches_index() => Near::Within((within + 2).min(10)).to_string(),
+        Near::Within(_) | Near::Containment(_) | Near::Equal => return None,
     };
     let out = job.results.out.to_string_lossy();
     let [run, indexed, index] =

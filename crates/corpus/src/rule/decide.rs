@@ -13,6 +13,7 @@ use crate::rule::priority::{OrderedBy, Priority};
 use crate::rule::score::Score;
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
+use crate::stored::codes::GroupCodes;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::Grouped;
 use crate::stored::keys::ByKey;
@@ -77,7 +78,8 @@ fn clusters(
     let scratch = tempfile::tempdir_in(limits.folder)
         .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
     let saved = load(&corpus.grouped, limits)?;
-    let searched = indexed.filter(|_| job.searches_index() && saved.is_none());
+    let codes = corpus.codes.as_ref().filter(|codes| codes.are_long() || !job.searches_index());
+    let searched = indexed.filter(|_| job.searches_index() && codes.is_none() && saved.is_none());
     let path = scratch.path().join("all");
     let whole = searched.map(|indexed| indexed.make_of_all(&path, limits.memory, corpus)).transpose()?;
     if whole.is_some() {
@@ -86,7 +88,7 @@ fn clusters(
     let is_saved = saved.is_some();
     let mut near = match saved {
         Some(near) => near,
-        None => near_groups(corpus, whole.as_ref(), rules, limits)?,
+        None => near_groups(corpus, (whole.as_ref(), codes), rules, limits)?,
     };
     if let Some(journal) = limits.journal.filter(|_| !is_saved) {
         journal.seal(DECIDED, |out| near.save(out))?;
@@ -101,10 +103,10 @@ fn clusters(
     Ok((near, clusters))
 }
 
-/// Decides which groups are kept. `snapshot` is the index of all documents that the search by distance uses.
+/// Decides which groups are kept. The search by distance uses `snapshot`, an index of all documents, or `codes`.
 fn near_groups(
     corpus: &Corpus,
-    snapshot: Option<&Snapshot>,
+    (snapshot, codes): (Option<&Snapshot>, Option<&GroupCodes>),
     rules: &KeepRules<'_>,
     limits: &JoinLimits<'_>,
 ) -> anyhow::Result<NearGroups> {
@@ -112,10 +114,14 @@ fn near_groups(
     Ok(match (rules.near, snapshot) {
         (Near::Resemblance(threshold), _) => by_sets(Nearness::Resemblance(threshold))?,
         (Near::Containment(threshold), _) => by_sets(Nearness::Containment(threshold))?,
-        (Near::Within(within), Some(snapshot)) => {
-            NearGroups::by_fingerprints(corpus, snapshot, within.into(), rules, limits)?
-        }
-        (Near::Within(_), None) | (Near::Equal, _) => NearGroups::none(&corpus.grouped)?,
+        (Near::Within(within), _) => match (codes, snapshot) {
+            (Some(codes), _) => NearGroups::by_codes(&corpus.grouped, codes, within.into(), rules, limits)?,
+            (None, Some(snapshot)) => {
+                NearGroups::by_fingerprints(corpus, snapshot, within.into(), rules, limits)?
+            }
+            (None, None) => NearGroups::none(&corpus.grouped)?,
+        },
+        (Near::Equal, _) => NearGroups::none(&corpus.grouped)?,
     })
 }
 

@@ -2,18 +2,22 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use twindex::sketch::Nearness;
 use twindex::sys::Column;
 use twindex::{Key, Snapshot};
-use twindex_join::{CoverPairs, JoinResources, SharedProgress, cover_sets, numbered_pairs_within};
+use twindex_join::{
+    CoverPairs, JoinResources, SharedProgress, cover_sets, near_codes_within, numbered_pairs_within,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::journal::folder::Journal;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::near::Near;
+use crate::stored::codes::GroupCodes;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::Grouped;
 use crate::work::watch::Stopwatch;
@@ -148,6 +152,46 @@ impl NearGroups {
             counted: None,
             seconds: (0.0, watch.cpu_seconds()),
         })
+    }
+}
+
+impl NearGroups {
+    /// Decides by the Hamming distances of the fingerprints of groups.
+    pub(crate) fn by_codes(
+        grouped: &Grouped,
+        codes: &GroupCodes,
+        within: u32,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let (codes, groups) = codes.all()?;
+        let pairs = CoverPairs::new(&grouped.budget, limits.memory / 4, grouped.groups.len(), rules.order)?;
+        let pairs = Mutex::new((pairs.fixing(rules.fixed), 0));
+        let threads = rayon::current_num_threads();
+        let resources = JoinResources { dir: limits.folder, memory: limits.memory / 2, threads };
+        near_codes_within(
+            codes,
+            None,
+            within,
+            resources,
+            || (),
+            |(), some| {
+                let (pairs, candidates) = &mut *pairs.lock().unwrap_or_else(PoisonError::into_inner);
+                *candidates += some.len() as u64;
+                for pair in some {
+                    let (a, b) = (groups[pair.a as usize], groups[pair.b as usize]);
+                    if grouped.are_compared(a, b) {
+                        pairs.push(a, b, Score::Distance(pair.distance).pack())?;
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        let (pairs, candidates) = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (by, scores) = pairs.finish()?;
+        let seconds = (0.0, watch.cpu_seconds());
+        Ok(Self { by, scores, kind: ScoreKind::Distance, candidates, counted: None, seconds })
     }
 }
 

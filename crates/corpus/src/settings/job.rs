@@ -16,7 +16,7 @@ use crate::input::kept::annotate::{AnnotatedFields, AnnotationOptions};
 use crate::input::options::InputOptions;
 use crate::rule::repeated::RepeatedKeys;
 use crate::settings::declared::{AnySettings, read_json, to_json};
-use crate::settings::near::{Near, THRESHOLD};
+use crate::settings::near::{Near, THRESHOLD, WITHIN_MAX_OF_INDEX};
 use crate::settings::reading::{Fingerprints, Reading};
 use crate::settings::resources::Resources;
 use crate::settings::results::{Also, IndexOf, Results};
@@ -127,6 +127,13 @@ const REFUSED: &[Refusal] = &[
     (
         |job| job.brings_fingerprints() && job.near().within().is_none(),
         "--fingerprint-field brings fingerprints without texts, and they are compared by distance: give --near within:K",
+    ),
+    (
+        |job| {
+            let takes_long = job.takes_long_fingerprints();
+            !takes_long && job.near().within().is_some_and(|within| within > WITHIN_MAX_OF_INDEX)
+        },
+        "--near within:K with a K above 10 goes with --fingerprint-field, without --index and --against",
     ),
     (
         |job| job.brings_fingerprints() && job.rule.keep.has(&Keep::Longest),
@@ -329,9 +336,14 @@ impl Dedup {
         self.results.index != IndexOf::None
     }
 
-    /// Returns whether near documents are found with an index of all documents.
+    /// Returns whether near documents are found with an index of all documents, unless they are long fingerprints.
     pub(crate) fn searches_index(&self) -> bool {
-        self.near().within().is_some()
+        self.near().within().is_some_and(|within| within <= WITHIN_MAX_OF_INDEX)
+    }
+
+    /// Returns whether fingerprints of more than 64 bits are taken: no index has to hold them.
+    pub(crate) fn takes_long_fingerprints(&self) -> bool {
+        self.brings_fingerprints() && !self.writes_index() && self.scope.against.is_empty()
     }
 
     /// Returns the parameters of the sketches, and of the index in the results folder, `OUT/index`.
@@ -341,6 +353,8 @@ impl Dedup {
         let builder = Params::builder().shingling(shingling);
         if let Near::Within(within) = self.near() {
             let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
+            // A larger radius is for fingerprints that no index holds.
+            let within = within.min(WITHIN_MAX_OF_INDEX) as u8;
             let mut builder = builder.simhash_weighted(within, weights);
             if self.results.index == IndexOf::All {
                 builder = builder.marks();

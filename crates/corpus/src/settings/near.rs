@@ -11,8 +11,10 @@ pub const THRESHOLD: f64 = 0.8;
 /// The smallest threshold of resemblance or containment. Below this value, bands of the minima cannot reach the recall
 /// that the documentation promises.
 pub const THRESHOLD_MIN: f64 = 0.05;
-/// The largest threshold of the Hamming distance of fingerprints.
-const WITHIN_MAX: u8 = 10;
+/// The largest threshold of the Hamming distance of fingerprints in an index, and of simhashes.
+pub(crate) const WITHIN_MAX_OF_INDEX: u16 = 10;
+/// The largest threshold of the Hamming distance of other fingerprints.
+const WITHIN_MAX: u16 = 512;
 
 /// The rule by which two documents are near.
 ///
@@ -22,7 +24,7 @@ const WITHIN_MAX: u8 = 10;
 /// assert_eq!("0.9".parse(), Ok(Near::Resemblance(0.9)));
 /// assert_eq!("containment:0.9".parse(), Ok(Near::Containment(0.9)));
 /// assert_eq!(Near::Within(3).to_string(), "within:3");
-/// assert!("within:11".parse::<Near>().is_err());
+/// assert!("within:513".parse::<Near>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Near {
@@ -33,8 +35,9 @@ pub enum Near {
     /// divided by the number of shingles in the smaller document. It is computed exactly. Of near documents, a larger
     /// one is preferred.
     Containment(f64),
-    /// The fingerprints of the documents differ in at most this number of bits, 0 to 10.
-    Within(u8),
+    /// The fingerprints of the documents differ in at most this number of bits: 0 to 10, and up to 512 for fingerprints
+    /// that are read.
+    Within(u16),
     /// The texts of the documents are equal.
     Equal,
 }
@@ -58,7 +61,7 @@ impl Near {
 
     /// Returns the largest Hamming distance of near fingerprints; `None` if fingerprints are not compared.
     #[must_use]
-    pub fn within(self) -> Option<u8> {
+    pub fn within(self) -> Option<u16> {
         match self {
             Self::Within(within) => Some(within),
             _ => None,

@@ -82,13 +82,13 @@ settings! {
 settings! {
     /// Fingerprints that are read instead of texts.
     Fingerprints, "What is read" {
-        /// Field that contains a 64-bit fingerprint instead of a text
+        /// Field that contains a fingerprint instead of a text
         ///
-        /// The value is a string or an integer. Only fingerprints are stored; they are compared by Hamming distance.
-        /// FORM:FIELD specifies the form of the values: `hex` (up to 16 digits, with or without 0x), `decimal`
-        /// (unsigned), `signed` (a signed 64-bit integer, as in databases), `bits` (64 zeros and ones, the highest bit
-        /// first), or `auto` (any of these forms). `auto` refuses a string of 16 decimal digits, because it could be
-        /// hex or decimal. A number is read as decimal, or as signed if it is negative. [default form: auto]
+        /// It has 64 bits or, for `dedup` without an index and `pairs`, 128, 192, 256, 384 or 512. FORM:FIELD specifies
+        /// its form: `hex` (with or without 0x; up to 16 digits are 64 bits), `decimal` (unsigned), `signed` (a signed
+        /// 64-bit integer, as in databases), `bits` (zeros and ones, the highest bit first), `bytes` (of a binary
+        /// column; by default if their number is fixed), or `auto` (any other form). `auto` refuses 16 decimal digits,
+        /// which could be hex or decimal. A number is decimal, or signed if it is negative. [default form: auto]
         fingerprint_field: Option<FingerprintField> = None, "FIELD";
     }
 }

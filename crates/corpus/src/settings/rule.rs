@@ -22,7 +22,7 @@ settings! {
         /// divided by the number of shingles in at least one of them, counted exactly. `containment:J`: the larger
         /// document contains at least the share J of the shingles of the smaller one. The smaller one is removed;
         /// between documents of equal size, --keep decides. `within:K`, 0 to 10: the simhashes differ in at most K
-        /// bits. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
+        /// bits; with --fingerprint-field, up to 512. `equal`: the texts are equal after --normal-form and --fold. [default: 0.8; within:3 with
         /// --fingerprint-field]
         near: Option<Near> = None, "NEAR", alias "threshold";
         /// Which of several near documents is kept; repeated, the first rule that distinguishes two documents decides

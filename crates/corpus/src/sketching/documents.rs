@@ -17,6 +17,7 @@ use crate::input::content::{Content, Ending, Form};
 use crate::input::counts::Forms;
 use crate::input::documents::Documents;
 use crate::input::fields::attached::OwnAttached;
+use crate::input::fields::fingerprint::Code;
 use crate::input::parser::Parser;
 use crate::input::place::{Place, bad_at, check_key};
 use crate::journal::cache::{CachedChunk, ChunkCache, ChunkMemory, StoredChunks, put_end, put_small};
@@ -106,7 +107,9 @@ impl<'s> Sketching<'s> {
                 Ok(())
             }
             Content::Fingerprint(fingerprint) => {
-                Ok(sketcher.sketch_fingerprint(Fingerprint(fingerprint), scratch, sketch)?)
+                // A longer fingerprint is compared itself; its sketch only shows that there is one.
+                let first = Fingerprint(fingerprint.words()[0]);
+                Ok(sketcher.sketch_fingerprint(first, scratch, sketch)?)
             }
             Content::Features(features) => features.sketch_into(sketcher, (set, vector), scratch, sketch),
         }
@@ -175,6 +178,9 @@ pub struct SketchOptions {
     /// The number of inputs that are read at the same time, if documents may be passed on in the order in which they
     /// arrive, and numbers be added to repeated keys [later](SeenKeys::late); 0 or 1 for the order of the inputs.
     pub together: usize,
+    /// Whether fingerprints of more than 64 bits are taken, all of the same number of bits. Otherwise, each is a bad
+    /// record.
+    pub wide: bool,
 }
 
 impl SketchOptions {
@@ -203,6 +209,8 @@ pub struct Sketched {
     pub(crate) part: u32,
     /// The sketch of the document.
     pub sketch: Sketch,
+    /// The fingerprint, if the document is one.
+    pub code: Option<Code>,
     /// The line of the document and the hash of its content, if requested.
     pub whole: WholeDocument,
     /// The values of the fields that options name in addition to key and text.
@@ -444,6 +452,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<SeenKeys> {
     let mut keys = seen_keys(documents, wanted, progress)?;
+    let mut width = None;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (stored, chunks, how) = match remembered {
         None => (None, None, None),
@@ -523,7 +532,10 @@ pub(crate) fn for_each_remembered<L: Send>(
             let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
-            let taken = look_up_key(&mut keys, wanted, one, documents)?.then(|| each(one, found, words));
+            let taken = match check_width(&mut width, one, wanted) {
+                Ok(()) => look_up_key(&mut keys, wanted, one, documents)?.then(|| each(one, found, words)),
+                Err(error) => Some(Err(error)),
+            };
             let refused = |error| documents.refuse(error, text_bytes).map(|()| false);
             let are_needed = taken.map_or(Ok(false), |taken| taken.or_else(refused))?;
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
@@ -632,6 +644,7 @@ impl Sketched {
             place,
             part: 0,
             sketch: Sketch::default(),
+            code: None,
             whole: WholeDocument::default(),
             attached: OwnAttached::default(),
             text_bytes: 0,
@@ -678,6 +691,24 @@ pub(crate) fn check_memory(
     )))
 }
 
+/// What takes fingerprints of more than 64 bits.
+pub(crate) const LONG_FINGERPRINTS: &str = "an index has 64 bits; `dedup` without --index and --against, and `pairs --fingerprints`, take longer ones";
+
+/// Returns an error if a fingerprint has another number of bits than the first one, `width`. The document is then a bad
+/// record, unless the first one need not be that of the input.
+fn check_width(width: &mut Option<usize>, one: &Sketched, wanted: &SketchOptions) -> anyhow::Result<()> {
+    let Some(code) = one.code else { return Ok(()) };
+    let (expected, found) = (*width.get_or_insert(code.bits()), code.bits());
+    if expected == found {
+        return Ok(());
+    }
+    let why =
+        format!("expected a fingerprint of {expected} bits like the first one, found {found} bits, {code}");
+    let why = format!("{why} (--fingerprint-field FORM:FIELD says how fingerprints are written)");
+    let bad = bad_at(&one.place, &why);
+    Err(if wanted.together > 1 { anyhow!("{bad}") } else { bad })
+}
+
 /// Sketches a document, and replaces the content of `one` with the requested data.
 fn sketch_into(
     one: &mut Sketched,
@@ -689,6 +720,13 @@ fn sketch_into(
 ) -> anyhow::Result<()> {
     // Fields are read before sketching: a record without a required field is a bad record, and is not sketched.
     one.attached = record.attached(parser)?;
+    one.code = match record.content {
+        Content::Fingerprint(code) => Some(code),
+        _ => None,
+    };
+    if let Some(code) = one.code.filter(|code| code.bits() > 64 && !wanted.wide) {
+        return Err(record.bad(&format!("a fingerprint of {} bits: {LONG_FINGERPRINTS}", code.bits())));
+    }
     let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
     check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);

@@ -22,6 +22,7 @@ use crate::input::text::lossy::ABSENT;
 use crate::rule::repeated::{SeenKeys, without_numbers};
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketched;
+use crate::stored::codes::GroupCodes;
 use crate::stored::drawn::{DrawnDropped, DroppedSample};
 use crate::stored::groups::{Grouped, NewDocument, NewSet};
 use crate::stored::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys, arrange};
@@ -143,6 +144,8 @@ pub(crate) struct Corpus {
     by_key: Option<KnownKeys>,
     /// For each text without words after the history, its first document and its hash; `None` if no index lists them.
     pub(crate) wordless: Option<(Column<u32>, Column<u128>)>,
+    /// The fingerprint of each group; `None` unless documents are fingerprints that may have more than 64 bits.
+    pub(crate) codes: Option<GroupCodes>,
     /// Documents that were removed because they are near a document of an index.
     pub(crate) dropped: DroppedDocuments,
     /// Sum of the lengths of the texts of the documents in `dropped`, in bytes.
@@ -193,6 +196,7 @@ impl Corpus {
             unproven: None,
             by_key: Some(KnownKeys::new(budget)?),
             wordless: None,
+            codes: None,
             dropped: DroppedDocuments::new(budget),
             dropped_text_bytes: 0,
             parser,
@@ -315,7 +319,11 @@ impl Corpus {
                 None => Ok(identity(first)? == identity(document)?),
             }
         })?;
-        Ok(grouped.groups.len() > groups)
+        let is_new = grouped.groups.len() > groups;
+        if let (true, Some(codes), Some(code)) = (is_new, &mut self.codes, one.code) {
+            codes.push(groups as u32, code)?;
+        }
+        Ok(is_new)
     }
 
     /// Records a document that is removed as a duplicate of a document in an index.

@@ -1,6 +1,7 @@
 //! Stores keys, lines, sets and sketches of the documents of a run until the kept documents are known. Data beyond the
 //! memory budget is in scratch files.
 
+pub(crate) mod codes;
 pub(crate) mod corpus;
 pub(crate) mod drawn;
 pub(crate) mod groups;

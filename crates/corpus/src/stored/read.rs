@@ -26,6 +26,7 @@ use crate::sketching::chunks::THREADS_MANY;
 use crate::sketching::documents::{
     DocumentScratch, SketchOptions, Sketched as SketchedDocument, elements_max, for_each_remembered,
 };
+use crate::stored::codes::GroupCodes;
 use crate::stored::corpus::Corpus;
 use crate::stored::groups::{Anchors, NewSet, SetHeader, shingles_inside};
 use crate::stored::sketches::{Sketched, Sketches};
@@ -333,7 +334,14 @@ fn push_sketch(sketches: &mut Sketches, one: &SketchedDocument) -> anyhow::Resul
 fn wanted(job: &Dedup) -> SketchOptions {
     // The size of a stored set is the number of distinct shingles. If equal texts are compared, the shingles are counted.
     let shingles = job.near() == Near::Equal;
-    SketchOptions { shingles, whole: true, memory: Some(job.resources.memory), ..SketchOptions::default() }
+    let wide = job.takes_long_fingerprints();
+    SketchOptions {
+        shingles,
+        whole: true,
+        memory: Some(job.resources.memory),
+        wide,
+        ..SketchOptions::default()
+    }
 }
 
 fn empty_corpus(
@@ -352,6 +360,9 @@ fn empty_corpus(
     if job.writes_index() && !job.holds_sets() {
         let budget = &corpus.grouped.budget;
         corpus.wordless = Some((Column::new(budget), Column::new(budget)));
+    }
+    if job.takes_long_fingerprints() {
+        corpus.codes = Some(GroupCodes::new(&corpus.grouped.budget));
     }
     if !job.scope.against.is_empty() {
         corpus = corpus.with_sample_of_dropped(folder)?;

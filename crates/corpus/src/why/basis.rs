@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use twindex::sketch::{LeftOut, jaccard};
 use twindex::{Sketch, Sketcher};
 
+use crate::input::fields::fingerprint::Code;
 use crate::results::layout::DECIDED;
 use crate::rule::score::{Score, ScoreKind};
 use crate::sketching::documents::Sketching;
@@ -14,6 +15,8 @@ use crate::why::texts::DocumentContent;
 pub(crate) struct SetAndSketch {
     pub(crate) set: Vec<u64>,
     pub(crate) sketch: Sketch,
+    /// The fingerprint, if the document is one.
+    code: Option<Code>,
     /// Number of tokens in the text.
     pub(crate) tokens: u64,
     pub(crate) left_out: LeftOut,
@@ -61,7 +64,10 @@ impl WhyColumns {
             }
             Self::Distance => {
                 let prints = a.sketch.fingerprint().zip(b.sketch.fingerprint());
-                let distance = prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones());
+                let distance = match (a.code, b.code) {
+                    (Some(a), Some(b)) => a.distance(&b),
+                    _ => prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones()),
+                };
                 (Score::Distance(distance), ScoreKind::Distance)
             }
         };
@@ -129,6 +135,11 @@ impl SetAndSketch {
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());
         sketching.sketch(content.lent(), &mut sketch)?;
         sketching.shingles(&mut set);
-        Ok(Self { set, sketch, tokens: sketching.tokens(), left_out: sketching.left_out() })
+        let code = match content {
+            DocumentContent::Fingerprint(code) => Some(*code),
+            _ => None,
+        };
+        let (tokens, left_out) = (sketching.tokens(), sketching.left_out());
+        Ok(Self { set, sketch, code, tokens, left_out })
     }
 }

@@ -96,7 +96,7 @@ pub enum Reason {
         /// Number of bits in which the fingerprints differ.
         bits: u64,
         /// The largest number of bits in which the fingerprints of near documents may differ, if known.
-        within: Option<u8>,
+        within: Option<u16>,
     },
 }
 
@@ -155,7 +155,7 @@ impl RunDescription {
         self.near()?.threshold()
     }
 
-    pub(crate) fn within(&self) -> Option<u8> {
+    pub(crate) fn within(&self) -> Option<u16> {
         self.near()?.within()
     }
 

@@ -11,6 +11,7 @@ use crate::input::content::Content;
 use crate::input::documents::Documents;
 use crate::input::fields::deciding::DecidingValues;
 use crate::input::fields::features::Features;
+use crate::input::fields::fingerprint::Code;
 use crate::input::options::InputOptions;
 use crate::input::parser::Parser;
 use crate::results::run_file::RunInput;
@@ -31,7 +32,7 @@ pub(crate) struct DocumentRead {
 pub(crate) enum DocumentContent {
     Text(String),
     Features(Features),
-    Fingerprint(u64),
+    Fingerprint(Code),
 }
 
 impl DocumentContent {

@@ -272,7 +272,7 @@ fn columns_of_every_kind_are_read_as_from_parquet() {
             set(&mut options, name);
             ways.push((format!("{role} {name}"), options));
         }
-        for form in [FingerprintForm::Hex, FingerprintForm::Decimal] {
+        for form in [FingerprintForm::Hex, FingerprintForm::Decimal, FingerprintForm::Bytes] {
             let options = InputOptions {
                 skip_bad: u64::MAX,
                 text_field: name.to_owned(),

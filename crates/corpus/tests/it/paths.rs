@@ -122,7 +122,7 @@ fn rule_by_hamming_distance_holds_in_every_input_order() {
         for keep in [Keep::First, Keep::Longest, Keep::KeyHash] {
             let out = dir.path().join(format!("{keep:?}"));
             let mut dedup = Dedup::new([dir.path().join("in.jsonl")], &out);
-            dedup.rule.near = Some(Near::Within(within));
+            dedup.rule.near = Some(Near::Within(within.into()));
             dedup.text.words = Some(Widths::one(1).unwrap());
             dedup.rule.keep = keep.clone().into();
             dedup.resources.memory = [1 << 16, 1 << 24][(seed % 2) as usize];

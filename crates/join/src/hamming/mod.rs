@@ -21,12 +21,15 @@
 //! it divides large buckets further in the cache (`inside`).
 
 pub mod batch;
+pub mod codes;
 mod inside;
 pub mod pairs;
+mod parts;
 pub mod raw;
 mod rows;
 mod sorted;
 mod table;
+mod tiles;
 mod values;
 
 use std::ops::Range;

@@ -3,6 +3,7 @@
 #[path = "../support/nested_sets.rs"]
 mod nested_sets;
 
+mod code_joins;
 mod contained;
 mod hamming_joins;
 mod joins;

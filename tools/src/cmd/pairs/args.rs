@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
+use twindex::design::WITHIN_MAX;
 use twindex::params::{KeyKind, ParamDifference};
 use twindex::{KeyBuf, Params};
 use twindex_corpus::input::{Documents, InputOptions};
@@ -35,7 +36,7 @@ const MAX_BUCKET: u32 = 10_000;
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
     twindex pairs --fingerprints hashes.u64 --near within:3 --threads 2\n  \
-    twindex pairs --fingerprints images.csv --fingerprint-field phash --near within:4\n  \
+    twindex pairs --fingerprints images.csv --fingerprint-field pdq --near within:31\n  \
     twindex pairs pages.twx --near 0.8\n  \
     twindex pairs without-sets.twx --near 0.8 --texts pages.jsonl\n  \
     twindex pairs sampled.twx --samples --near 0.5 -o sampled.pairs\n  \
@@ -51,7 +52,7 @@ pub(crate) struct PairsArgs {
     /// File of raw fingerprints to use instead of an index: little-endian 64-bit numbers, whose keys are their
     /// positions. They need about 50 bytes of memory each, in addition to --memory; an index does not. With
     /// --fingerprint-field, a JSONL, CSV, TSV, Parquet or Arrow file of fingerprints with keys, which are added to a
-    /// scratch index
+    /// scratch index; those of more than 64 bits, or for a K above 10, are compared without one
     #[arg(long, value_name = "FILE", conflicts_with = "index")]
     pub(super) fingerprints: Option<PathBuf>,
     #[command(flatten)]
@@ -340,6 +341,10 @@ impl PairsArgs {
         self.stage.check(PAIRS, files.chain(&self.texts).chain(&self.with_texts))?;
         if self.fingerprints.is_some() && self.within().is_none() {
             return Err(Usage::new("--fingerprints needs a distance: give --near within:K").into());
+        }
+        if self.index.is_some() && self.within().is_some_and(|within| within > WITHIN_MAX.into()) {
+            let why = "--near within:K: an index finds 0 to 10; --fingerprints FILE takes any distance";
+            return Err(Usage::new(why).into());
         }
         if self.ids.is_some() && self.fingerprints.is_none() {
             return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());

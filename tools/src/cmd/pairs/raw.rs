@@ -4,8 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use twindex::design::WITHIN_MAX;
 use twindex::{KeyBuf, Params};
-use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_near_fingerprints_within};
+use twindex_join::{
+    Codes, JoinResources, Positions, RawValues, Sorter, finish_all, merge_sorted, near_codes_within,
+    raw_near_fingerprints_within,
+};
 
 use super::args::{PairTotals, PairsArgs, SearchReport, add_near};
 use crate::in_order::in_order;
@@ -16,6 +20,29 @@ use crate::report::Stopwatch;
 /// Reads all fingerprints of a file.
 fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
     RawColumn::open(path)?.wave(usize::MAX)
+}
+
+/// Finds near pairs of fingerprints at any distance.
+fn near<S: Send>(
+    left: &[u64],
+    right: Option<&[u64]>,
+    within: u32,
+    resources: JoinResources<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, &Positions<'_>) -> twindex::Result<()> + Sync,
+) -> twindex::Result<Vec<S>> {
+    if within <= WITHIN_MAX.into() {
+        let (left, right) = (RawValues::Held(left), right.map(RawValues::Held));
+        return raw_near_fingerprints_within(left, right, within, resources, begin, take);
+    }
+    let across = right.is_some();
+    let (left, right) = (Codes::new(left, 1)?, right.map(|right| Codes::new(right, 1)).transpose()?);
+    near_codes_within(left, right, within, resources, begin, |state, pairs| {
+        pairs.iter().try_for_each(|pair| {
+            let (left, right) = (&[pair.a][..], &[pair.b][..]);
+            take(state, &Positions { left, right, distance: pair.distance, inside: false, across })
+        })
+    })
 }
 
 /// Finds near pairs among the rows of one file, or across the rows of two files.
@@ -54,7 +81,7 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
         (a.min(b), a.max(b))
     };
     let has = |a: u64| args.shard.has(&KeyBuf::U64(a));
-    let (left, right) = (RawValues::Held(&values), other.as_deref().map(RawValues::Held));
+    let (left, right) = (&values[..], other.as_deref());
     if !args.prints() {
         let take = |totals: &mut PairTotals, found: &Positions<'_>| {
             found.for_each(|a, b| {
@@ -65,12 +92,12 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
                 Ok(())
             })
         };
-        let states = raw_near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
+        let states = near(left, right, within, resources, PairTotals::default, take)?;
         return args.report(states.into_iter().sum(), SearchReport::default(), None, watch);
     }
     let memory = resources.memory / resources.threads;
     let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
-    let states = raw_near_fingerprints_within(left, right, within, resources, begin, |sorter, found| {
+    let states = near(left, right, within, resources, begin, |sorter, found| {
         found.for_each(|a, b| {
             let (a, b) = keys(a, b);
             // A distance is at most 64, so it fits in a byte.
@@ -80,7 +107,8 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
     let sorted = finish_all(states)?;
     let mut totals = PairTotals::default();
     // The same parameters as in an index made by `build --fingerprints`.
-    let params = Params::builder().u64_keys().simhash(within as u8).build()?;
+    let radius = within.min(WITHIN_MAX.into()) as u8;
+    let params = Params::builder().u64_keys().simhash(radius).build()?;
     let mut out = args.lines(&params, VerifyChoice::Exact)?;
     let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {
         let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));

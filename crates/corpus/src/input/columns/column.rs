@@ -88,6 +88,19 @@ impl ColumnType {
         self.is_text() || self.is_integer()
     }
 
+    /// Returns whether fingerprints can be read from columns of this type.
+    pub(crate) fn is_fingerprint(self) -> bool {
+        self.is_text_or_number() || self.is_fixed_bytes()
+    }
+
+    pub(crate) fn is_fixed_bytes(self) -> bool {
+        matches!(self, Self::FixedBytes { .. })
+    }
+
+    pub(crate) fn is_bytes(self) -> bool {
+        self == Self::Bytes
+    }
+
     /// Returns whether keys can be read from columns of this type.
     pub(crate) fn is_key(self) -> bool {
         self.is_text_or_number()

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::input::columns::column::{ColumnType, ColumnValues};
+use crate::input::columns::column::{ColumnType, ColumnValues, Value};
 use crate::input::columns::file::{Stamp, guarded};
 use crate::input::columns::table::{self, Column, Table, TypeTest};
 use crate::input::fields::attached::{AttachedFields, HasField, OwnAttached};
 use crate::input::fields::deciding::{DecidingNumber, DecidingValues};
-use crate::input::fields::fingerprint;
+use crate::input::fields::fingerprint::{self, FingerprintForm};
 use crate::input::fields::keep::Keep;
 use crate::input::fields::names::{push_key, push_text};
 use crate::input::fields::number::{FieldNumber, FieldValue};
@@ -189,7 +189,9 @@ pub(crate) fn choose(columns: &[Column], fields: &record::Fields) -> Result<Chos
     };
     let selection = fields.named.as_deref().map(|named| &named.text);
     let (fits, expected) = match fields.fingerprint {
-        Some(_) => (ColumnType::is_text_or_number as TypeTest, numbers),
+        Some(_) => {
+            (ColumnType::is_fingerprint as TypeTest, "strings, whole numbers or bytes of fixed length")
+        }
         None => (ColumnType::is_text as TypeTest, "strings"),
     };
     let text = table.select(&fields.text, selection, fits, expected)?;
@@ -399,14 +401,22 @@ fn line<C: ColumnValues>(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// Returns the fingerprint in a row as `0x` and 16 hexadecimal digits; of null or an empty string, an empty string.
+/// Returns the fingerprint in a row as `0x` and its hexadecimal digits; of null or an empty string, an empty string.
 fn fingerprint_of(column: &impl ColumnValues, at: usize, fields: &record::Fields) -> Result<String, String> {
     let form = fields.fingerprint.unwrap_or_default();
-    let found = match column.digits(at) {
-        Some(digits) => form.parse_number(&digits),
-        None => match column.bytes(at) {
-            Some(written) if !written.is_empty() => form.parse(&String::from_utf8_lossy(written)),
-            _ => return Ok(String::new()),
+    let found = match (column.of_type(), column.value(at)) {
+        (_, None) => return Ok(String::new()),
+        (of_type, Some(Value::Bytes(bytes)))
+            if of_type.is_fixed_bytes() || (of_type.is_bytes() && form == FingerprintForm::Bytes) =>
+        {
+            FingerprintForm::of_bytes(bytes)
+        }
+        _ => match column.digits(at) {
+            Some(digits) => form.parse_number(&digits),
+            None => match column.bytes(at) {
+                Some(written) if !written.is_empty() => form.parse(&String::from_utf8_lossy(written)),
+                _ => return Ok(String::new()),
+            },
         },
     };
     found.map(fingerprint::written).map_err(|why| format!("field {:?}: {why}", fields.text))

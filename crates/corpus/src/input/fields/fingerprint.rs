@@ -1,20 +1,101 @@
-//! 64-bit fingerprints in a field of a record: perceptual hashes of images or sounds, or simhashes from another system.
-//! Such documents are not sketched; they are compared by the Hamming distance of their fingerprints.
+//! Fingerprints in a field of a record: perceptual hashes of images or sounds, or simhashes from another system. Such
+//! documents are not sketched; they are compared by the Hamming distance of their fingerprints, which must have the same
+//! number of bits.
 //!
 //! | form | written as | value |
 //! |---|---|---|
-//! | `hex` | 16 hexadecimal digits, or `0x` and 1 to 16 | the number |
+//! | `hex` | 16, 32, 48, 64, 96 or 128 hexadecimal digits, with or without `0x`, or `0x` and 1 to 16 | the number |
 //! | `decimal` | 0 to 18446744073709551615 | the number |
 //! | `signed` | -9223372036854775808 to 9223372036854775807 | the bits of the number in two's complement |
-//! | `bits` | 64 zeros and ones | the first is the highest bit |
+//! | `bits` | 64, 128, 192, 256, 384 or 512 zeros and ones | the first is the highest bit |
+//! | `bytes` | the bytes themselves, in a column of bytes | the first byte has the highest bits |
 //! | `auto` | a string that is valid in exactly one of these forms | as in that form |
 //!
 //! A JSON number, or a number in an integer column, is decimal; for numbers that are not negative, `decimal` and
-//! `signed` give the same value. A string of 16 decimal digits could be `hex` or `decimal`, so `auto` rejects it. Every
-//! other string is valid in at most one form, because hexadecimal digits without `0x` must be exactly 16.
+//! `signed` give the same value. A string of 16 decimal digits could be `hex` or `decimal`, and one of 128 zeros and ones
+//! `hex` or `bits`, so `auto` rejects it; 64 zeros and ones are `bits`. Every other string is valid in at most one form.
+//! A column of bytes of fixed length is read like `bytes` in any form.
 
 use std::fmt;
 use std::str::FromStr;
+
+/// The numbers of bits of a fingerprint.
+pub(crate) const WIDTHS: [usize; 6] = [64, 128, 192, 256, 384, 512];
+
+/// A fingerprint of 64, 128, 192, 256, 384 or 512 bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// The bits, the highest first. Words past `count` are 0.
+    words: [u64; WORDS_MAX],
+    count: u8,
+}
+
+/// Maximum number of 64-bit words.
+const WORDS_MAX: usize = 8;
+
+impl Code {
+    /// Returns the fingerprint with these words, the highest first; `None` if their number is not that of a width.
+    fn of_words(all: impl Iterator<Item = Option<u64>>) -> Option<Self> {
+        let (mut words, mut count) = ([0; WORDS_MAX], 0);
+        for word in all {
+            *words.get_mut(count)? = word?;
+            count += 1;
+        }
+        WIDTHS.contains(&(count * 64)).then_some(Self { words, count: count as u8 })
+    }
+
+    /// Returns the fingerprint with these bytes, the highest first; `None` if their number is not that of a width.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
+        Self::of_words(bytes.chunks(size_of::<u64>()).map(word))
+    }
+
+    /// Returns the 64-bit words, the highest first.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words[..self.count.into()]
+    }
+
+    /// Returns the bytes, the highest first.
+    #[must_use]
+    pub fn to_bytes(self) -> Vec<u8> {
+        self.words().iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    /// Returns the number of bits in which two fingerprints of equal width differ.
+    #[must_use]
+    pub fn distance(&self, other: &Self) -> u32 {
+        self.words.iter().zip(&other.words).map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
+    /// Returns the number of bits.
+    #[must_use]
+    pub fn bits(&self) -> usize {
+        64 * self.words().len()
+    }
+}
+
+impl From<u64> for Code {
+    fn from(number: u64) -> Self {
+        let mut words = [0; WORDS_MAX];
+        words[0] = number;
+        Self { words, count: 1 }
+    }
+}
+
+/// Shows the hexadecimal digits.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.words().iter().try_for_each(|word| write!(f, "{word:016x}"))
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
 
 /// The format of fingerprints in their field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,14 +103,16 @@ pub enum FingerprintForm {
     /// Any of the other formats. A string that is valid in two formats is an error.
     #[default]
     Auto,
-    /// 16 hexadecimal digits, or `0x` and 1 to 16 hexadecimal digits.
+    /// 16, 32, 48, 64, 96 or 128 hexadecimal digits, with or without `0x`, or 1 to 16.
     Hex,
     /// An unsigned decimal number.
     Decimal,
     /// A signed decimal number in two's complement. Databases without unsigned types store fingerprints in this format.
     Signed,
-    /// 64 zeros and ones, the highest bit first.
+    /// Zeros and ones, the highest bit first.
     Bits,
+    /// The bytes of a column of bytes.
+    Bytes,
 }
 
 /// A field of fingerprints.
@@ -71,7 +154,7 @@ const CHARACTERS_SHOWN: usize = 70;
 
 impl FingerprintForm {
     /// All formats.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits];
+    pub const ALL: [Self; 6] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits, Self::Bytes];
 
     /// Returns the name of the format.
     #[must_use]
@@ -82,6 +165,7 @@ impl FingerprintForm {
             Self::Decimal => "decimal",
             Self::Signed => "signed",
             Self::Bits => "bits",
+            Self::Bytes => "bytes",
         }
     }
 
@@ -95,12 +179,16 @@ impl FingerprintForm {
     fn expected(self) -> &'static str {
         match self {
             Self::Auto => {
-                "16 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, or 64 zeros and ones"
+                "16, 32, 48, 64, 96 or 128 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, or 64, \
+                 128, 192, 256, 384 or 512 zeros and ones"
             }
-            Self::Hex => "up to 16 hexadecimal digits, with or without 0x before them",
+            Self::Hex => {
+                "up to 16 hexadecimal digits, or 32, 48, 64, 96 or 128, with or without 0x before them"
+            }
             Self::Decimal => "a number from 0 to 18446744073709551615",
             Self::Signed => "a number from -9223372036854775808 to 9223372036854775807",
-            Self::Bits => "64 zeros and ones",
+            Self::Bits => "64, 128, 192, 256, 384 or 512 zeros and ones",
+            Self::Bytes => "8, 16, 24, 32, 48 or 64 bytes, in a column of bytes",
         }
     }
 
@@ -111,30 +199,34 @@ impl FingerprintForm {
     ///
     /// The string is not in this format or, with [`FingerprintForm::Auto`], is valid in two formats. The message shows
     /// the expected format and the string.
-    pub fn parse(self, written: &str) -> Result<u64, String> {
+    pub fn parse(self, written: &str) -> Result<Code, String> {
         let found = match self {
             Self::Hex => hex(written, 1),
             Self::Decimal => decimal(written),
             Self::Signed => signed(written),
             Self::Bits => bits(written),
+            Self::Bytes => None,
             Self::Auto => {
-                if written.len() == HEX_DIGITS && written.bytes().all(|byte| byte.is_ascii_digit()) {
+                let other = match written.len() {
+                    HEX_DIGITS if written.bytes().all(|byte| byte.is_ascii_digit()) => Some("decimal"),
+                    HEX_DIGITS_MAX if bits(written).is_some() => Some("bits"),
+                    _ => None,
+                };
+                if let Some(other) = other {
                     return Err(format!(
-                        "{written:?} can be hexadecimal and decimal: say which with --fingerprint-field hex:FIELD or decimal:FIELD"
+                        "{:?} can be hexadecimal and {other}: say which with --fingerprint-field hex:FIELD or {other}:FIELD",
+                        ValueExcerpt(written)
                     ));
                 }
-                hex(written, HEX_DIGITS)
+                bits(written)
+                    .or_else(|| hex(written, HEX_DIGITS))
                     .or_else(|| decimal(written))
                     .or_else(|| signed(written))
-                    .or_else(|| bits(written))
             }
         };
         found.ok_or_else(|| {
             let advice = match self {
                 Self::Auto if hex(written, 1).is_some() => "; hex:FIELD takes digits without leading zeros",
-                _ if written.len() > HEX_DIGITS && written.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                    "; fingerprints have 64 bits, so a longer hash has to be shortened before"
-                }
                 _ => "",
             };
             format!("{}{advice}", self.refused(&format!("{:?}", ValueExcerpt(written))))
@@ -146,14 +238,23 @@ impl FingerprintForm {
     /// # Errors
     ///
     /// The format does not accept numbers, or the number is out of range.
-    pub(crate) fn parse_number(self, digits: &str) -> Result<u64, String> {
+    pub(crate) fn parse_number(self, digits: &str) -> Result<Code, String> {
         let found = match self {
-            Self::Hex | Self::Bits => None,
+            Self::Hex | Self::Bits | Self::Bytes => None,
             Self::Decimal => decimal(digits),
             Self::Signed => signed(digits),
             Self::Auto => decimal(digits).or_else(|| signed(digits)),
         };
         found.ok_or_else(|| self.refused(&format!("the number {digits}")))
+    }
+
+    /// Reads a fingerprint from bytes, the highest first.
+    ///
+    /// # Errors
+    ///
+    /// No fingerprint has as many bytes.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Result<Code, String> {
+        Code::of_bytes(bytes).ok_or_else(|| Self::Bytes.refused(&format!("{} bytes", bytes.len())))
     }
 
     fn refused(self, found: &str) -> String {
@@ -163,8 +264,8 @@ impl FingerprintForm {
 }
 
 /// Formats a fingerprint in the format of [`FingerprintForm::Hex`].
-pub(crate) fn written(fingerprint: u64) -> String {
-    format!("0x{fingerprint:016x}")
+pub(crate) fn written(fingerprint: Code) -> String {
+    format!("0x{fingerprint}")
 }
 
 /// Displays the start of an invalid value in a message.
@@ -179,33 +280,48 @@ impl fmt::Debug for ValueExcerpt<'_> {
 }
 
 const HEX_DIGITS: usize = 16;
+const HEX_DIGITS_MAX: usize = WORDS_MAX * HEX_DIGITS;
 
-/// Parses up to 16 hexadecimal digits; without `0x` before them, at least `digits_min`.
-fn hex(written: &str, digits_min: usize) -> Option<u64> {
+/// Parses up to 16 hexadecimal digits, or as many as a longer fingerprint has; without `0x` before them, at least
+/// `digits_min`.
+fn hex(written: &str, digits_min: usize) -> Option<Code> {
     let marked = written.strip_prefix("0x").or_else(|| written.strip_prefix("0X"));
     let (digits, digits_min) = marked.map_or((written, digits_min), |digits| (digits, 1));
-    if !(digits_min..=HEX_DIGITS).contains(&digits.len()) {
+    if digits.len() < digits_min {
         return None;
     }
-    // `from_str_radix` accepts a sign, so digits are checked here.
-    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    u64::from_str_radix(digits, 16).ok().filter(|_| are_digits)
+    words(digits, HEX_DIGITS, 16)
 }
 
-fn decimal(written: &str) -> Option<u64> {
-    written.parse().ok().filter(|_| written.bytes().all(|byte| byte.is_ascii_digit()))
+/// Parses words of `digits` digits each. A single word may have fewer, but not 0.
+fn words(written: &str, digits: usize, radix: u32) -> Option<Code> {
+    let word = |word: &[u8]| {
+        // `from_str_radix` accepts a sign, so digits are checked here.
+        let are_digits = word.iter().all(|&byte| char::from(byte).is_digit(radix));
+        let is_whole = word.len() == digits || word.len() == written.len();
+        str::from_utf8(word)
+            .ok()
+            .filter(|_| are_digits && is_whole)
+            .and_then(|word| u64::from_str_radix(word, radix).ok())
+    };
+    Code::of_words(written.as_bytes().chunks(digits).map(word))
 }
 
-fn signed(written: &str) -> Option<u64> {
+fn decimal(written: &str) -> Option<Code> {
+    let number: Option<u64> =
+        written.parse().ok().filter(|_| written.bytes().all(|byte| byte.is_ascii_digit()));
+    number.map(Code::from)
+}
+
+fn signed(written: &str) -> Option<Code> {
     let digits = written.strip_prefix('-').unwrap_or(written);
     let number: Option<i64> =
         written.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    number.map(i64::cast_unsigned)
+    number.map(|number| number.cast_unsigned().into())
 }
 
-fn bits(written: &str) -> Option<u64> {
-    let are_bits = written.len() == 64 && written.bytes().all(|byte| b"01".contains(&byte));
-    u64::from_str_radix(written, 2).ok().filter(|_| are_bits)
+fn bits(written: &str) -> Option<Code> {
+    if written.len() < 64 { None } else { words(written, 64, 2) }
 }
 
 #[cfg(test)]
@@ -255,14 +371,12 @@ mod tests {
             ("auto", "1e3", None),
         ] {
             let found = FingerprintForm::named(form).unwrap().parse(written);
-            assert_eq!(found.clone().ok(), value, "{form} {written}: {found:?}");
+            assert_eq!(found.clone().ok(), value.map(Code::from), "{form} {written}: {found:?}");
         }
         let both = FingerprintForm::Auto.parse("1000000000000000").unwrap_err();
         assert!(both.contains("--fingerprint-field hex:FIELD or decimal:FIELD"), "{both}");
         let short = FingerprintForm::Auto.parse("fff").unwrap_err();
         assert!(short.ends_with("; hex:FIELD takes digits without leading zeros"), "{short}");
-        let pdq = FingerprintForm::Auto.parse(&"0f".repeat(32)).unwrap_err();
-        assert!(pdq.ends_with("so a longer hash has to be shortened before"), "{pdq}");
         let long = FingerprintForm::Hex.parse(&"g".repeat(1000)).unwrap_err();
         assert!(long.len() < 250 && long.contains("expected up to 16 hexadecimal digits"), "{long}");
     }
@@ -280,7 +394,7 @@ mod tests {
         ] {
             assert_eq!(
                 FingerprintForm::named(form).unwrap().parse_number(digits).ok(),
-                value,
+                value.map(Code::from),
                 "{form} {digits}"
             );
         }
@@ -289,7 +403,52 @@ mod tests {
     #[test]
     fn written_fingerprints_are_read_back() {
         for fingerprint in [0, 1, 0x1000_0000_0000_0000, u64::MAX] {
+            let fingerprint = Code::from(fingerprint);
             assert_eq!(FingerprintForm::Hex.parse(&written(fingerprint)), Ok(fingerprint));
         }
+    }
+
+    #[test]
+    fn fingerprints_of_each_width_are_read_in_each_form() {
+        for width in (8..1100).step_by(8) {
+            let bytes: Vec<u8> = (0..width / 8).map(|byte| (byte * 37 + 0xab) as u8).collect();
+            let code = Code::of_bytes(&bytes);
+            assert_eq!(code.is_some(), WIDTHS.contains(&width), "{width}");
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let zeros_and_ones: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+            // Up to 16 digits are 64 bits.
+            let of_hex =
+                if width < 64 { Code::of_bytes(&[vec![0; 8 - width / 8], bytes].concat()) } else { code };
+            let marked = format!("0X{digits}");
+            for (form, written, value) in [
+                ("hex", &digits, of_hex),
+                ("hex", &marked, of_hex),
+                ("bits", &zeros_and_ones, code),
+                ("auto", &digits, code),
+                ("auto", &marked, of_hex),
+            ] {
+                assert_eq!(
+                    FingerprintForm::named(form).unwrap().parse(written).ok(),
+                    value,
+                    "{form} {written}"
+                );
+            }
+            if let Some(code) = code {
+                assert_eq!(
+                    (code.bits(), code.to_string(), code.to_bytes().len()),
+                    (width, digits, width / 8)
+                );
+                assert_eq!(FingerprintForm::Hex.parse(&written(code)), Ok(code));
+            }
+        }
+        let blank = "0".repeat(128);
+        let both = FingerprintForm::Auto.parse(&blank).unwrap_err();
+        assert!(both.contains("hex:FIELD or bits:FIELD"), "{both}");
+        assert_eq!(
+            FingerprintForm::Auto.parse(&blank[..64]),
+            Ok(Code::from(0)),
+            "as it was before wider ones"
+        );
+        assert_eq!(FingerprintForm::Hex.parse(&blank).unwrap().bits(), 512);
     }
 }

@@ -10,7 +10,7 @@ use twindex_kernel::Unescaped;
 
 use crate::input::content::Content;
 use crate::input::fields::features::{self, Features};
-use crate::input::fields::fingerprint::FingerprintForm;
+use crate::input::fields::fingerprint::{Code, FingerprintForm};
 use crate::input::fields::names::{Selection, push_key, push_text};
 use crate::input::fields::record::{FieldSelections, Fields, Ids, name_conflict};
 use crate::input::jsonl::nested::{self, invalid_json, select_error};
@@ -357,7 +357,7 @@ fn parse_fingerprint(
     line: &str,
     fields: &Fields,
     form: FingerprintForm,
-) -> Result<(Option<String>, Option<u64>, u64), LineError> {
+) -> Result<(Option<String>, Option<Code>, u64), LineError> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
         let value = values.first().copied().flatten().map(|value| scalar(value.get())).transpose()?;

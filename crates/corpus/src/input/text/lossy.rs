@@ -15,8 +15,10 @@ pub(crate) const LOSSY: u8 = 0xff;
 /// The first byte of the bytes that are compared instead of the text of a page without visible text.
 pub(crate) const UNSEEN: u8 = 0xfe;
 /// The start of the bytes that are compared instead of a fingerprint or features that a record lacks; its key follows.
-/// No text begins like this, and it is longer than a fingerprint.
+/// No text begins like this, and it is longer than a fingerprint of 64 bits.
 pub(crate) const ABSENT: &[u8] = b"\xfdno content";
+/// The first byte of the bytes that are compared of a fingerprint of more than 64 bits.
+pub(crate) const LONG_FINGERPRINT: u8 = 0xfc;
 
 /// Returns the text in marked form: invalid bytes are marked.
 pub(crate) fn mark(bytes: &[u8]) -> String {

@@ -1,0 +1,282 @@
+//! Fingerprints of 64 to 512 bits, in every notation and file format: the pairs of `pairs` and the kept rows of `dedup`
+//! must equal brute force at any radius.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+
+use crate::support::{Bench, Random, raw, says};
+
+const WIDTHS: [usize; 6] = [1, 2, 3, 4, 6, 8];
+const COUNT: usize = 300;
+
+/// Returns codes of `width` words: random ones, near copies, equal ones, and some with nearly constant bits.
+fn codes(width: usize) -> Vec<Vec<u64>> {
+    let mut random = Random(width as u64);
+    let mut all: Vec<Vec<u64>> = Vec::new();
+    for at in 0..COUNT {
+        let mut code: Vec<u64> = match random.below(4) {
+            0 if at > 0 => all[random.below(at)].clone(),
+            1 => vec![7; width],
+            2 => (0..width).map(|_| random.next() & random.next() & random.next()).collect(),
+            _ => (0..width).map(|_| random.next()).collect(),
+        };
+        for _ in 0..random.below(4) * random.below(12) {
+            let bit = random.below(64 * width);
+            code[bit / 64] ^= 1 << (bit % 64);
+        }
+        all.push(code);
+    }
+    all
+}
+
+fn distance(a: &[u64], b: &[u64]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+/// Keys whose order is not that of the rows.
+fn key(at: usize) -> String {
+    format!("{:03}.png", at * 7 % COUNT)
+}
+
+fn hex(code: &[u64]) -> String {
+    code.iter().map(|word| format!("{word:016x}")).collect()
+}
+
+fn bits(code: &[u64]) -> String {
+    code.iter().map(|word| format!("{word:064b}")).collect()
+}
+
+fn bytes(code: &[u64]) -> Vec<u8> {
+    code.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+fn table(codes: &[Vec<u64>], between: char, write: impl Fn(&[u64]) -> String) -> String {
+    let rows = codes.iter().enumerate().map(|(at, code)| format!("{}{between}{}\n", key(at), write(code)));
+    format!("id{between}pdq\n{}", rows.collect::<String>())
+}
+
+fn parquet(bench: &Bench, name: &str, codes: ArrayRef) {
+    let keys: StringArray = (0..codes.len()).map(|at| Some(key(at))).collect();
+    let batch = RecordBatch::try_from_iter([("id", Arc::new(keys) as ArrayRef), ("pdq", codes)]).unwrap();
+    let file = File::create(bench.path(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// Returns the lines of `pairs` by brute force.
+fn pairs(codes: &[Vec<u64>], within: u32) -> Vec<String> {
+    let mut pairs = Vec::new();
+    for (i, a) in codes.iter().enumerate() {
+        for (j, b) in codes[..i].iter().enumerate() {
+            let (one, two, distance) = (key(i), key(j), distance(a, b));
+            if distance <= within {
+                pairs.push(format!("{}\t{}\t{distance}", one.clone().min(two.clone()), one.max(two)));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Returns the keys of the rows that stay: those that are near no earlier row that stays.
+fn kept(codes: &[Vec<u64>], within: u32) -> Vec<String> {
+    let mut stays: Vec<usize> = Vec::new();
+    for (at, code) in codes.iter().enumerate() {
+        if stays.iter().all(|&other| distance(&codes[other], code) > within) {
+            stays.push(at);
+        }
+    }
+    stays.into_iter().map(key).collect()
+}
+
+#[test]
+fn pairs_and_kept_rows_of_every_width_and_radius_equal_brute_force() {
+    for width in WIDTHS {
+        let (bench, codes) = (Bench::new(), codes(width));
+        bench.write("in.csv", table(&codes, ',', hex));
+        let all = 64 * width as u32;
+        for within in [0, 3, 10, 11, 15, 31, 52, all / 3, all / 2, all] {
+            let expected = pairs(&codes, within);
+            let say = format!("--fingerprint-field hex:pdq --near within:{within}");
+            let found = bench.ok(&format!("pairs --fingerprints in.csv {say}"));
+            assert!(found.lines().eq(&expected), "{width} words, within {within}");
+            let count = bench.ok(&format!("pairs --fingerprints in.csv {say} --count"));
+            assert_eq!(count, format!("{}\n", expected.len()));
+            bench.ok(&format!("dedup in.csv {say} -o out --force -q"));
+            let rows = bench.read("out/kept.csv");
+            let keys = rows.lines().skip(1).map(|row| row.split(',').next().unwrap());
+            assert!(keys.eq(&kept(&codes, within)), "{width} words, within {within}");
+        }
+        let (expected, once) = (pairs(&codes, 31), bench.contents("out"));
+        let say = format!("--fingerprint-field hex:pdq --near within:{all}");
+        bench.ok(&format!("dedup in.csv {say} -o one --threads 1 --memory 64K -q"));
+        let again = bench.contents("one");
+        for name in ["kept.csv", "pairs.tsv", "clusters.tsv"] {
+            assert_eq!(once.get(std::path::Path::new(name)), again.get(std::path::Path::new(name)), "{name}");
+        }
+        bench.write("upper.tsv", table(&codes, '\t', |code| format!("0X{}", hex(code).to_uppercase())));
+        bench.write("bits.csv", table(&codes, ',', bits));
+        let line = |(at, code): (usize, &Vec<u64>)| {
+            format!("{{\"id\":\"{}\",\"pdq\":\"{}\"}}\n", key(at), hex(code))
+        };
+        bench.write("in.jsonl", codes.iter().enumerate().map(line).collect::<String>());
+        parquet(
+            &bench,
+            "text.parquet",
+            Arc::new(codes.iter().map(|code| Some(hex(code))).collect::<StringArray>()),
+        );
+        let of_bytes: BinaryArray = codes.iter().map(|code| Some(bytes(code))).collect();
+        parquet(&bench, "bytes.parquet", Arc::new(of_bytes));
+        let fixed = FixedSizeBinaryArray::try_from_iter(codes.iter().map(|code| bytes(code))).unwrap();
+        parquet(&bench, "fixed.parquet", Arc::new(fixed));
+        for (file, form) in [
+            ("upper.tsv", ""),
+            ("bits.csv", "bits:"),
+            ("in.jsonl", "hex:"),
+            ("text.parquet", "hex:"),
+            ("bytes.parquet", "bytes:"),
+            ("fixed.parquet", ""),
+        ] {
+            let say = format!("--fingerprint-field {form}pdq --near within:31");
+            let found = bench.ok(&format!("pairs --fingerprints {file} {say}"));
+            assert!(found.lines().eq(&expected), "{width} words, {file}");
+            let report = bench.json(&format!("dedup {file} {say} -o {file}-out"));
+            assert_eq!(report["kept"], kept(&codes, 31).len(), "{width} words, {file}");
+        }
+        // A pair of two files has the key of the first one first.
+        let (left, right) = codes.split_at(100);
+        bench.write("left.csv", table(left, ',', hex));
+        bench.write("right.csv", table(right, ',', hex));
+        let found = bench.ok(
+            "pairs --fingerprints left.csv --with right.csv --fingerprint-field hex:pdq --near within:31",
+        );
+        let mut across = Vec::new();
+        for (i, a) in left.iter().enumerate() {
+            let near = right.iter().enumerate().map(|(j, b)| (j, distance(a, b))).filter(|near| near.1 <= 31);
+            across.extend(near.map(|(j, distance)| format!("{}\t{}\t{distance}", key(i), key(j))));
+        }
+        across.sort_unstable();
+        assert!(found.lines().eq(&across), "{width} words");
+    }
+}
+
+#[test]
+fn raw_fingerprints_are_paired_at_any_radius() {
+    let (bench, codes) = (Bench::new(), codes(1));
+    let values: Vec<u64> = codes.iter().map(|code| code[0]).collect();
+    bench.write("all.u64", raw(&values));
+    for within in [10, 11, 20, 64] {
+        let mut expected = Vec::new();
+        for (a, one) in values.iter().enumerate() {
+            for (b, other) in values.iter().enumerate().skip(a + 1) {
+                let distance = (one ^ other).count_ones();
+                if distance <= within {
+                    expected.push(format!("{a}\t{b}\t{distance}"));
+                }
+            }
+        }
+        let found = bench.ok(&format!("pairs --fingerprints all.u64 --near within:{within}"));
+        assert!(found.lines().eq(&expected), "{within}");
+        let count = bench.ok(&format!("pairs --fingerprints all.u64 --near within:{within} --count"));
+        assert_eq!(count, format!("{}\n", expected.len()));
+    }
+}
+
+#[test]
+fn pairs_of_long_fingerprints_are_grouped_and_explained() {
+    let bench = Bench::new();
+    let rows =
+        [("a", [0, 0, 0, 0]), ("b", [1, 0, 0, 7]), ("c", [1, 0, 0, u64::MAX]), ("d", [!0, !0, !0, !0])];
+    let rows = rows.map(|(key, code)| format!("{key},{}\n", hex(&code))).concat();
+    bench.write("in.csv", format!("id,pdq\n{rows}e,\nf,\n"));
+    let say = "--fingerprint-field hex:pdq";
+    bench.ok(&format!("pairs --fingerprints in.csv {say} --near within:61 -o all.pairs -q"));
+    assert!(bench.read("all.pairs").starts_with("# twindex pairs\n# pairs=within 61 of 256 bits\n"));
+    let groups = bench.ok("groups all.pairs -q");
+    assert_eq!(groups, "key\tcluster\tkept\tscore\na\t1\ta\t=\nb\t1\ta\t4\nc\t1\ta\t-\n");
+    let report = bench.json(&format!("dedup in.csv {say} --near within:4 -o out"));
+    assert_eq!((&report["kept"], &report["contentless"]), (&5.into(), &2.into()));
+    assert_eq!(bench.read("out/pairs.tsv"), "document\tkept\tdistance\nb\ta\t4\n");
+    says(&bench.ok("why out b"), &["goes for a", "differ in 4 bits, at most 4", "as in the table"]);
+    // The bytes by which a row without a fingerprint is compared are no fingerprint.
+    bench.write("absent.csv", "id,pdq\na,fd6e6f20636f6e74656e743132333435\n12345,\n");
+    assert_eq!(
+        bench.json("dedup absent.csv --fingerprint-field hex:pdq --near within:0 -o absent")["kept"],
+        2
+    );
+}
+
+#[test]
+fn fingerprints_of_other_widths_are_refused_and_named() {
+    let bench = Bench::new();
+    let (long, short) = (hex(&[9; 4]), hex(&[8; 2]));
+    bench.write("in.csv", format!("id,pdq\na,{long}\nb,{short}\nc,{long}\n"));
+    for line in ["dedup in.csv -o out", "pairs --fingerprints in.csv --near within:31"] {
+        let refused = bench.refused(&format!("{line} --fingerprint-field pdq"));
+        says(
+            &refused,
+            &["in.csv:3: expected a fingerprint of 256 bits like the first one, found 128 bits", &short],
+        );
+    }
+    let report = bench.json("dedup in.csv --fingerprint-field pdq --skip-bad 1 -o out");
+    assert_eq!((&report["documents"], &report["kept"]), (&2.into(), &1.into()));
+    bench.write("long.csv", format!("id,pdq\na,{long}\n"));
+    bench.write("short.csv", format!("id,pdq\nb,{short}\n"));
+    bench.write("usual.csv", "id,pdq\nc,0123456789abcdef\n");
+    for (other, bits) in [("short", 128), ("usual", 64)] {
+        let line = format!(
+            "pairs --fingerprints long.csv --with {other}.csv --fingerprint-field pdq --near within:3"
+        );
+        let expected = format!(
+            "{other}.csv: expected fingerprints of 256 bits like those of long.csv, found {bits} bits"
+        );
+        says(&bench.refused(&line), &[&expected]);
+    }
+    // An index has 64 bits.
+    let an_index = "long.csv:2: a fingerprint of 256 bits: an index has 64 bits; `dedup` without --index";
+    bench.ok("build i.twx usual.csv --fingerprint-field pdq -q");
+    bench.ok("dedup usual.csv --fingerprint-field pdq -o before -q");
+    for line in [
+        "build j.twx long.csv",
+        "build i.twx long.csv",
+        "query i.twx long.csv",
+        "stream i.twx long.csv",
+        "dedup long.csv -o no --index kept",
+        "dedup long.csv -o no --against before",
+        "dedup long.csv -o no --against i.twx",
+    ] {
+        says(&bench.refused(&format!("{line} --fingerprint-field pdq")), &[an_index]);
+    }
+    for option in ["--index kept", "--against i.twx"] {
+        let line = format!("dedup long.csv --fingerprint-field pdq --near within:11 -o no {option}");
+        says(&bench.misused(&line), &["--near within:K with a K above 10 goes with --fingerprint-field"]);
+    }
+    says(
+        &bench.misused("pairs i.twx --near within:11"),
+        &["an index finds 0 to 10; --fingerprints FILE takes any distance"],
+    );
+    for (form, value, found) in [
+        (
+            "",
+            "0".repeat(128),
+            "can be hexadecimal and bits: say which with --fingerprint-field hex:FIELD or bits:FIELD",
+        ),
+        ("hex:", "0".repeat(40), "expected up to 16 hexadecimal digits, or 32, 48, 64, 96 or 128"),
+        ("bits:", "0".repeat(65), "expected 64, 128, 192, 256, 384 or 512 zeros and ones"),
+        ("bytes:", "0".repeat(64), "expected 8, 16, 24, 32, 48 or 64 bytes, in a column of bytes"),
+    ] {
+        bench.write("bad.csv", format!("id,pdq\nx,{value}\n"));
+        let line = format!("dedup bad.csv --fingerprint-field {form}pdq -o no");
+        says(&bench.refused(&line), &["bad.csv:2: field \"pdq\": ", found]);
+    }
+    parquet(&bench, "bad.parquet", Arc::new(FixedSizeBinaryArray::try_from_iter([[1; 20]].iter()).unwrap()));
+    let refused = bench.refused("dedup bad.parquet --fingerprint-field pdq -o no");
+    says(
+        &refused,
+        &["bad.parquet, row 1: field \"pdq\": expected 8, 16, 24, 32, 48 or 64 bytes", "found 20 bytes"],
+    );
+}
