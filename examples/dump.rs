@@ -365,7 +365,9 @@ impl<W: Write> Printer<'_, W> {
                 }
             }
             Kind::Fields => lines.extend(fields(segment, documents)?),
-            Kind::Common | Kind::Prefixes => lines.extend(entries_of_sets(segment, kind, self.rows)?),
+            Kind::Common | Kind::Prefixes | Kind::Suffixes => {
+                lines.extend(entries_of_sets(segment, kind, self.rows)?)
+            }
             Kind::Hot | Kind::Checksums => {}
         }
         for line in lines {
@@ -460,7 +462,7 @@ fn fields(segment: &Segment, documents: u32) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Describes the first entries of the section of common tags or of prefixes, one line per entry.
+/// Describes the first entries of the section of common tags, prefixes or suffixes, one line per entry.
 fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut each = |tag: u32, of: u32| {
@@ -470,10 +472,10 @@ fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> Result<Vec<Strin
         }
         Ok(())
     };
-    if kind == Kind::Common {
-        segment.for_each_common_tag(&mut each)?;
-    } else {
-        segment.for_each_prefix_entry(&mut each)?;
+    match kind {
+        Kind::Common => segment.for_each_common_tag(&mut each)?,
+        Kind::Suffixes => segment.for_each_suffix_entry(&mut each)?,
+        _ => segment.for_each_prefix_entry(&mut each)?,
     }
     Ok(lines)
 }

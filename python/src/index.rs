@@ -540,7 +540,7 @@ impl Index {
     ///
     /// containment: returns instead the documents that contain at least this share of the document and are at least as
     ///     large, and the documents that are contained in it by at least this share, counted exactly. This needs an index with
-    ///     sets, and reads the sets of all documents, so query many documents at once.
+    ///     sets. If it has no suffixes, it reads the sets of all documents, so query many documents at once.
     #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false,
         containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]

@@ -27,7 +27,8 @@ use crate::idf::IdfTable;
 /// near_within: largest distance of documents that are near whatever their resemblance. By default, the distance is
 ///     not considered; with minhash=None it is the radius of simhash.
 /// sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document is
-///     missed. Without sets, resemblance is estimated.
+///     missed. Without sets, resemblance is estimated. With suffixes="kept", the index also lists all hashes, which
+///     `near` looks up for containment, instead of reading all sets.
 /// marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.
 ///     A mark counts only while a live unmarked document is near.
 /// priorities: let documents have priorities, by which `groups` chooses leaders.
@@ -112,8 +113,9 @@ impl Params {
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
         }
-        let (values, given): (Vec<_>, Vec<_>) =
-            given.into_iter().partition(|(name, value)| name == "values" && value == "kept");
+        let (kept, given): (Vec<_>, Vec<_>) = given
+            .into_iter()
+            .partition(|(name, value)| ["values", "suffixes"].contains(&name.as_str()) && value == "kept");
         let (cut, given): (Vec<_>, Vec<_>) =
             given.into_iter().partition(|(name, value)| CUT.contains(&name.as_str()) && !value.contains('/'));
         let table = idf.map(|idf| Arc::clone(&idf.get().inner));
@@ -166,7 +168,9 @@ impl Params {
                 Failure::invalid(format!("family: expected one of {}, found {name}", all()))
             })?);
         }
-        builder = if values.is_empty() { builder } else { builder.values() };
+        for (name, _) in kept {
+            builder = if name == "values" { builder.values() } else { builder.suffixes() };
+        }
         builder = if marks { builder.marks() } else { builder };
         builder = if priorities { builder.priorities() } else { builder };
         builder = if sets { builder.sets() } else { builder };

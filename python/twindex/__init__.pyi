@@ -191,7 +191,8 @@ class Params:
         near_within: largest distance of documents that are near whatever their resemblance. By default, the distance
             is not considered; with minhash=None it is the radius of simhash.
         sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document
-            is missed. Without sets, resemblance is estimated.
+            is missed. Without sets, resemblance is estimated. With suffixes="kept", the index also lists all hashes,
+            which `near` looks up for containment, instead of reading all sets.
         marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.
             A mark counts only while a live unmarked document is near.
         priorities: let documents have priorities, by which `groups` chooses leaders.
@@ -507,7 +508,8 @@ class Index:
 
         containment: returns instead the documents that contain at least this share of the document and are at least
             as large, and the documents that are contained in it by at least this share, counted exactly. This needs an
-            index with sets, and reads the sets of all documents, so query many documents at once."""
+            index with sets. If it has no suffixes, it reads the sets of all documents, so query many documents at
+            once."""
 
     def near_many(
         self,

@@ -50,13 +50,15 @@ pub enum Kind {
     Common = 16,
     /// For each tag (upper 32 bits) of a shingle hash, the documents that have the tag in the prefix of their set.
     Prefixes = 17,
+    /// For each tag (upper 32 bits) of a shingle hash, the documents that have the tag in their set but not in its prefix.
+    Suffixes = 18,
     /// A checksum for each page of the file before this section.
     Checksums = 255,
 }
 
 impl Kind {
     /// All kinds of sections of this version.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
@@ -74,6 +76,7 @@ impl Kind {
         Self::Fields,
         Self::Common,
         Self::Prefixes,
+        Self::Suffixes,
         Self::Checksums,
     ];
 
@@ -98,6 +101,7 @@ impl Kind {
             Self::Fields => "fields",
             Self::Common => "common",
             Self::Prefixes => "prefixes",
+            Self::Suffixes => "suffixes",
             Self::Checksums => "checksums",
         }
     }

@@ -65,6 +65,10 @@ pub const FEATURE_WEIGHTS: u32 = 1024;
 /// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
 pub const FEATURE_BOILERPLATE: u32 = 2048;
 
+/// Incompatible feature of segments, manifests and logs: the section [`Suffixes`](super::contents::Kind::Suffixes)
+/// indexes the elements outside of prefixes.
+pub const FEATURE_SUFFIXES: u32 = 4096;
+
 /// Returns the incompatible features that the parameters require in segments, manifests and logs.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -72,7 +76,8 @@ pub fn features_of(params: &Params) -> u32 {
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
     let fields = if fields::are_kept(params) { FEATURE_FIELDS } else { 0 };
     let priorities = if params.priorities { FEATURE_PRIORITIES } else { 0 };
-    values | stamps | fields | priorities | features_of_sketches(params)
+    let suffixes = if params.suffixes { FEATURE_SUFFIXES } else { 0 };
+    values | stamps | fields | priorities | suffixes | features_of_sketches(params)
 }
 
 /// Returns the incompatible features that the tokens, the folding and the removal of boilerplate require; 0 for rules
@@ -142,7 +147,7 @@ impl Role {
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 =
             FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
-        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES;
+        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES | FEATURE_SUFFIXES;
         match self {
             Self::Manifest => {
                 FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS

@@ -23,6 +23,7 @@ impl ParamDifference {
         let [mine, theirs] = &self.values;
         let kept = match self.field {
             "sets" => Some("sets are"),
+            "suffixes" => Some("suffixes of sets are"),
             "marks" => Some("marks of duplicates are"),
             "priorities" => Some("priorities are"),
             "values" => Some("values are"),
@@ -110,7 +111,7 @@ impl Params {
 fn absent(name: &str) -> String {
     match name {
         "feature-bits" => FEATURE_BITS_MAX.to_string(),
-        "sets" | "marks" | "priorities" | "values" => "not kept".to_owned(),
+        "sets" | "suffixes" | "marks" | "priorities" | "values" => "not kept".to_owned(),
         "minhash-weights" => "distinct".to_owned(),
         _ => "none".to_owned(),
     }

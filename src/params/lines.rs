@@ -35,6 +35,7 @@ impl Params {
             bottom: lines.number("bottom")?,
             modulus: lines.number("modulus")?,
             sets: lines.optional("sets", |value| (value == "kept").then_some(()))?.is_some(),
+            suffixes: lines.optional("suffixes", |value| (value == "kept").then_some(()))?.is_some(),
             marks: lines.optional("marks", |value| (value == "kept").then_some(()))?.is_some(),
             priorities: lines.optional("priorities", |value| (value == "kept").then_some(()))?.is_some(),
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
@@ -69,6 +70,9 @@ impl Params {
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
         fields.extend(sets_field(self.sets));
+        if self.suffixes {
+            fields.push(("suffixes", "kept".to_string()));
+        }
         if self.marks {
             fields.push(("marks", "kept".to_string()));
         }

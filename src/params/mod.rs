@@ -74,6 +74,9 @@ pub struct Params {
     /// Whether the distinct shingle hashes of each document are stored, so that resemblance is computed exactly instead
     /// of estimated.
     pub sets: bool,
+    /// Whether the shingle hashes outside of prefixes are indexed too, so that containment is found without reading the
+    /// sets of all documents.
+    pub suffixes: bool,
     /// Whether documents can be marked as duplicates.
     pub marks: bool,
     /// Whether documents can have a priority, a number that orders the documents of a group.
@@ -101,6 +104,7 @@ impl Params {
                 bottom: 0,
                 modulus: 0,
                 sets: false,
+                suffixes: false,
                 marks: false,
                 priorities: false,
                 values: false,
@@ -200,12 +204,13 @@ impl Params {
     /// Returns an error if a field of `given` differs. Ignores the fields in `but`, and those in `BESIDE`, which do not
     /// affect sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 11] = [
+        const BESIDE: [&str; 12] = [
             "key",
             "tables",
             "codec",
             "feature-bits",
             "sets",
+            "suffixes",
             "marks",
             "priorities",
             "values",
@@ -267,6 +272,9 @@ impl Params {
             return Err(Error::Invalid(
                 "parameters: sets without a resemblance from which documents are near; they need minhash and a threshold".into(),
             ));
+        }
+        if self.suffixes && !self.sets {
+            return Err(Error::Invalid("parameters: suffixes without sets, to which they belong".into()));
         }
         Ok(())
     }
@@ -449,6 +457,13 @@ impl ParamsBuilder {
     /// at least the threshold of the index. Requires [`minhash`](Self::minhash), and a near relation with a threshold.
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
+        self
+    }
+
+    /// Also indexes the shingle hashes outside of the prefixes of [`sets`](Self::sets), about 4.5 bytes each. A query for
+    /// containment then reads only sets that share a rare hash with its text, instead of all sets. Requires `sets`.
+    pub fn suffixes(mut self) -> Self {
+        self.params.suffixes = true;
         self
     }
 

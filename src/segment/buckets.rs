@@ -313,6 +313,25 @@ pub struct KeyList<'a> {
 }
 
 impl KeyList<'_> {
+    /// Returns the number of entries that were not read yet.
+    pub(super) fn count(&self) -> usize {
+        let is_of_key = |place| self.layout.decode_one(self.bytes, &self.rows, place).tag == self.tag;
+        let all = (self.rows.end - self.rows.start) as usize;
+        // Most lists are short, so the end is sought from the start, in steps that double.
+        let (mut low, mut step) = (self.place, 1);
+        while low + step <= all && is_of_key(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        while step > 0 {
+            if low + step <= all && is_of_key(low + step - 1) {
+                low += step;
+            }
+            step /= 2;
+        }
+        low - self.place
+    }
+
     /// Returns the next ordinal; `None` at the end.
     ///
     /// # Errors

@@ -65,6 +65,8 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// The sections of common tags and of prefixes, which are used to find near sets; `None` if the index stores no sets.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// The section of suffixes, which is used to find containing sets; `None` if the index stores none.
+    pub(super) suffixes: Option<(Section, Band)>,
     /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment is empty.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
     /// The band keys, indexed by document; read at the first use.
@@ -132,6 +134,7 @@ impl Segment {
         let stamps = entries.stamps()?;
         let fields = entries.fields()?;
         let sets = entries.sets()?;
+        let suffixes = entries.suffixes()?;
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
         let ParsedSegment { file, params, salt, digest, documents, .. } = parsed;
@@ -150,6 +153,7 @@ impl Segment {
             stamps,
             fields,
             sets,
+            suffixes,
             key_span: OnceLock::new(),
             features: OnceLock::new(),
             priorities: OnceLock::new(),
@@ -503,6 +507,14 @@ impl Entries<'_> {
         let common = self.coded_as_band(Kind::Common, CLASSES)?;
         let prefixes = self.coded_as_band(Kind::Prefixes, self.parsed.documents)?;
         Ok(Some([common, prefixes]))
+    }
+
+    /// Takes the section of suffixes; `None` if the index stores none.
+    fn suffixes(&mut self) -> Result<Option<(Section, Band)>> {
+        if !self.parsed.params.suffixes {
+            return Ok(None);
+        }
+        self.coded_as_band(Kind::Suffixes, self.parsed.documents).map(Some)
     }
 
     /// Takes a section that is encoded as a band. The ordinals in its entries must be below `below`.

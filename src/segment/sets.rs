@@ -23,8 +23,8 @@ use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
 use super::spilled::{ChunkedValues, SpillBudget};
 use crate::error::{Error, Result};
-use crate::format::bands::KEY_BITS;
-use crate::format::contents::Kind;
+use crate::format::bands::{Band, KEY_BITS};
+use crate::format::contents::{Kind, Section};
 use crate::format::fields::{Fields, unread};
 use crate::format::prefixes::{CLASSES, Marks, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
@@ -152,10 +152,11 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Calls `each` with the entries of the prefix section, in the order of documents. An entry has the key in the upper
-    /// 32 bits and the ordinal in the lower 32 bits.
-    fn prefixes(
+    /// Calls `each` with the entries of the section of prefixes or suffixes, in the order of documents. An entry has the
+    /// key in the upper 32 bits and the ordinal in the lower 32 bits.
+    fn elements(
         &self,
+        kind: Kind,
         params: &Params,
         (documents, threads): (u64, usize),
         sets: &AllSets<'_>,
@@ -171,10 +172,15 @@ impl CommonTags {
                 fields.set_into(set).map_err(unread)?;
                 let class = |tag: u32| Ok(self.class(tag));
                 tags_of(set, near.indexed(set.len()), class, tags)?;
-                let is_marked = fields.is_marked();
-                entries.extend(
-                    tags.iter().map(|&tag| u64::from(key(tag, is_marked)) << 32 | u64::from(ordinal)),
-                );
+                let entry = |key: u32| u64::from(key) << 32 | u64::from(ordinal);
+                if kind == Kind::Suffixes {
+                    let mut prefix = tags.iter().copied().peekable();
+                    let all = set.chunk_by(|&a, &b| tag(a) == tag(b)).map(|some| tag(some[0]));
+                    entries.extend(all.filter(|tag| prefix.next_if_eq(tag).is_none()).map(entry));
+                } else {
+                    let is_marked = fields.is_marked();
+                    entries.extend(tags.iter().map(|&tag| entry(key(tag, is_marked))));
+                }
                 Ok(())
             })?;
             Ok(entries)
@@ -204,20 +210,22 @@ pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// The contents of the sections of common tags and prefixes.
+/// The contents of the sections of common tags, prefixes and suffixes.
 pub(super) struct EncodedSets<'r> {
     common: EncodedEntries<'r>,
     prefixes: EncodedEntries<'r>,
+    suffixes: Option<EncodedEntries<'r>>,
 }
 
 impl EncodedSets<'_> {
     pub(super) fn write(&self, out: &mut SegmentOutput) -> Result<()> {
         self.common.write(out, Kind::Common, 0)?;
-        self.prefixes.write(out, Kind::Prefixes, 0)
+        self.prefixes.write(out, Kind::Prefixes, 0)?;
+        self.suffixes.as_ref().map_or(Ok(()), |suffixes| suffixes.write(out, Kind::Suffixes, 0))
     }
 }
 
-/// Encodes the sections of common tags and prefixes; `None` if the index stores no sets.
+/// Encodes the sections of common tags, prefixes and suffixes; `None` if the index stores no sets.
 pub(super) fn encode_sets<'r>(
     params: &Params,
     documents: u64,
@@ -231,22 +239,23 @@ pub(super) fn encode_sets<'r>(
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
     let encoded = encode_entries(shape, budget, &mut ChunkedValues::of(&entries))?;
-    let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
-    let mut rows = 0;
-    common.prefixes(params, (documents, budget.threads()), sets, |entries| {
-        rows += entries.len() as u64;
-        entries.iter().try_for_each(|&entry| sorter.push(entry))
-    })?;
-    if rows > u64::from(u32::MAX) {
-        return Err(Error::Limit {
-            what: "entries of prefixes of a segment",
-            limit: u32::MAX.into(),
-            found: rows,
-        });
-    }
-    let mut sorted = sorter.finish()?.into_values();
-    let prefixes = encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)?;
-    Ok(Some(EncodedSets { common: encoded, prefixes }))
+    let elements = |kind: Kind, what: &'static str| {
+        let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
+        let mut rows = 0;
+        common.elements(kind, params, (documents, budget.threads()), sets, |entries| {
+            rows += entries.len() as u64;
+            entries.iter().try_for_each(|&entry| sorter.push(entry))
+        })?;
+        if rows > u64::from(u32::MAX) {
+            return Err(Error::Limit { what, limit: u32::MAX.into(), found: rows });
+        }
+        let mut sorted = sorter.finish()?.into_values();
+        encode_entries((documents, rows, KEY_BITS), budget, &mut sorted)
+    };
+    let prefixes = elements(Kind::Prefixes, "entries of prefixes of a segment")?;
+    let suffixes = || elements(Kind::Suffixes, "entries of suffixes of a segment");
+    let suffixes = params.suffixes.then(suffixes).transpose()?;
+    Ok(Some(EncodedSets { common: encoded, prefixes, suffixes }))
 }
 
 impl Segment {
@@ -352,9 +361,19 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags and
-    /// prefixes match the stored sets. To save memory, compares only the number of the prefix entries and the sum of
-    /// their hashes, not the entries.
+    /// Calls `each(tag, ordinal)` for every entry of the suffix section in ascending order. `tag` is that of an element of
+    /// document `ordinal` which is not a tag of its prefix.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or the error that `each` returns.
+    pub fn for_each_suffix_entry(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        let Some((section, layout)) = &self.suffixes else { return Ok(()) };
+        self.for_each_entry(section, layout, each)
+    }
+
+    /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags, prefixes
+    /// and suffixes match the stored sets. To save memory, compares only the number of the entries of prefixes or suffixes
+    /// and the sum of their hashes, not the entries.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());
@@ -369,8 +388,11 @@ impl Segment {
             (start..(start + SETS as u32).min(documents as u32))
                 .try_for_each(|ordinal| each(ordinal, self.fields(ordinal)?))
         };
-        let Some([(common_section, classes), (section, layout)]) = &self.sets else { return Ok(()) };
-        for (section, layout) in [(common_section, classes), (section, layout)] {
+        let Some([(common_section, classes), prefixes]) = &self.sets else { return Ok(()) };
+        let elements = || std::iter::once(prefixes).chain(&self.suffixes);
+        for (section, layout) in
+            elements().map(|(section, layout)| (section, layout)).chain([(common_section, classes)])
+        {
             let entries = layout.entries(&(0..section.rows));
             if let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) {
                 let at = entries.start + at as u64;
@@ -392,8 +414,19 @@ impl Segment {
                 self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others")))
             );
         }
+        elements().try_for_each(|(section, layout)| self.verify_elements(section, layout, &common, &all))
+    }
+
+    /// Checks the entries of a section of prefixes or suffixes.
+    fn verify_elements(
+        &self,
+        section: &Section,
+        layout: &Band,
+        common: &CommonTags,
+        all: &AllSets<'_>,
+    ) -> Result<()> {
         let mut expected = EntrySum::default();
-        common.prefixes(params, (documents, 1), &all, |entries| {
+        common.elements(section.kind, self.params(), (self.documents(), 1), all, |entries| {
             for &entry in entries {
                 expected.add(entry);
             }

@@ -164,7 +164,7 @@ impl Segment {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
         }
-        for (section, layout) in self.bands.iter().chain(self.sets.iter().flatten()) {
+        for (section, layout) in self.bands.iter().chain(self.sets.iter().flatten()).chain(&self.suffixes) {
             let entries = layout.entries(&(0..section.rows));
             zeros(section.offset + layout.directory.length()..section.offset + entries.start, section)?;
         }

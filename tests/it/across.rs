@@ -33,7 +33,7 @@ fn empty(path: &Path) {
     }
     let table = builder.finish().unwrap();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(3, 2).bottom(2);
-    let params = params.values().expire_after(150).sets().marks().priorities();
+    let params = params.values().expire_after(150).sets().suffixes().marks().priorities();
     let params = params.near(Near::resembling(0.9).unwrap()).build().unwrap();
     Index::create_with_idf(path, params, &table).unwrap();
 }

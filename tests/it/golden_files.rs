@@ -25,14 +25,14 @@ use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
     FEATURE_BOILERPLATE, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR,
-    FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS,
-    Refusal,
+    FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES, FEATURE_TEXT, FEATURE_VALUES,
+    FEATURE_WEIGHTS, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
 use twindex::format::sketches::{Decoder, Encoded, Encoder};
 use twindex::format::table::Codec;
-use twindex::params::Near;
+use twindex::params::{Near, ParamsBuilder};
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sketch::{Nearness, Resemblance};
@@ -253,7 +253,16 @@ fn params_with_sets() -> twindex::params::ParamsBuilder {
 /// Builds an index with sets and marks. Its segment has one deleted document, and too few documents for common tags. Its
 /// log adds one marked and one unmarked document.
 fn build_sets(path: &Path) {
-    let index = Index::create(path, params_with_sets().marks().build().unwrap()).unwrap();
+    build_crowd(path, params_with_sets());
+}
+
+/// Builds the index of [`build_sets`] with suffixes.
+fn build_suffixes(path: &Path) {
+    build_crowd(path, params_with_sets().suffixes());
+}
+
+fn build_crowd(path: &Path, builder: ParamsBuilder) {
+    let index = Index::create(path, builder.marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
     for number in 0..12 {
@@ -380,10 +389,11 @@ fn near() -> PathBuf {
 /// An index with the feature `fields`: its name, its builder, a function from a document's number to its text, the number
 /// of live documents, and the features of its segment.
 type FieldsCase = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
-const WITH_FIELDS: [FieldsCase; 3] = [
+const WITH_FIELDS: [FieldsCase; 4] = [
     ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
     ("common", build_common, crowd, 46, FEATURE_PACKED | FEATURE_FIELDS),
     ("marks", build_marks, numbered, 25, FEATURE_FIELDS),
+    ("suffixes", build_suffixes, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS | FEATURE_SUFFIXES),
 ];
 
 fn with_fields(name: &str) -> PathBuf {
@@ -581,9 +591,9 @@ fn unknown_manifest_feature_is_refused_and_its_number_reported() {
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =
         FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
-    let known =
-        FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES | of_sketches;
-    for unknown in [FEATURE_PACKED, FEATURE_BOILERPLATE << 1, 1 << 31] {
+    let known = FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES;
+    let known = known | FEATURE_SUFFIXES | of_sketches;
+    for unknown in [FEATURE_PACKED, FEATURE_SUFFIXES << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -937,6 +947,10 @@ fn described(path: &Path) -> twindex::Result<String> {
         line(format!("prefix {key:08x} document {ordinal}"));
         Ok(())
     })?;
+    segment.for_each_suffix_entry(|tag, ordinal| {
+        line(format!("suffix {tag:08x} document {ordinal}"));
+        Ok(())
+    })?;
     Ok(out)
 }
 
@@ -1141,9 +1155,8 @@ fn python_reader_finds_the_same_content_in_segments() {
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
     let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
-    let of_sets =
-        [(Kind::Fields, fields::CODEC), (Kind::Common, CODEC_PACKED), (Kind::Prefixes, CODEC_PACKED)];
-    let expected = expected.chain(of_sets);
+    let of_sets = [Kind::Common, Kind::Prefixes, Kind::Suffixes].map(|kind| (kind, CODEC_PACKED));
+    let expected = expected.chain(of_sets).chain([(Kind::Fields, fields::CODEC)]);
     assert!(expected.into_iter().all(|one| sections.contains(&one)), "{sections:?}");
 }
 

@@ -208,6 +208,7 @@ fn python_reader_finds_the_same_content_in_indexes() {
             .minhash(4, 3)
             .near(strict)
             .sets()
+            .suffixes()
             .marks()
             .priorities()
             .build()

@@ -210,7 +210,7 @@ fn low_thresholds_and_documents_without_a_set_are_refused() {
 fn segments_with_everything_do_not_depend_on_threads_or_memory() {
     let near = Near::resembling(0.8).unwrap();
     let params = Params::builder().words(1).simhash(3).minhash(4, 3).bottom(2).values().expire_after(1 << 40);
-    let params = params.near(near).sets().marks().priorities().build().unwrap();
+    let params = params.near(near).sets().suffixes().marks().priorities().build().unwrap();
     let sketcher = Sketcher::new(&params).unwrap();
     let mut random = Random(5);
     let sketches: Vec<Sketch> = (0..500).map(|_| sketcher.sketch(&text(&mut random)).unwrap()).collect();
@@ -242,4 +242,73 @@ fn segments_with_everything_do_not_depend_on_threads_or_memory() {
             "{threads} threads, {memory} bytes"
         );
     }
+}
+
+/// Returns random sets: parts of others, sets with frequent elements, and some with thousands of elements.
+fn nested(random: &mut Random, count: usize) -> Vec<Vec<u64>> {
+    let mut sets: Vec<Vec<u64>> = Vec::new();
+    for number in 0..count {
+        let size = if number % 50 == 0 { 6_000 } else { random.below(60) };
+        let below = [30, 900, usize::MAX >> 1][random.below(3)];
+        let mut set: Vec<u64> = (0..size).map(|_| (random.below(below) as u64) << 33).collect();
+        if number > 0 && random.below(3) > 0 {
+            let other = &sets[random.below(number)];
+            set.truncate(random.below(9));
+            set.extend(&other[random.below(other.len() + 1) / 2..]);
+        }
+        set.sort_unstable();
+        set.dedup();
+        sets.push(set);
+    }
+    sets
+}
+
+#[test]
+fn containment_candidates_include_every_containing_and_contained_set() {
+    let (mut wanted, mut found) = (0, 0);
+    for threshold in [0.8, 0.95] {
+        let mut random = Random(11);
+        let all = nested(&mut random, 500);
+        let near = Near::resembling(threshold).unwrap();
+        let builder = Params::builder().u64_keys().minhash(1, 1).near(near).sets().suffixes().marks();
+        let params = builder.build().unwrap();
+        let empty = Sketcher::new(&params).unwrap().sketch("").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::create(dir.path().join("x"), params).unwrap();
+        let mut writer = index.writer().unwrap();
+        for (key, set) in (0_u64..).zip(&all[..300]) {
+            let document = Document::from(&empty).with_set(set);
+            writer.put(key, if key % 3 == 0 { document.as_duplicate() } else { document }).unwrap();
+        }
+        writer.commit().unwrap();
+        let snapshot = index.snapshot();
+        for (segment, _) in snapshot.segments() {
+            let sets: Vec<Vec<u64>> = (0..segment.documents() as u32)
+                .map(|ordinal| {
+                    let mut set = Vec::new();
+                    segment.set(ordinal, &mut set).unwrap();
+                    set
+                })
+                .collect();
+            for share in [0.05, 0.5, 0.8, 0.9, 1.0] {
+                let near = Nearness::Containment(share);
+                for text in &all {
+                    let mut candidates: BTreeMap<u32, usize> = BTreeMap::new();
+                    let take = |ordinal, at_most| {
+                        assert!(candidates.insert(ordinal, at_most).is_none(), "twice");
+                        Ok(())
+                    };
+                    segment.containment_candidates(text, near, take).unwrap();
+                    found += candidates.len();
+                    for (ordinal, set) in (0..).zip(&sets) {
+                        if let Some(shared) = near.shared(text, set).or_else(|| near.shared(set, text)) {
+                            wanted += 1;
+                            assert!(candidates.get(&ordinal) >= Some(&shared), "{share}: {ordinal}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wanted > 20_000 && found < 20 * wanted, "a test of something: {wanted} {found}");
 }

@@ -382,6 +382,7 @@ fn codecs_have_the_specified_numbers() {
         ("fields", document_fields::CODEC, "offsets and fields"),
         ("common", bands::CODEC_PACKED, "tag and class, bit by bit"),
         ("prefixes", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
+        ("suffixes", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
         ("checksums", 1, "CRC-32 of pages"),
     ]
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
@@ -417,6 +418,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
         (header::FEATURE_PRIORITIES, "priorities"),
         (header::FEATURE_WEIGHTS, "weights"),
         (header::FEATURE_BOILERPLATE, "boilerplate"),
+        (header::FEATURE_SUFFIXES, "suffixes"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -637,6 +639,7 @@ fn every_parameter() -> Params {
         .bottom(100)
         .modulus(10)
         .sets()
+        .suffixes()
         .marks()
         .priorities()
         .values()
@@ -732,7 +735,7 @@ fn parameters_have_the_specified_names_order_and_values() {
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
     let is_kept = |name: &&str| values(name) == "kept" && all.encode().contains(&format!("\n{name}=kept\n"));
-    assert!(["sets", "marks", "priorities", "values"].iter().all(is_kept));
+    assert!(["sets", "suffixes", "marks", "priorities", "values"].iter().all(is_kept));
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
     assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }

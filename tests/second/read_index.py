@@ -22,7 +22,7 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 FEATURES_WEIGHTS = 1024
-FEATURES_BOILERPLATE = 2048
+FEATURES_BOILERPLATE, FEATURES_SUFFIXES = 2048, 4096
 
 
 def of_text(params):
@@ -86,8 +86,10 @@ class Params:
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
         self.cut = of_text(self.all)
         self.sets, self.marks, self.priorities = (name in self.all for name in ("sets", "marks", "priorities"))
-        for name in ("sets", "marks", "priorities", "values"):
+        suffixes = "suffixes" in self.all
+        for name in ("sets", "suffixes", "marks", "priorities", "values"):
             need(self.all.get(name, "kept") == "kept", f"{name} that are kept, or no such line")
+        need(self.sets or not suffixes, "suffixes only with sets")
         need(not self.sets or minhash and self.all.get("threshold") != "none", "sets only where resemblance decides")
         threshold, radius = self.all.get("threshold", "none"), self.all.get("near-within", "none")
         need(threshold == "none" or minhash and 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
@@ -98,6 +100,7 @@ class Params:
         self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets | weights
         attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
         fields = FEATURES_FIELDS * (self.sets or self.marks or self.priorities) | FEATURES_PRIORITIES * self.priorities
+        fields |= FEATURES_SUFFIXES * suffixes
         self.features = attached | fields | self.of_sketches
 
     def key(self, source):
@@ -165,7 +168,8 @@ def read_manifest(data):
     flags = {log | rest | narrow | text | near | fields | weights | left for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
              for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
-             for weights in (0, FEATURES_WEIGHTS) for left in (0, FEATURES_BOILERPLATE)}
+             for weights in (0, FEATURES_WEIGHTS)
+             for left in (0, FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_BOILERPLATE | FEATURES_SUFFIXES)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")

@@ -21,7 +21,7 @@ PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
 KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 7: "filter table", 8: "postings",
          9: "band", 10: "signatures", 11: "bottom", 12: "modular", 13: "values", 14: "stamps", 15: "fields", 16: "common",
-         17: "prefixes", 255: "checksums"}
+         17: "prefixes", 18: "suffixes", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
 MARK, SET, PRIORITY, FIELDS_MOST = 1, 2, 3, 1 << 27
@@ -379,7 +379,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~4086 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~8182 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -472,7 +472,7 @@ class Segment:
                 self.samples[name] = self.read_samples(name, most)
         self.values = self.read_values() if "values" in self.params else None
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
-        self.fields = self.common = self.prefixes = None
+        self.fields = self.common = self.prefixes = self.suffixes = None
         has_sets, has_marks, has_priorities = (name in self.params for name in ("sets", "marks", "priorities"))
         if has_sets or has_marks or has_priorities:
             self.read_fields(has_sets, has_marks, has_priorities)
@@ -481,9 +481,11 @@ class Segment:
         threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
         need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
         need(radius in (None, "none") or 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
-        for name in ("sets", "marks", "priorities", "values"):
+        need("suffixes" not in self.params or has_sets, "suffixes only with sets")
+        for name in ("sets", "suffixes", "marks", "priorities", "values"):
             need(self.params.get(name) in (None, "kept"), f"{name} that are kept, or no such line")
         fields = 256 * (has_sets or has_marks or has_priorities) + 512 * has_priorities
+        fields |= 4096 * ("suffixes" in self.params)
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
@@ -882,6 +884,11 @@ class Segment:
                     for ordinal, (is_marked, hashes) in enumerate(zip(self.marked, self.sets))
                     for tag in prefix_tags(hashes, classes, float(threshold))]
         need(self.prefixes == sorted(expected), "the tags of the prefixes of the sets")
+        if "suffixes" in self.params:
+            self.suffixes = self.read_entries("suffixes", 0, True, 32, self.documents, "document")
+            expected = [(tag, ordinal) for ordinal, hashes in enumerate(self.sets)
+                        for tag in {one >> 32 for one in hashes} - set(prefix_tags(hashes, classes, float(threshold)))]
+            need(self.suffixes == sorted(expected), "the other tags of the sets")
 
     def read_stamps(self):
         _, offset, length, _ = self.section("stamps", 0, [1], self.documents)
@@ -978,6 +985,8 @@ class Segment:
             yield f"common {tag:08x} class {number}"
         for key, ordinal in self.prefixes or []:
             yield f"prefix {key:08x} document {ordinal}"
+        for tag, ordinal in self.suffixes or []:
+            yield f"suffix {tag:08x} document {ordinal}"
 
     def dump(self):
         end = 0

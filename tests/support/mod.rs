@@ -70,7 +70,7 @@ pub fn samples() -> Vec<Sample> {
     let bytes_of_features = Params::builder().u64_keys().minhash(2, 1).signature_bits(0).feature_bits(8);
     let bytes_of_features = bytes_of_features.build().unwrap();
     let sets = Params::builder().u64_keys().minhash(1, 1).signature_bits(0).sets().marks();
-    let sets = sets.priorities().build().unwrap();
+    let sets = sets.suffixes().priorities().build().unwrap();
     let marks = Params::builder().simhash(3).marks().build().unwrap();
     let bits_of_features = Params::builder().minhash(2, 1).signature_bits(1).feature_bits(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {

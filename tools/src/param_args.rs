@@ -74,7 +74,8 @@ pub(crate) struct ParamArgs<P: Pick = InBuild> {
     #[arg(long, value_name = "M")]
     modulus: Option<u32>,
     /// Whether to keep the distinct shingle hashes of each document, about 11 bytes each, from which resemblance is
-    /// counted exactly, and marks for duplicates [default: kept, if documents are near by resemblance]
+    /// counted exactly, and marks for duplicates; with `containment` also lists of all hashes, 4.5 bytes for each, which
+    /// `query --near containment:J` looks up [default: kept, if documents are near by resemblance]
     #[arg(long, value_enum, value_name = "WHETHER")]
     sets: Option<Sets>,
     #[command(flatten)]
@@ -109,7 +110,18 @@ enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sets {
     Kept,
+    Containment,
     None,
+}
+
+impl Sets {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Containment => "kept with lists for containment",
+            Self::None => "not kept",
+        }
+    }
 }
 
 /// How shingles are weighted in the simhash.
@@ -313,16 +325,19 @@ impl<P: Pick> ParamArgs<P> {
         match self.sets {
             Some(Sets::None) => {}
             None if raw || !wanted(Method::Minhash) || is_by_distance || self.weighs_fractions(features) => {}
-            Some(Sets::Kept) if is_by_distance => {
+            Some(_) if is_by_distance => {
                 return Err(Usage::new(
-                    "--sets kept goes with a resemblance in --near: sets count it, and within:K compares fingerprints",
+                    "--sets goes with a resemblance in --near: sets count it, and within:K compares fingerprints",
                 )
                 .into());
             }
-            Some(Sets::Kept) if raw || !wanted(Method::Minhash) => {
-                return Err(Usage::new("--sets kept goes with documents and --method minhash").into());
+            Some(_) if raw || !wanted(Method::Minhash) => {
+                return Err(Usage::new("--sets goes with documents and --method minhash").into());
             }
             _ => builder = builder.sets().marks(),
+        }
+        if self.sets == Some(Sets::Containment) {
+            builder = builder.suffixes();
         }
         // Each single value is already valid. The builder detects values that contradict each other.
         let build = |builder: ParamsBuilder| builder.build().map_err(|error| Usage::new(error.to_string()));
@@ -514,14 +529,18 @@ impl<P: Pick> ParamArgs<P> {
             unit.map_or_else(|| "not rounded".to_owned(), |unit| format!("rounded to units of {unit}")),
             self.rule.weight_unit.unwrap_or(WeightUnit::ONE)
         );
-        let says = |kept| if kept { "kept" } else { "not kept" };
+        let made_with = match (params.sets, params.suffixes) {
+            (false, _) => Sets::None,
+            (true, false) => Sets::Kept,
+            (true, true) => Sets::Containment,
+        };
         if let Some(sets) = self.sets {
             ensure!(
-                (sets == Sets::Kept) == params.sets,
+                sets == made_with,
                 "{}: sets are {} in this {noun}, and {} by --sets; leave it out, or make another {noun}",
                 path.display(),
-                says(params.sets),
-                says(!params.sets)
+                made_with.in_words(),
+                sets.in_words()
             );
         }
         for (option, field, given) in [
@@ -530,6 +549,7 @@ impl<P: Pick> ParamArgs<P> {
         ] {
             check_option(made, option, field, given.as_deref())?;
         }
+        let says = |kept| if kept { "kept" } else { "not kept" };
         for (method, name, kept) in [
             (Method::Simhash, "simhash", params.simhash.is_some()),
             (Method::Minhash, "minhash", params.minhash.is_some()),

@@ -4,13 +4,13 @@
 //! documents with the same value of a field. By the second rule, a document is a duplicate if another document of at
 //! least its size contains a large enough share of its shingles. The command line and the Python module use this code.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use twindex::params::KeyKind;
 use twindex::sketch::Nearness;
 use twindex::store::orphans::{MarkedDocument, MarkedNeighbours, nearest_leader};
-use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Record, Result, Writer};
-use twindex_join::Containing;
+use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Record, Result, Snapshot, Writer};
+use twindex_join::{Containing, for_each_nested};
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 
@@ -90,7 +90,8 @@ pub struct Admitted<'a> {
 /// Compares new documents with an index and adds them, one at a time.
 ///
 /// With containment, inverted lists in memory map each shingle hash to the documents that have it. They are built when
-/// the admitter is created, so documents that other code adds later are not found.
+/// the admitter is created, so documents that other code adds later are not found. If the index has suffixes, the
+/// documents that it then has are looked up in its files instead.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -121,7 +122,7 @@ pub struct Admitter {
 }
 
 impl Admitter {
-    /// Creates an admitter for `index`. With containment, reads the sets of all documents in the index.
+    /// Creates an admitter for `index`. With containment, reads the sets of all documents in an index without suffixes.
     ///
     /// # Errors
     ///
@@ -265,8 +266,20 @@ struct Lists {
     copies: HashMap<u32, BTreeSet<KeyBuf>>,
     /// Estimated bytes of `numbers` and `copies`.
     copies_bytes: usize,
-    /// A buffer for the ids of the sets that a lookup finds.
-    found: Vec<u32>,
+    /// The state of an index with suffixes when the lists were created, whose documents are not in the lists.
+    stored: Option<Snapshot>,
+    /// A buffer for the elements of a stored set.
+    elements: Vec<u64>,
+}
+
+/// A document that a lookup found: its key, and the number of its set in the lists, if it is there.
+type Found = (KeyBuf, Option<u32>);
+
+/// The documents that are sought: those that contain a set, or those that it contains.
+#[derive(Clone, Copy, PartialEq)]
+enum Sought {
+    Containing,
+    Contained,
 }
 
 /// Estimated bytes of an entry of a hash table or a tree, besides the bytes of a key.
@@ -287,9 +300,14 @@ impl Lists {
             numbers: HashMap::new(),
             copies: HashMap::new(),
             copies_bytes: 0,
-            found: Vec::new(),
+            stored: None,
+            elements: Vec::new(),
         };
         let snapshot = index.snapshot();
+        if snapshot.params().suffixes {
+            all.stored = Some(snapshot);
+            return Ok(all);
+        }
         let mut set = Vec::new();
         for (segment, deleted) in snapshot.segments() {
             for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
@@ -352,29 +370,22 @@ impl Lists {
         one: &Admitted<'_>,
         value: Option<&[u8]>,
     ) -> Result<(Option<NearDocument>, Contained)> {
-        self.find_containing(one.set, false);
-        let mut nearest: Option<(usize, Key<'_>)> = None;
-        for &number in &self.found {
-            let key = self.key(number);
-            let Some(other) = deciding(writer, key, one.key, value, false)? else { continue };
+        let mut nearest: Option<(usize, KeyBuf)> = None;
+        for (key, _) in self.find(one.set, Sought::Containing, false)? {
+            let Some(other) = deciding(writer, key.as_key(), one.key, value, false)? else { continue };
             let Some(shared) = self.near.shared(one.set, &other.set) else { continue };
-            if nearest.is_none_or(|(max, of)| shared > max || shared == max && key < of) {
+            if nearest.as_ref().is_none_or(|(max, of)| shared > *max || shared == *max && key < *of) {
                 nearest = Some((shared, key));
             }
         }
         if let Some((shared, key)) = nearest {
-            return Ok((Some(near_document(key.to_buf(), shared, one)), Vec::new()));
+            return Ok((Some(near_document(key, shared, one)), Vec::new()));
         }
-        self.found.clear();
-        let marked = &self.marked;
-        let contained = self.sets.contained_in(one.set).iter().copied();
-        self.found.extend(contained.filter(|&number| !marked[number as usize]));
         let mut contained = Vec::new();
-        for &number in &self.found {
-            let key = self.key(number);
-            let Some(other) = deciding(writer, key, one.key, value, false)? else { continue };
+        for (key, _) in self.find(one.set, Sought::Contained, false)? {
+            let Some(other) = deciding(writer, key.as_key(), one.key, value, false)? else { continue };
             if let Some(shared) = self.near.shared(&other.set, one.set) {
-                contained.push((key.to_buf(), shared as f64 / other.set.len() as f64));
+                contained.push((key, shared as f64 / other.set.len() as f64));
             }
         }
         contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -403,12 +414,32 @@ impl Lists {
         Ok(Some(near_document(leader, shared, one)))
     }
 
-    /// Replaces the contents of `found` with the numbers of the sets that contain `set`, and possibly of others.
-    fn find_containing(&mut self, set: &[u64], is_marked: bool) {
-        self.found.clear();
+    /// Returns the documents that contain `set` or that it contains, and possibly others, of those that had this mark when
+    /// they were listed or stored.
+    fn find(&mut self, set: &[u64], sought: Sought, is_marked: bool) -> Result<Vec<Found>> {
+        let numbers = match sought {
+            Sought::Containing => self.sets.containing(set),
+            Sought::Contained => self.sets.contained_in(set),
+        };
         let marked = &self.marked;
-        let all = self.sets.containing(set).iter().copied();
-        self.found.extend(all.filter(|&number| marked[number as usize] == is_marked));
+        let numbers: Vec<u32> =
+            numbers.iter().copied().filter(|&number| marked[number as usize] == is_marked).collect();
+        let mut found: Vec<Found> =
+            numbers.into_iter().map(|number| (self.key(number).to_buf(), Some(number))).collect();
+        let segments = self.stored.iter().flat_map(Snapshot::segments);
+        for (segment, deleted) in segments {
+            for_each_nested((segment, deleted), set, self.near, &mut self.elements, |ordinal, _, size| {
+                let is_sought = match sought {
+                    Sought::Containing => size >= set.len(),
+                    Sought::Contained => size <= set.len(),
+                };
+                if is_sought && segment.fields(ordinal)?.is_marked() == is_marked {
+                    found.push((segment.key(ordinal)?, None));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
     }
 }
 
@@ -434,14 +465,19 @@ impl ListedNeighbours<'_> {
         is_one_enough: bool,
     ) -> Result<Vec<(usize, Stored)>> {
         let Self { lists, writer, replaced, value } = self;
-        lists.find_containing(set, is_marked);
         let mut all = Vec::new();
-        for &number in &lists.found {
-            let copies = lists.copies.get(&number).into_iter().flatten().map(KeyBuf::as_key);
-            for key in std::iter::once(lists.key(number)).chain(copies) {
-                let Some(other) = deciding(writer, key, *replaced, *value, is_marked)? else { continue };
+        let mut contents = HashSet::new();
+        for (key, number) in lists.find(set, Sought::Containing, is_marked)? {
+            let copies = number.and_then(|number| lists.copies.get(&number)).into_iter().flatten();
+            for key in std::iter::once(&key).chain(copies) {
+                let Some(other) = deciding(writer, key.as_key(), *replaced, *value, is_marked)? else {
+                    continue;
+                };
                 let Some(shared) = lists.near.shared(set, &other.set) else { continue };
-                all.push((shared, (key.to_buf(), other)));
+                if is_one_enough && !contents.insert(content(&other.set)) {
+                    continue;
+                }
+                all.push((shared, (key.clone(), other)));
                 if is_one_enough {
                     break;
                 }

@@ -60,7 +60,7 @@ pub use bands::scores::{band_scores, block_scores, scored_pairs};
 pub use clusters::forest::Forest;
 pub use clusters::living::living_groups;
 pub use clusters::spanning::{SpanningForest, Stars};
-pub use contain::contained::{ContainmentAnswers, ContainmentHit, ContainmentQueries};
+pub use contain::contained::{ContainmentAnswers, ContainmentHit, ContainmentQueries, for_each_nested};
 pub use contain::containing::Containing;
 pub use hamming::batch::{
     BatchStrategy, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within,

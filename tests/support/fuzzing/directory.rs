@@ -53,7 +53,7 @@ static INDEXES: LazyLock<[SoundDirectory; 4]> = LazyLock::new(|| {
 
 fn params() -> [Params; 2] {
     let builder = || Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(90);
-    [builder(), builder().sets().marks().priorities()].map(|builder| builder.build().unwrap())
+    [builder(), builder().sets().suffixes().marks().priorities()].map(|builder| builder.build().unwrap())
 }
 
 fn sketches(params: &Params) -> &'static [Sketch] {

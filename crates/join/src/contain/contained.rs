@@ -1,12 +1,14 @@
-//! Finds the documents of an index that contain given texts or are contained in them, by comparing each text with the
-//! sets of all documents.
+//! Finds the documents of an index that contain given texts or are contained in them.
 //!
 //! The features that an index stores for resemblance do not find all containing documents. An index lists a document
 //! under only a part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none
-//! of these elements. So this module indexes all elements of the texts instead, and reads the sets of all documents
-//! once for each batch of texts that fits in memory.
+//! of these elements. With the parameter `suffixes`, an index lists documents under the other elements, too, and each
+//! text is looked up. Otherwise, or if there are enough texts that it takes less time, this module indexes all elements
+//! of the texts instead, and reads the sets of all documents once for each batch of texts that fits in memory.
 
 use std::ops::{ControlFlow, Range};
+
+use roaring::RoaringBitmap;
 
 use crate::work::slots::{NUMBERS, Postings, Slots};
 use crate::work::watched::SharedProgress;
@@ -127,6 +129,10 @@ pub struct ContainmentQueries {
 const TEXT_BYTES: usize = 64;
 /// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
+/// Number of texts that a thread looks up at once.
+const TEXTS: u32 = 16;
+/// Number of elements of documents that are compared with the texts in the time in which an element of a text is looked up.
+const READS_A_LOOKUP: u64 = 64;
 /// Number of pieces per thread that may be processed before the results of an earlier piece are passed to the callback.
 const AHEAD: usize = 4;
 
@@ -138,6 +144,36 @@ struct Worker {
     /// 0 between two documents. `found` lists the texts whose bound is above 0.
     counts: Vec<u32>,
     found: Vec<u32>,
+}
+
+/// Looks up a set in a segment with suffixes. Calls `each` with each document that contains at least the share of `near` of
+/// the set, or of whose set it contains at least that share, except those in `deleted`: with its ordinal, the number of
+/// shared elements and the number of its elements. `set` must ascend; `scratch` is a buffer.
+///
+/// # Errors
+/// [`Error::Corrupt`], or the error of `each`.
+pub fn for_each_nested(
+    (segment, deleted): (&Segment, &RoaringBitmap),
+    set: &[u64],
+    near: Nearness,
+    scratch: &mut Vec<u64>,
+    mut each: impl FnMut(u32, usize, usize) -> Result<()>,
+) -> Result<()> {
+    segment.containment_candidates(set, near, |ordinal, at_most| {
+        if deleted.contains(ordinal) {
+            return Ok(());
+        }
+        let size = segment.set_size(ordinal)?;
+        // Of the two shares, that of the smaller set is the greater one. So only this share is compared with the threshold.
+        let (smaller, larger) = (set.len().min(size), set.len().max(size));
+        let Some(min) = near.least_shared(smaller, larger).filter(|&min| min <= at_most) else {
+            return Ok(());
+        };
+        match segment.shared_from(ordinal, set, min, scratch)? {
+            Some(shared) if near.is_met(shared, smaller, larger) => each(ordinal, shared, size),
+            _ => Ok(()),
+        }
+    })
 }
 
 impl ContainmentQueries {
@@ -240,9 +276,9 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each`
-    /// if the larger set contains at least the minimum share of the smaller set. Pairs are ordered by segment, document
-    /// and text. They include documents that are marked as duplicates.
+    /// Compares the texts with all live documents on `threads` threads. Passes each pair of a text and a document to
+    /// `each` if the larger set contains at least the minimum share of the smaller set. The pairs and their order do not
+    /// depend on the number of threads. They include documents that are marked as duplicates.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of `each`.
@@ -255,8 +291,18 @@ impl ContainmentQueries {
         self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
     }
 
-    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents at a time. For a piece without
-    /// pairs, passes an empty list.
+    /// Returns whether looking up each text takes less time than reading all sets.
+    fn looks_up(&self, snapshot: &Snapshot) -> bool {
+        let mut entries = 0;
+        for (segment, _) in snapshot.segments() {
+            let Some(of_segment) = segment.containment_entries() else { return false };
+            entries += of_segment;
+        }
+        self.elements.len() as u64 * READS_A_LOOKUP <= entries
+    }
+
+    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents or of the texts at a time. For a piece
+    /// without pairs, passes an empty list.
     fn for_each_piece(
         &self,
         snapshot: &Snapshot,
@@ -267,21 +313,28 @@ impl ContainmentQueries {
             return Ok(());
         }
         let segments: Vec<_> = snapshot.segments().collect();
-        let pieces = |(at, documents): (usize, u32)| {
-            (0..documents)
-                .step_by(PIECE as usize)
-                .map(move |start| (at, start..documents.min(start.saturating_add(PIECE))))
+        let looks_up = self.looks_up(snapshot);
+        let piece = if looks_up { TEXTS } else { PIECE };
+        let pieces = |(at, rows): (usize, u32)| {
+            (0..rows)
+                .step_by(piece as usize)
+                .map(move |start| (at, start..rows.min(start.saturating_add(piece))))
         };
-        let documents = segments.iter().map(|(segment, _)| segment.documents() as u32);
-        let pieces: Vec<(usize, Range<u32>)> = documents.enumerate().flat_map(pieces).collect();
+        let rows = |segment: &Segment| if looks_up { self.len() as u32 } else { segment.documents() as u32 };
+        let rows = segments.iter().map(|(segment, _)| rows(segment));
+        let pieces: Vec<(usize, Range<u32>)> = rows.enumerate().flat_map(pieces).collect();
         let mut workers: Vec<Worker> = (0..threads.max(1))
             .map(|_| Worker { counts: vec![0; self.len()], ..Worker::default() })
             .collect();
-        let work = |worker: &mut Worker, (at, ordinals): &(usize, Range<u32>)| -> Result<_> {
+        let work = |worker: &mut Worker, (at, rows): &(usize, Range<u32>)| -> Result<_> {
             let (segment, deleted) = segments[*at];
             let mut hits = Vec::new();
-            for ordinal in ordinals.clone().filter(|&ordinal| !deleted.contains(ordinal)) {
-                self.count(worker, segment, ordinal, &mut hits)?;
+            for row in rows.clone() {
+                if looks_up {
+                    self.look_up(worker, (segment, deleted), row, &mut hits)?;
+                } else if !deleted.contains(row) {
+                    self.count(worker, segment, row, &mut hits)?;
+                }
             }
             segment.check_map()?;
             Ok(hits)
@@ -291,6 +344,22 @@ impl ContainmentQueries {
             Ok(ControlFlow::Continue(()))
         })
         .map(drop)
+    }
+
+    /// Adds all documents of the segment that contain the text or are contained in it to `hits`.
+    fn look_up(
+        &self,
+        worker: &mut Worker,
+        (segment, deleted): (&Segment, &RoaringBitmap),
+        text: u32,
+        hits: &mut Vec<ContainmentHit>,
+    ) -> Result<()> {
+        let set = self.set(text);
+        for_each_nested((segment, deleted), set, self.near, &mut worker.set, |ordinal, shared, size| {
+            let [shared, of_text, of_document] = [shared, set.len(), size].map(|count| count as u32);
+            hits.push(ContainmentHit { text, key: segment.key(ordinal)?, shared, of_text, of_document });
+            Ok(())
+        })
     }
 
     /// Adds all texts that contain the document or are contained in it to `hits`.

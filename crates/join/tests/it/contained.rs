@@ -12,8 +12,13 @@ use crate::nested_sets::sets;
 
 /// Creates an index of these sets with several segments and a log. Every seventh document is replaced by a second version,
 /// every eleventh is deleted, and every third is marked as a duplicate.
-fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
-    let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
+fn index(
+    path: &std::path::Path,
+    sets: &[Vec<u64>],
+    has_suffixes: bool,
+) -> (Index, BTreeMap<String, Vec<u64>>) {
+    let builder = Params::builder().minhash(4, 3).sets().marks();
+    let params = if has_suffixes { builder.suffixes() } else { builder }.build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
     let index = Index::create(path, params).unwrap();
     let mut writer = index.writer_with(WriterOptions::default().durability(Durability::None)).unwrap();
@@ -44,12 +49,12 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
 #[test]
 fn containment_queries_find_the_pairs_of_brute_force() {
     let (mut over, mut under, mut batches) = (0, 0, 0);
-    for seed in 0..6 {
+    for (seed, has_suffixes) in (0..6).map(|seed| (seed, seed % 2 == 1)) {
         let mut random = SplitMix(seed);
         let all = sets(&mut random, 260);
         let (of_documents, texts) = all.split_at(190);
         let dir = tempfile::tempdir().unwrap();
-        let (index, there) = index(&dir.path().join("x"), of_documents);
+        let (index, there) = index(&dir.path().join("x"), of_documents, has_suffixes);
         let snapshot = index.snapshot();
         for (threshold, memory) in [(0.8, 1 << 24), (0.5, 60_000), (1.0, 0), (0.05, 1 << 20)] {
             let near = Nearness::Containment(threshold);
@@ -105,6 +110,39 @@ fn containment_queries_find_the_pairs_of_brute_force() {
 }
 
 #[test]
+fn ten_thousand_looked_up_texts_find_what_reading_all_sets_finds() {
+    let all = sets(&mut SplitMix(7), 10_800);
+    let (of_documents, texts) = all.split_at(800);
+    let dir = tempfile::tempdir().unwrap();
+    let (index, _) = index(&dir.path().join("x"), of_documents, true);
+    let snapshot = index.snapshot();
+    let entries: u64 = snapshot.segments().filter_map(|(segment, _)| segment.containment_entries()).sum();
+    let looked_up = texts.iter().filter(|text| 64 * text.len() as u64 <= entries).count();
+    assert!(looked_up > 9_900 && snapshot.segments().len() > 3, "a test of something: {looked_up}");
+    let watched = SharedProgress::default();
+    let (mut found, mut empty) = (0, 0);
+    for (texts, threshold) in texts.chunks(2_000).zip([0.5, 0.75, 0.8, 0.9, 1.0]) {
+        let mut scan = ContainmentQueries::new(snapshot.params(), threshold, 1 << 26).unwrap();
+        for (number, text) in (0..).zip(texts) {
+            assert_eq!(scan.push(text).unwrap(), Some(number), "one batch reads all sets");
+        }
+        let expected = scan.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap();
+        for (text, expected) in texts.iter().zip(expected) {
+            let mut one = ContainmentQueries::new(snapshot.params(), threshold, 1 << 26).unwrap();
+            one.push(text).unwrap();
+            let mut answers = one.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap();
+            let hits = answers.remove(0).hits.into_iter().map(|hit| ContainmentHit { text: 0, ..hit });
+            let expected = expected.hits.into_iter().map(|hit| ContainmentHit { text: 0, ..hit });
+            let (hits, expected) = (hits.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            assert_eq!(hits, expected, "{threshold} {text:?}");
+            found += hits.len();
+            empty += usize::from(text.is_empty());
+        }
+    }
+    assert!(found > 100_000 && empty > 50, "a test of something: {found} {empty}");
+}
+
+#[test]
 fn containment_queries_refuse_invalid_index_set_and_share() {
     let with = Params::builder().minhash(4, 3).sets().build().unwrap();
     let without = Params::builder().simhash(3).minhash(4, 3).build().unwrap();
@@ -123,7 +161,7 @@ fn containment_queries_refuse_invalid_index_set_and_share() {
 #[test]
 fn stopped_containment_query_returns_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    let (index, _) = index(&dir.path().join("x"), &sets(&mut SplitMix(1), 20));
+    let (index, _) = index(&dir.path().join("x"), &sets(&mut SplitMix(1), 20), false);
     let snapshot = index.snapshot();
     let mut queries = ContainmentQueries::new(snapshot.params(), 0.8, 1 << 20).unwrap();
     // No document has this element, so no pair is found.
