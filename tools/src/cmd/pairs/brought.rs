@@ -31,8 +31,8 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
     let right = args.with.as_deref();
     let right = right.map(|path| index_of(args, path, &params, &scratch.path().join("right"))).transpose()?;
     let right = right.as_ref().map(Index::snapshot);
-    let (totals, written) = near::find(args, &left.snapshot(), right.as_ref(), within)?;
-    args.report(totals, SearchReport::default(), written, watch)
+    let found = near::find(args, &left.snapshot(), right.as_ref(), within)?;
+    args.report(found, Some(within), SearchReport::default(), watch)
 }
 
 /// Creates an index at `made` with the fingerprints of the file at `path`.
