@@ -80,11 +80,13 @@ const LINE_FAR: usize = 11;
 const LINE_MEMORY: usize = 12;
 const LINE_UNCACHED_PAGE: usize = 13;
 
+/// The reference machine, to which the [`PRICES`] were fitted.
+pub const REFERENCE: &str = "one core at 2.6 GHz of an AMD EPYC 9004 with AVX-512";
+
 /// The time in nanoseconds of one unit of each kind of work.
 ///
-/// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at
-/// 2.6 GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
-/// users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of
+/// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the [`REFERENCE`] machine (1 MiB of
+/// level 2 and 32 MiB of level 3 cache, which is shared with other users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of
 /// `plain` and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a
 /// virtual machine (`scripts/experiment billion`), where the page tables of guest and host both translate each address.
 pub const PRICES: [f64; KINDS] =

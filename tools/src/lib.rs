@@ -10,6 +10,7 @@ mod interrupt;
 mod json_lines;
 mod key_args;
 mod options;
+mod page_args;
 mod pair_file;
 mod param_args;
 mod progress;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::params::{KeyKind, Shingling};
-use twindex::{Key, Params};
+use twindex::{Key, KeyBuf, Params};
 use twindex_corpus::tsv;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -131,6 +131,14 @@ impl KeyText {
         match <[u8; 8]>::try_from(key) {
             Ok(number) if self.numbers => Key::U64(u64::from_be_bytes(number)).priority_hash(),
             _ => Key::Bytes(key).priority_hash(),
+        }
+    }
+
+    /// Returns the key of a document.
+    pub(crate) fn owned(self, key: &[u8]) -> KeyBuf {
+        match <[u8; 8]>::try_from(key) {
+            Ok(number) if self.numbers => KeyBuf::U64(u64::from_be_bytes(number)),
+            _ => KeyBuf::Bytes(key.into()),
         }
     }
 

@@ -67,7 +67,8 @@ impl StageArgs {
         self.into.is_some()
     }
 
-    fn named(&self) -> Option<&Path> {
+    /// Returns the file that the output is written to, if it has a given name.
+    pub(crate) fn named(&self) -> Option<&Path> {
         self.out.as_deref().filter(|out| out.as_os_str() != "-")
     }
 

@@ -139,7 +139,7 @@ pub(super) mod x86 {
     /// Number of lanes of an AVX-512 register, and of registers that hold all columns.
     const SIXTEEN: usize = 16;
     const REGISTERS: usize = COLUMNS / SIXTEEN;
-    /// Number of rows whose results are collected before they are looked at.
+    /// Number of rows whose results are collected before they are checked.
     const ROWS: usize = 64;
 
     #[target_feature(enable = "avx2")]

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, ValueEnum};
+use twindex_corpus::page::{FoundPage, LargestGroups, PairSample};
 use twindex_corpus::settings::{Near, Reading, Rule};
 use twindex_corpus::{Keep, KeepOrder};
 
 use crate::differs::{NearAndKeep, ReadingTexts};
 use crate::options::{Output, ResourceArgs, VerifyChoice};
+use crate::page_args::{PageArgs, command};
+use crate::progress::Watching;
 use crate::refusals::{self, Refusal};
 use crate::settings_args::Options;
 use crate::stage::StageArgs;
@@ -26,7 +29,8 @@ use crate::stage::StageArgs;
     twindex groups pages.twx --of https://example.org/a\n  \
     twindex groups pages.twx --as clusters --near 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
     twindex groups pairs/*.pairs --as forest --into forests\n  \
-    twindex groups forests --scores pairs -o clusters.tsv\n\n\
+    twindex groups forests --scores pairs -o clusters.tsv\n  \
+    twindex groups pages.twx --html groups.html --texts pages.jsonl > groups.tsv\n\n\
     leaders: a line for each document of an index, by key: key, leader, size of the group. A document is a leader if no \
     leader before it is near it; every other document belongs to the first leader near it. The order is that of \
     priorities, where the index keeps them, and then of a hash of the key: so groups depend on what is in the index and \
@@ -62,8 +66,8 @@ pub(crate) struct GroupsArgs {
     /// Files of pairs, or folders of such files, that hold the scores if INPUT has only forests
     #[arg(long, value_name = "FILE", num_args = 1..)]
     scores: Vec<PathBuf>,
-    /// The documents in the same order as they were given to `build`. If a key is repeated, the last document is used, as
-    /// in an index
+    /// The documents in the same order as they were given to `build`: for --keep, or for the page of --html. If a key is
+    /// repeated, the last document is used, as in an index
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
     #[command(flatten)]
@@ -73,6 +77,8 @@ pub(crate) struct GroupsArgs {
     /// clusters is near all others. Needs the pairs: forests alone do not have them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
@@ -103,7 +109,12 @@ const REFUSALS: &[Refusal<GroupsArgs>] = &[
     },
     Refusal {
         when: |groups| groups.kind() == GroupKind::Forest,
-        given: |groups| refusals::first(&[("--min-size", groups.min_size.is_some())]),
+        given: |groups| {
+            refusals::first(&[
+                ("--min-size", groups.min_size.is_some()),
+                ("--html", groups.page.html.is_some()),
+            ])
+        },
         why: "goes with --as leaders and --as clusters",
     },
     Refusal {
@@ -112,12 +123,24 @@ const REFUSALS: &[Refusal<GroupsArgs>] = &[
             let given = refusals::first(&[
                 ("--verify", groups.verify.is_some()),
                 ("--scores", !groups.scores.is_empty()),
-                ("--texts", !groups.texts.is_empty()),
                 ("--max-cluster", groups.max_cluster.is_some()),
             ]);
-            groups.rule.first_given().or(given).or_else(|| groups.reading.first_given())
+            groups.rule.first_given().or(given)
         },
         why: "goes with --as clusters",
+    },
+    Refusal {
+        when: |groups| groups.kind() != GroupKind::Clusters && groups.page.html.is_none(),
+        given: |groups| {
+            let given = refusals::first(&[("--texts", !groups.texts.is_empty())]);
+            given.or_else(|| groups.reading.first_given())
+        },
+        why: "goes with --as clusters or --html",
+    },
+    Refusal {
+        when: |groups| groups.texts.is_empty(),
+        given: |groups| groups.reading.first_given(),
+        why: "goes with --texts INPUT",
     },
 ];
 
@@ -139,6 +162,20 @@ impl GroupsArgs {
     fn kind(&self) -> GroupKind {
         let of_inputs = || if self.index().is_some() { GroupKind::Leaders } else { GroupKind::Clusters };
         self.kind.unwrap_or_else(of_inputs)
+    }
+
+    /// Writes the page, if it was asked for.
+    fn write_page(
+        &self,
+        title: String,
+        roles: [&'static str; 2],
+        (groups, pairs): (LargestGroups, PairSample),
+    ) -> anyhow::Result<()> {
+        let Some(html) = &self.page.html else { return Ok(()) };
+        let searched = self.inputs[0].clone();
+        let page = FoundPage { title, command: command(), near: None, roles, pairs, groups, searched };
+        let watching = Watching { quiet: self.output.quiet };
+        page.write(html, [&self.texts, &[]], &self.reading.options()?, &watching)
     }
 
     /// Returns the rules that select the kept document of a cluster.

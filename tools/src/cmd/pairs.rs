@@ -51,6 +51,7 @@ impl PairsArgs {
         self.work.apply_threads()?;
         self.check()?;
         self.resembling = self.near.resemblance();
+        self.shown = [self.texts.clone(), self.with_texts.clone()];
         if let Some(path) = &self.fingerprints {
             return if self.fingerprint.are_read() {
                 brought::find(&self, path)
@@ -64,6 +65,11 @@ impl PairsArgs {
             self.with.as_ref().map(|path| Index::open(path).map(|index| (path, index))).transpose()?;
         let other = other.as_ref().map(|(path, index)| (path.as_path(), index, index.snapshot()));
         let watch = Stopwatch::start();
+        let has_sets = snapshot.params().sets && other.as_ref().is_none_or(|(.., other)| other.params().sets);
+        if self.page.html.is_some() && (has_sets || self.verify == Some(VerifyChoice::Signature)) {
+            // Only the page needs the texts.
+            (self.texts, self.with_texts) = (Vec::new(), Vec::new());
+        }
         let near = snapshot.params().near();
         if self.samples || (self.within().is_none() && near.within.is_none()) {
             self.resembling = self.resembling.or(near.threshold.map(Threshold::value));
@@ -101,11 +107,11 @@ impl PairsArgs {
         }
         let right = other.as_ref().map(|(.., snapshot)| snapshot);
         let found = near::find(&self, &snapshot, right, within);
-        let (totals, written) = match &other {
+        let found = match &other {
             Some((path, ..)) => found.with_context(|| format!("--with {}", path.display()))?,
             None => found?,
         };
-        self.report(totals, SearchReport::default(), written, watch)
+        self.report(found, Some(within), SearchReport::default(), watch)
     }
 }
 
@@ -150,7 +156,7 @@ fn find_resembling(
     let sides = resembling::LiveIndexes::new(args, (index, snapshot), right)?;
     let found = resembling::find(args, &sides, (threshold, verify), agreement, scratch.path())?;
     let out = if args.prints() { Some(args.lines(snapshot.params(), verify)?) } else { None };
-    let (totals, written) = resembling::write(args, &sides, out, |push| {
+    let pairs = resembling::write(args, &sides, out, |push| {
         found.for_each(|a, b, resemblance| push((a, b, resemblance)))
     })?;
     let search = SearchReport {
@@ -158,5 +164,5 @@ fn find_resembling(
         capped_buckets: Some(found.capped_buckets),
         samples: None,
     };
-    args.report(totals, search, written, watch)
+    args.report(pairs, None, search, watch)
 }

@@ -10,9 +10,10 @@ use serde::Serialize;
 use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme};
 use twindex::format::DOCUMENTS_MAX;
 use twindex::planner::banding::{Banding, MINIMA};
-use twindex::planner::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
+use twindex::planner::cost::{Cost, KIND_NAMES, Medium, REFERENCE, Raw, cost};
 use twindex::planner::recall::recall;
 use twindex::planner::scheme::{SchemeChoice, candidates};
+use twindex_kernel::Level;
 
 use crate::options::{Usage, parse_resemblance, parse_value};
 use crate::param_args::parse_minima;
@@ -35,8 +36,8 @@ const MEMORY: usize = 1 << 30;
     twindex plan --documents 2^34 --design choose-6-3 --codec plain\n  \
     twindex plan --documents 1M --design random-8-12-7     a free design: what it finds\n  \
     twindex plan --threshold 0.8                     bands of MinHash: the S-curve\n\n\
-    Times are predicted for one thread of the machine the model was fitted on, 16 queries together, half of them with\n\
-    a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
+    Times are predicted for one thread of the machine that is named below the list, 16 queries together, half of them\n\
+    with a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
 pub(crate) struct PlanArgs {
     /// Number of documents, each with a fingerprint; written as 8000000000, 8e9, 8G or 2^33
     #[arg(long, value_name = "N", value_parser = parse_documents, required_unless_present = "threshold")]
@@ -145,6 +146,10 @@ struct PlanReport {
     medium: MediumArg,
     memory_bytes: Option<u64>,
     segments: u64,
+    /// The machine for which times are predicted.
+    times_of: &'static str,
+    /// The vector instructions that this process uses.
+    kernel: &'static str,
     /// Number of bytes of ranks and postings for a document, without its key.
     bytes_per_document: f64,
     auto: String,
@@ -282,6 +287,8 @@ impl PlanArgs {
             medium: self.medium,
             memory_bytes: self.memory(),
             segments,
+            times_of: REFERENCE,
+            kernel: Level::chosen().name(),
             bytes_per_document: BYTES_A_DOCUMENT,
             auto,
             small,
@@ -476,6 +483,7 @@ impl PlanArgs {
             count(report.expansion.probes),
             report.within
         ));
+        lines.push(format!("times: {}; this process uses {}", report.times_of, report.kernel));
         lines.push(String::new());
         lines.extend(Self::advice(report));
         if let Some(curve) = &report.bands {

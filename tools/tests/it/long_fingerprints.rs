@@ -42,11 +42,11 @@ fn key(at: usize) -> String {
 }
 
 fn hex(code: &[u64]) -> String {
-    code.iter().map(|word| format!("{word:016x}")).collect()
+    code.iter().map(|word| format!("{word:016x}")).collect::<Vec<_>>().concat()
 }
 
 fn bits(code: &[u64]) -> String {
-    code.iter().map(|word| format!("{word:064b}")).collect()
+    code.iter().map(|word| format!("{word:064b}")).collect::<Vec<_>>().concat()
 }
 
 fn bytes(code: &[u64]) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn bytes(code: &[u64]) -> Vec<u8> {
 
 fn table(codes: &[Vec<u64>], between: char, write: impl Fn(&[u64]) -> String) -> String {
     let rows = codes.iter().enumerate().map(|(at, code)| format!("{}{between}{}\n", key(at), write(code)));
-    format!("id{between}pdq\n{}", rows.collect::<String>())
+    format!("id{between}pdq\n{}", rows.collect::<Vec<_>>().concat())
 }
 
 fn parquet(bench: &Bench, name: &str, codes: ArrayRef) {
@@ -123,7 +123,7 @@ fn pairs_and_kept_rows_of_every_width_and_radius_equal_brute_force() {
         let line = |(at, code): (usize, &Vec<u64>)| {
             format!("{{\"id\":\"{}\",\"pdq\":\"{}\"}}\n", key(at), hex(code))
         };
-        bench.write("in.jsonl", codes.iter().enumerate().map(line).collect::<String>());
+        bench.write("in.jsonl", codes.iter().enumerate().map(line).collect::<Vec<_>>().concat());
         parquet(
             &bench,
             "text.parquet",

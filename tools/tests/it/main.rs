@@ -18,6 +18,7 @@ mod features;
 mod fields;
 mod fingerprints;
 mod formats;
+mod found_page;
 mod groups;
 mod hamming;
 mod histories;

@@ -25,7 +25,14 @@ fn plan_report_has_its_fields_and_marks_the_selected_design() {
     let report = bench.json("plan --documents 10M --within 3");
     has_fields(
         &report,
-        &[("documents", "count"), ("within", "count"), ("segments", "count"), ("auto", "text")],
+        &[
+            ("documents", "count"),
+            ("within", "count"),
+            ("segments", "count"),
+            ("times_of", "text"),
+            ("kernel", "text"),
+            ("auto", "text"),
+        ],
     );
     for line in designs(&report) {
         has_fields(
@@ -61,6 +68,10 @@ fn plan_report_has_its_fields_and_marks_the_selected_design() {
 
     let text = bench.ok("plan --documents 10M");
     says(&text, &["10,000,000 documents, within 3", "<- auto", "<- small", "--design auto"]);
+    let machine = report["times_of"].as_str().unwrap();
+    says(&text, &[&format!("times: {machine}; this process uses {}", report["kernel"].as_str().unwrap())]);
+    let scalar = bench.command("plan --documents 10M").env("TWINDEX_KERNEL", "scalar").output().unwrap();
+    says(&String::from_utf8(scalar.stdout).unwrap(), &["this process uses scalar"]);
     says(&text, &["Choose auto, which is what `build` takes: ", "80.0 MB for documents"]);
     // The expected recall of 20 bands of 6 minima at 0.8 is 1 - (1 - 0.8^6)^20.
     let text = bench.ok("plan --threshold 0.8");

@@ -49,7 +49,7 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
 }
 
 /// Checks that tags are closed, and that nothing is loaded.
-fn check_markup(page: &str, what: &str) {
+pub(crate) fn check_markup(page: &str, what: &str) {
     for tag in [
         "table", "figure", "svg", "div", "p", "tr", "td", "ul", "li", "section", "details", "pre", "del",
         "ins",

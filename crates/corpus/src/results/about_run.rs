@@ -9,8 +9,10 @@ use twindex::params::{Shingling, Stemming, StopWords, Tokens};
 use crate::input::counts::Counts;
 use crate::results::missed::{BELOW, Missed};
 use crate::results::page::commands::{quoted, why as why_command};
-use crate::results::page::differing::{Named, shortened, text_beside_unread, texts_side_by_side};
-use crate::results::page::run::{RunPage, ShownGroup, ShownMissed, ShownPair};
+use crate::results::page::differing::{Named, texts_side_by_side, unread_side_by_side};
+use crate::results::page::run::{
+    RunPage, ShownGroup, ShownMissed, ShownPair, beginning, distance_in_words, headings,
+};
 use crate::results::sources::Sources;
 use crate::results::survey::{DrawnPair, Survey};
 use crate::rule::against::EarlierResults;
@@ -30,8 +32,6 @@ use crate::work::numbers::counted;
 const GROUPS: usize = 10;
 /// Number of clusters of short texts that are shown, and the number of tokens from which a text is not short.
 const SHORT: (usize, u64) = (5, 10);
-/// Maximum number of characters shown of the start of a text.
-const START: usize = 200;
 /// The role of a removed document.
 const REMOVED: &str = "removed";
 /// Settings that change no result, or only where it is written.
@@ -56,10 +56,7 @@ pub(crate) fn collect(
         removed: corpus.reading(),
         kept: corpus.reading(),
     };
-    let headings = match job.near() {
-        Near::Within(_) => ["As many bits as may differ", "Fewer bits", "The same fingerprint"],
-        _ => ["Just above the threshold", "In the middle", "The same words, in other bytes"],
-    };
+    let headings = headings(job.near(), "The same words, in other bytes");
     let mut pairs = Vec::new();
     for (heading, drawn) in headings.into_iter().zip([&survey.edge, &survey.middle, &survey.same]) {
         pairs.push((
@@ -169,7 +166,7 @@ impl Reading<'_> {
                 score: self.score(one.score),
                 sides: match &kept {
                     Some(kept) => texts_side_by_side(of, kept, &text),
-                    None => text_beside_unread(of, &why, &text),
+                    None => unread_side_by_side(&of, &why, [None, Some(&text)]),
                 },
                 why: why_command(&self.job.results.out, key),
             });
@@ -200,8 +197,7 @@ impl Reading<'_> {
             Weights::Frequencies | Weights::Idf => "units of weight",
         };
         match (score, self.kind) {
-            (Score::Distance(1), _) => "1 bit differs".to_owned(),
-            (Score::Distance(distance), _) => format!("{distance} bits differ"),
+            (Score::Distance(distance), _) => distance_in_words(distance),
             (Score::Resemblance { intersection, union }, ScoreKind::Containment) => format!(
                 "containment {value:.3}: {intersection} of the {union} {units} of the removed one are in the kept one"
             ),
@@ -215,8 +211,7 @@ impl Reading<'_> {
     fn group(&mut self, clusters: &Clusters, kept: u32) -> anyhow::Result<ShownGroup> {
         let corpus = self.corpus;
         let start = if corpus.line_length(kept) <= LINE_MAX {
-            let text = corpus.text(kept, &mut self.kept)?;
-            shortened(&text.split_whitespace().take(START).collect::<Vec<_>>().join(" "), START)
+            beginning(&corpus.text(kept, &mut self.kept)?)
         } else {
             String::new()
         };

@@ -12,7 +12,7 @@ use crate::rule::clusters::Clusters;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::near::Near;
 use crate::stored::corpus::Corpus;
-use crate::stored::drawn::{LINE_MAX, draw, order_against};
+use crate::stored::drawn::{DRAWN, LINE_MAX, draw, order_against};
 
 /// Maximum number of pairs with the same words whose texts are read again to compare lines of code, and maximum total
 /// length of their lines in bytes.
@@ -43,8 +43,27 @@ pub(crate) enum Band {
     Edge,
     /// Between the other two bands.
     Middle,
-    /// The highest score, although the texts differ.
+    /// The highest score.
     Same,
+}
+
+impl Band {
+    pub(crate) fn of_distance(distance: u32, within: u32) -> Self {
+        match distance {
+            0 => Self::Same,
+            distance if distance >= within => Self::Edge,
+            _ => Self::Middle,
+        }
+    }
+
+    /// Returns the band of a resemblance or containment.
+    pub(crate) fn of_share(share: f64, threshold: f64) -> Self {
+        match share {
+            share if share >= 1.0 => Self::Same,
+            share if share < threshold + (1.0 - threshold) / 4.0 => Self::Edge,
+            _ => Self::Middle,
+        }
+    }
 }
 
 /// A removed document and the document that is kept for it.
@@ -111,7 +130,7 @@ impl Survey {
                 let score = clusters.score(grouped, group);
                 let pair = DrawnPair::new(order_against(key, score), removed, kept, score);
                 if is_short {
-                    draw(&mut survey.against, pair, have_same_kept);
+                    draw(&mut survey.against, DRAWN, pair, have_same_kept);
                 }
                 continue;
             }
@@ -137,12 +156,12 @@ impl Survey {
             }
             survey.scores.add(score);
             if is_short {
-                let drawn = match band(score, is_highest, near) {
+                let drawn = match band(score, near) {
                     Band::Edge => &mut survey.edge,
                     Band::Middle => &mut survey.middle,
                     Band::Same => &mut survey.same,
                 };
-                draw(drawn, pair, have_same_kept);
+                draw(drawn, DRAWN, pair, have_same_kept);
             }
         }
         survey.read_same_words(corpus, same_words.into_sorted_vec())?;
@@ -184,17 +203,12 @@ fn is_at_least_nine_tenths(score: Score) -> bool {
 }
 
 /// Returns the band of a score of two different texts.
-fn band(score: Score, is_highest: bool, near: Near) -> Band {
-    if is_highest {
-        return Band::Same;
-    }
-    let is_edge = match (score, near) {
-        (Score::Distance(distance), Near::Within(within)) => distance >= u32::from(within),
+fn band(score: Score, near: Near) -> Band {
+    match (score, near) {
+        (Score::Distance(distance), Near::Within(within)) => Band::of_distance(distance, within.into()),
         (score, near) => {
-            let threshold = near.threshold().unwrap_or(1.0);
-            let value = score.resemblance().map_or(1.0, |resemblance| resemblance.value());
-            value < threshold + (1.0 - threshold) / 4.0
+            let share = score.resemblance().map_or(1.0, |resemblance| resemblance.value());
+            Band::of_share(share, near.threshold().unwrap_or(1.0))
         }
-    };
-    if is_edge { Band::Edge } else { Band::Middle }
+    }
 }

@@ -451,8 +451,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<SeenKeys> {
-    let mut keys = seen_keys(documents, wanted, progress)?;
-    let mut width = None;
+    let (mut keys, mut width) = (seen_keys(documents, wanted, progress)?, None);
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (stored, chunks, how) = match remembered {
         None => (None, None, None),
@@ -529,14 +528,12 @@ pub(crate) fn for_each_remembered<L: Send>(
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             one.part = part;
-            let text_bytes = one.text_bytes;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
-            let taken = match check_width(&mut width, one, wanted) {
-                Ok(()) => look_up_key(&mut keys, wanted, one, documents)?.then(|| each(one, found, words)),
-                Err(error) => Some(Err(error)),
-            };
-            let refused = |error| documents.refuse(error, text_bytes).map(|()| false);
+            let taken = look_up_key(&mut keys, wanted, one, documents)?;
+            let taken =
+                taken.then(|| check_width(&mut width, one, wanted).and_then(|()| each(one, found, words)));
+            let refused = |error| documents.refuse(error, one.text_bytes).map(|()| false);
             let are_needed = taken.map_or(Ok(false), |taken| taken.or_else(refused))?;
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {
                 chunks.put_words(are_needed.then_some(words), kept)?;

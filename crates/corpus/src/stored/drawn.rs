@@ -18,12 +18,17 @@ pub(crate) const DRAWN: usize = 4;
 /// Documents with a longer line are not drawn, so that the page about a run needs little memory.
 pub(crate) const LINE_MAX: usize = 1 << 20;
 
-/// Keeps an element if it is one of the smallest. Of elements that are alike, keeps only the smallest. Returns whether
-/// the element was kept.
-pub(crate) fn draw<T: Ord>(drawn: &mut Vec<T>, one: T, are_alike: impl Fn(&T, &T) -> bool) -> bool {
+/// Keeps an element if it is one of the `most` smallest. Of elements that are alike, keeps only the smallest. Returns
+/// whether the element was kept.
+pub(crate) fn draw<T: Ord>(
+    drawn: &mut Vec<T>,
+    most: usize,
+    one: T,
+    are_alike: impl Fn(&T, &T) -> bool,
+) -> bool {
     let place = if let Some(place) = drawn.iter_mut().find(|other| are_alike(other, &one)) {
         place
-    } else if drawn.len() < DRAWN {
+    } else if drawn.len() < most {
         drawn.push(one);
         return true;
     } else if let Some(last) = drawn.iter_mut().max() {
@@ -85,7 +90,7 @@ impl DroppedSample {
         let order = order_against(key, score);
         let one =
             DrawnDropped { order, number, line: self.stored, other: other.clone(), score: score.pack() };
-        if length <= LINE_MAX && draw(&mut self.drawn, one, |a, b| a.other == b.other) {
+        if length <= LINE_MAX && draw(&mut self.drawn, DRAWN, one, |a, b| a.other == b.other) {
             self.lines.push(form, ending, line)?;
             self.stored += 1;
         }

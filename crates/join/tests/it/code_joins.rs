@@ -116,7 +116,7 @@ fn all_pairs_are_found_once_at_every_radius() {
     }
 }
 
-/// So many codes are joined by parts.
+/// These codes are joined by parts.
 #[test]
 fn all_pairs_of_many_codes_are_found_once() {
     for width in WIDTHS {

@@ -11,6 +11,7 @@ use twindex::sketch::{Cutter, Units};
 use twindex::sys::MemoryBudget;
 use twindex::{Index, Key};
 use twindex_corpus::input::{Content, DecidingNumber, Documents, InputOptions, Record};
+use twindex_corpus::page::{LargestGroups, PairSample};
 use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
 use twindex_corpus::{Keep, KeepValues};
@@ -152,20 +153,21 @@ impl GroupsArgs {
 
     /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        self.stage.check(CLUSTERS, self.inputs.iter().chain(&self.scores).chain(&self.texts))?;
+        let reads = self.inputs.iter().chain(&self.scores).chain(&self.texts);
+        self.stage.check(CLUSTERS, reads.clone())?;
+        self.page.check(reads.map(PathBuf::as_path).chain(self.stage.named()))?;
         let keep = self.keep();
-        let why = match self.reading.first_given() {
-            _ if !self.is_by_key() && self.texts.is_empty() => {
+        let why = match () {
+            () if !self.is_by_key() && self.texts.is_empty() => {
                 format!(
                     "--keep {keep} goes by the documents, which are not in an index or a file of pairs: name them with \
                      --texts INPUT"
                 )
             }
-            _ if self.is_by_key() && !self.texts.is_empty() => {
-                format!("--texts goes with other --keep than {keep}")
+            () if self.is_by_key() && !self.texts.is_empty() && self.page.html.is_none() => {
+                format!("--texts goes with other --keep than {keep}, or with --html")
             }
-            Some(option) if self.texts.is_empty() => format!("{option} goes with --texts INPUT"),
-            _ => return Documents::check_options(&self.texts, &self.documents()?),
+            () => return Documents::check_options(&self.texts, &self.documents()?),
         };
         Err(Usage::new(why).into())
     }
@@ -336,6 +338,8 @@ impl GroupsArgs {
     ) -> anyhow::Result<ClustersReport> {
         let mut out = self.stage.create_table(CLUSTERS, HEAD, (true, false), &self.output)?;
         let mut report = ClustersReport::default();
+        let (mut groups, mut drawn) = (LargestGroups::default(), PairSample::default());
+        let has_page = self.page.html.is_some();
         let (mut key, mut kept_key) = (Vec::new(), Vec::new());
         let (mut cluster, mut last) = (None, None);
         let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -343,6 +347,11 @@ impl GroupsArgs {
         writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
         let mut line = |rank: u32, number: u64, kept_rank: u32, kept_key: &[u8], score: &[u8]| {
             stars.key(rank, &mut key)?;
+            if has_page && rank != kept_rank {
+                let members = [kept_key, &key[..]].map(|key| keys.owned(key));
+                let [kept, member] = &members;
+                drawn.add_member([kept, member], Some(&*String::from_utf8_lossy(score)));
+            }
             let mut write = || -> io::Result<()> {
                 keys.write(&mut out, &key)?;
                 write!(out, "\t{number}\t")?;
@@ -354,6 +363,11 @@ impl GroupsArgs {
             write().context(CANNOT_WRITE)
         };
         let min_size = self.min_size.unwrap_or(2).into();
+        let add_group = |groups: &mut LargestGroups, kept: &[u8], size: u64| {
+            if has_page && size >= min_size && size > 0 {
+                groups.add(&keys.owned(kept), size);
+            }
+        };
         // The members of a cluster that may be too small to be listed, with their scores.
         let mut held: Vec<(u32, Option<[u8; SCORE_BYTES]>)> = Vec::new();
         members.for_each(|one| -> anyhow::Result<()> {
@@ -364,6 +378,7 @@ impl GroupsArgs {
             if cluster.replace(root) != Some(root) {
                 (chained, chained_clusters) =
                     (chained + chained_here, chained_clusters + u64::from(chained_here > 0));
+                add_group(&mut groups, &kept_key, size);
                 (size, chained_here) = (0, 0);
                 held.clear();
                 kept_rank = kept.get(root)?;
@@ -386,11 +401,19 @@ impl GroupsArgs {
         })?;
         (chained, chained_clusters) =
             (chained + chained_here, chained_clusters + u64::from(chained_here > 0));
+        add_group(&mut groups, &kept_key, size);
         report.removed = report.documents - report.clusters;
         if has_scores {
             (report.chained, report.chained_clusters) = (Some(chained), Some(chained_clusters));
         }
         report.file = out.finish()?.path;
+        let title = format!(
+            "{} in {}, {} to remove",
+            counted(report.documents, "document"),
+            counted(report.clusters, "cluster"),
+            report::count(report.removed)
+        );
+        self.write_page(title, ["kept", "removed"], (groups, drawn))?;
         Ok(report)
     }
 

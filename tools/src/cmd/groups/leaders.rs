@@ -8,6 +8,8 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use twindex::params::KeyKind;
 use twindex::{GROUP_QUESTIONS, GroupRule, Index, Key, KeyBuf, Resources, Snapshot};
+use twindex_corpus::input::Documents;
+use twindex_corpus::page::{LargestGroups, PairSample};
 use twindex_corpus::tsv;
 use twindex_join::living_groups;
 
@@ -37,12 +39,23 @@ struct LeadersReport {
 struct Table {
     out: StageFile,
     report: LeadersReport,
+    has_page: bool,
+    page: (LargestGroups, PairSample),
 }
 
 impl Table {
     fn add(&mut self, key: Key<'_>, leader: Key<'_>, size: u64) -> io::Result<()> {
         self.report.documents += 1;
         self.report.groups += u64::from(key == leader);
+        if self.has_page {
+            let (groups, pairs) = &mut self.page;
+            let leader = leader.to_buf();
+            if key == leader.as_key() {
+                groups.add(&leader, size);
+            } else {
+                pairs.add_member([&leader, &key.to_buf()], None);
+            }
+        }
         write_key(&mut self.out, key)?;
         self.out.write_all(b"\t")?;
         write_key(&mut self.out, leader)?;
@@ -63,7 +76,9 @@ impl GroupsArgs {
             return Err(Usage::new("--as leaders goes with one index").into());
         };
         self.work.apply_threads()?;
-        self.stage.check(GROUPS, [path])?;
+        self.stage.check(GROUPS, self.texts.iter().chain([path]))?;
+        self.page.check(self.texts.iter().chain([path]).map(PathBuf::as_path).chain(self.stage.named()))?;
+        Documents::check_options(&self.texts, &self.reading.options()?)?;
         let snapshot = Index::open(path)?.snapshot();
         if snapshot.group_rule()? == GroupRule::Estimated && !self.output.quiet {
             report::note(&format!(
@@ -78,7 +93,8 @@ impl GroupsArgs {
         let begin = || -> anyhow::Result<Table> {
             let mut out = self.stage.create_table(GROUPS, HEAD, (true, numbers), &self.output)?;
             writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
-            Ok(Table { out, report: LeadersReport::default() })
+            let (has_page, page) = (self.page.html.is_some(), Default::default());
+            Ok(Table { out, report: LeadersReport::default(), has_page, page })
         };
         let mut table = if let Some(text) = &self.of {
             let key = key_args::parse(text.as_bytes(), true, path, snapshot.params())?;
@@ -108,15 +124,15 @@ impl GroupsArgs {
             table
         };
         let written = table.out.finish()?;
+        let LeadersReport { documents, groups, .. } = table.report;
+        let [documents, groups] = [counted(documents, "document"), counted(groups, "group")];
+        let title = format!("{documents} in {groups} in {}", path.display());
+        self.write_page(title, ["leader", "member"], table.page)?;
         if self.output.json {
             table.report.file = written.path;
             report::print_json(&table.report)?;
         } else {
-            let groups = counted(table.report.groups, "group");
-            written.print_summary(
-                &format!("{}, {groups}", counted(table.report.documents, "document")),
-                &self.output,
-            )?;
+            written.print_summary(&format!("{documents}, {groups}"), &self.output)?;
         }
         Ok(ExitCode::SUCCESS)
     }

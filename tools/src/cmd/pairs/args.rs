@@ -11,7 +11,8 @@ use twindex::design::WITHIN_MAX;
 use twindex::params::{KeyKind, ParamDifference};
 use twindex::{KeyBuf, Params};
 use twindex_corpus::input::{Documents, InputOptions};
-use twindex_corpus::settings::{Reading, Rule};
+use twindex_corpus::page::{FoundPage, LargestGroups, PairSample, PairScore};
+use twindex_corpus::settings::{Near, Reading, Rule};
 use twindex_corpus::tsv;
 use twindex_join::JoinResources;
 
@@ -20,7 +21,9 @@ use crate::cmd::query::{key_number, write_key};
 use crate::differs::{NearAlone, ReadingTexts};
 use crate::feature_args::FeatureArgs;
 use crate::options::{FingerprintArgs, Output, ResourceArgs, Usage, VerifyChoice};
+use crate::page_args::{PageArgs, command};
 use crate::pair_file::{PAIRS, PairFields, PairWriter};
+use crate::progress::Watching;
 use crate::report::{self, Stopwatch, mix};
 use crate::settings_args::Options;
 use crate::shard::ShardArgs;
@@ -40,7 +43,8 @@ const MAX_BUCKET: u32 = 10_000;
     twindex pairs pages.twx --near 0.8\n  \
     twindex pairs without-sets.twx --near 0.8 --texts pages.jsonl\n  \
     twindex pairs sampled.twx --samples --near 0.5 -o sampled.pairs\n  \
-    twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
+    twindex pairs pages.twx --shard 2/4 --into pairs\n  \
+    twindex pairs pages.twx --html pairs.html --texts pages.jsonl > pairs.tsv\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --near J: a, b, resemblance, \
     and its standard error or, counted, intersection and union. Files (--out, --into) are for \
@@ -85,7 +89,7 @@ pub(crate) struct PairsArgs {
     /// on --texts; or by the signatures in the index, an estimate
     #[arg(long, value_enum, value_name = "HOW")]
     pub(super) verify: Option<VerifyChoice>,
-    /// The texts of an INDEX without sets, as they were given to `build`
+    /// The texts of an INDEX without sets, as they were given to `build`; with --html, the texts that the page shows
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     pub(super) texts: Vec<PathBuf>,
     /// The texts of OTHER [default: those of --texts]
@@ -93,8 +97,10 @@ pub(crate) struct PairsArgs {
     pub(super) with_texts: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) reading: Options<Reading, ReadingTexts>,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
     /// Print only the number of pairs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     pub(super) count: bool,
     #[command(flatten)]
     pub(super) shard: ShardArgs,
@@ -104,6 +110,9 @@ pub(crate) struct PairsArgs {
     pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
+    /// The texts that the page shows, and those of OTHER.
+    #[arg(skip)]
+    pub(super) shown: [Vec<PathBuf>; 2],
     /// The smallest resemblance of a pair, from --near or from the index.
     #[arg(skip)]
     pub(super) resembling: Option<f64>,
@@ -161,6 +170,34 @@ impl std::ops::Add for PairTotals {
     fn add(self, part: Self) -> Self {
         Self { count: self.count + part.count, checksum: self.checksum.wrapping_add(part.checksum) }
     }
+}
+
+/// Totals over some of the pairs, and the pairs drawn from these for the page.
+#[derive(Default)]
+pub(super) struct PairPart {
+    pub(super) totals: PairTotals,
+    pub(super) drawn: PairSample,
+}
+
+impl PairPart {
+    /// Adds a pair; draws from it only if `near`, the rule by which it was found, is given.
+    pub(super) fn add(&mut self, near: Option<Near>, a: &KeyBuf, b: &KeyBuf, score: PairScore) {
+        self.totals.add(a, b);
+        if let Some(near) = near {
+            self.drawn.add(near, [a, b], score);
+        }
+    }
+
+    pub(super) fn merge(&mut self, part: Self) {
+        self.totals = self.totals + part.totals;
+        self.drawn.merge(part.drawn);
+    }
+}
+
+/// The result of a search for pairs.
+pub(super) struct PairsFound {
+    pub(super) part: PairPart,
+    pub(super) written: Option<WrittenFile>,
 }
 
 impl std::iter::Sum for PairTotals {
@@ -288,14 +325,44 @@ impl PairsArgs {
         bail!("{other}: cannot be compared with {index}: {why}; make both with the same options")
     }
 
-    /// Prints the summary.
+    /// Returns the rule by which pairs are drawn for the page; `None` without a page.
+    pub(super) fn near_of_page(&self, within: Option<u32>) -> Option<Near> {
+        self.page.html.as_ref()?;
+        // The parser of `--near within:K` accepts only radii that fit, and so do the parameters of an index.
+        let near = self.resembling.map(Near::Resemblance);
+        near.or(within.map(|within| Near::Within(within.try_into().unwrap_or(u16::MAX))))
+    }
+
+    /// Writes the page.
+    fn write_page(&self, html: &Path, within: Option<u32>, part: &PairPart) -> anyhow::Result<()> {
+        let searched = self.index.clone().or_else(|| self.fingerprints.clone()).unwrap_or_default();
+        let of = self.with.as_ref().map_or_else(String::new, |with| format!(" and {}", with.display()));
+        let page = FoundPage {
+            title: format!("{} in {}{of}", report::counted(part.totals.count, "pair"), searched.display()),
+            command: command(),
+            near: self.near_of_page(within),
+            roles: ["a", "b"],
+            pairs: part.drawn.clone(),
+            groups: LargestGroups::default(),
+            searched,
+        };
+        let texts = self.shown.each_ref().map(Vec::as_slice);
+        page.write(html, texts, &self.text_options()?, &Watching { quiet: self.output.quiet })
+    }
+
+    /// Writes the page, and prints the summary. `within` is the radius of pairs by distance.
     pub(super) fn report(
         &self,
-        totals: PairTotals,
+        found: PairsFound,
+        within: Option<u32>,
         search: SearchReport,
-        written: Option<WrittenFile>,
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
+        let PairsFound { part, written } = found;
+        if let Some(html) = &self.page.html {
+            self.write_page(html, within, &part)?;
+        }
+        let totals = part.totals;
         let capped_buckets = search.capped_buckets;
         let remarks = search.samples.as_ref().map(|samples| samples.remarks(self.max_bucket()));
         if self.is_a_step {
@@ -338,7 +405,9 @@ impl PairsArgs {
     /// Returns an error if options have no effect or contradict each other.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let files = self.index.iter().chain(&self.fingerprints).chain(&self.ids).chain(&self.with);
-        self.stage.check(PAIRS, files.chain(&self.texts).chain(&self.with_texts))?;
+        let files = files.chain(&self.texts).chain(&self.with_texts);
+        self.stage.check(PAIRS, files.clone())?;
+        self.page.check(files.map(PathBuf::as_path).chain(self.stage.named()))?;
         if self.fingerprints.is_some() && self.within().is_none() {
             return Err(Usage::new("--fingerprints needs a distance: give --near within:K").into());
         }
@@ -387,10 +456,11 @@ impl PairsArgs {
             let why = format!("{option} goes with --texts INPUT or --fingerprint-field NAME");
             return Err(Usage::new(why).into());
         }
-        if !self.texts.is_empty() && self.near.resemblance().is_none() && !self.samples {
-            return Err(Usage::new("--texts goes with --near J").into());
+        let counts = !self.texts.is_empty() && self.page.html.is_none();
+        if counts && self.near.resemblance().is_none() && !self.samples {
+            return Err(Usage::new("--texts goes with --near J or --html").into());
         }
-        if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {
+        if counts && self.verify == Some(VerifyChoice::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
         }
         Documents::check_options(&[&self.texts[..], &self.with_texts].concat(), &self.text_options()?)

@@ -41,13 +41,13 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
             "{other}: expected fingerprints of {bits} bits like those of {path}, found {found} bits"
         );
     }
-    let (totals, written) = if is_indexed(bits, within) {
+    let found = if is_indexed(bits, within) {
         let right = right.as_ref().map(|right| right.index.snapshot());
         near::find(args, &left.index.snapshot(), right.as_ref(), within)?
     } else {
         codes::find(args, &left.codes, right.as_ref().map(|right| &right.codes), within, &params)?
     };
-    args.report(totals, SearchReport::default(), written, watch)
+    args.report(found, Some(within), SearchReport::default(), watch)
 }
 
 /// Returns whether an index finds all near pairs of fingerprints of this number of bits.

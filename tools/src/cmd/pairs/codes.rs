@@ -4,11 +4,11 @@ use anyhow::Context;
 use twindex::sys::Column;
 use twindex::{KeyBuf, Params};
 use twindex_corpus::KeyedCodes;
+use twindex_corpus::page::PairScore;
 use twindex_join::{NearPair, Sorter, finish_all, merge_sorted, near_codes_within};
 
-use super::args::{PairTotals, PairsArgs, add_near};
+use super::args::{PairPart, PairTotals, PairsArgs, PairsFound, add_near};
 use crate::in_order::in_order;
-use crate::stage::WrittenFile;
 
 /// Finds near pairs in one list of fingerprints or across two. Prints them, unless only their number is requested.
 /// `params` describes them in the header of a file.
@@ -18,7 +18,7 @@ pub(super) fn find(
     right: Option<&KeyedCodes>,
     within: u32,
     params: &Params,
-) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
+) -> anyhow::Result<PairsFound> {
     let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let mut resources = args.resources(&scratch);
     resources.memory /= 4;
@@ -38,7 +38,8 @@ pub(super) fn find(
             Ok(())
         };
         let states = near_codes_within(codes, others, within, resources, PairTotals::default, take)?;
-        return Ok((states.into_iter().sum(), None));
+        let part = PairPart { totals: states.into_iter().sum(), ..PairPart::default() };
+        return Ok(PairsFound { part, written: None });
     }
     let order = left.by_key(resources.memory)?;
     let other_order = right.map(|right| right.by_key(resources.memory)).transpose()?;
@@ -54,22 +55,24 @@ pub(super) fn find(
         })
     })?;
     let sorted = finish_all(states)?;
-    let mut totals = PairTotals::default();
+    let mut all = PairPart::default();
+    let near = args.near_of_page(Some(within));
     let pairs = format!("within {within} of {} bits", codes.bits());
     let mut out = args.lines_of(params, &pairs, "a\tb\tdistance")?;
-    let make = |&pair: &u128, part: &mut PairTotals, text: &mut _| {
+    let make = |&pair: &u128, part: &mut PairPart, text: &mut _| {
         let number = |sorted: &Column<u32>, shift: u32| sorted[(pair >> shift) as u32 as usize];
         let (a, b) = (key(left, number(&order.0, 96)), key(other, number(&other_order.0, 64)));
         if !args.shard.has(&a) {
             return Ok(());
         }
-        part.add(&a, &b);
+        part.add(near, &a, &b, PairScore::Distance(pair as u32));
         Ok(add_near(text, &a, &b, pair as u32)?)
     };
-    let write = |part: PairTotals, text: &[u8]| {
-        totals = totals + part;
-        out.put(part.count, text)
+    let write = |part: PairPart, text: &[u8]| {
+        let count = part.totals.count;
+        all.merge(part);
+        out.put(count, text)
     };
     in_order(make, write, |push| merge_sorted(&sorted, push))?;
-    Ok((totals, Some(out.finish()?)))
+    Ok(PairsFound { part: all, written: Some(out.finish()?) })
 }

@@ -3,12 +3,12 @@
 use anyhow::Context;
 use twindex::Snapshot;
 use twindex::store::snapshot::Place;
+use twindex_corpus::page::PairScore;
 use twindex_join::{NearFingerprints, near_fingerprints_within, pairs_within};
 
-use super::args::{PairTotals, PairsArgs, add_near};
+use super::args::{PairPart, PairTotals, PairsArgs, PairsFound, add_near};
 use crate::in_order::in_order;
 use crate::options::VerifyChoice;
-use crate::stage::WrittenFile;
 
 /// Finds pairs of near fingerprints in one index or across two. Prints them, unless only their number is requested.
 pub(super) fn find(
@@ -16,23 +16,25 @@ pub(super) fn find(
     left: &Snapshot,
     right: Option<&Snapshot>,
     within: u32,
-) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
+) -> anyhow::Result<PairsFound> {
     let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let resources = args.resources(&scratch);
     if args.prints() {
-        let mut totals = PairTotals::default();
+        let mut all = PairPart::default();
+        let near = args.near_of_page(Some(within));
         let mut out = args.lines(left.params(), VerifyChoice::Exact)?;
-        let make = |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut PairTotals, text: &mut _| {
+        let make = |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut PairPart, text: &mut _| {
             let (a, b) = (a.key()?, b.key()?);
             if !args.shard.has(&a) {
                 return Ok(());
             }
-            part.add(&a, &b);
+            part.add(near, &a, &b, PairScore::Distance(distance));
             Ok(add_near(text, &a, &b, distance)?)
         };
-        let write = |part: PairTotals, text: &[u8]| {
-            totals = totals + part;
-            out.put(part.count, text)
+        let write = |part: PairPart, text: &[u8]| {
+            let count = part.totals.count;
+            all.merge(part);
+            out.put(count, text)
         };
         in_order(make, write, |push| {
             pairs_within(left, right, within, resources, |a, b, distance| push((a, b, distance)))
@@ -40,7 +42,7 @@ pub(super) fn find(
         // Checks again for read errors, because keys were read from mapped files after the join.
         left.check_maps()?;
         right.map_or(Ok(()), Snapshot::check_maps)?;
-        return Ok((totals, Some(out.finish()?)));
+        return Ok(PairsFound { part: all, written: Some(out.finish()?) });
     }
     let across = right.is_some();
     let take = |totals: &mut PairTotals, meeting: &NearFingerprints<'_>| {
@@ -58,5 +60,6 @@ pub(super) fn find(
         })
     };
     let states = near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
-    Ok((states.into_iter().sum(), None))
+    let part = PairPart { totals: states.into_iter().sum(), ..PairPart::default() };
+    Ok(PairsFound { part, written: None })
 }

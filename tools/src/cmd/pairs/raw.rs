@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use twindex::design::WITHIN_MAX;
 use twindex::{KeyBuf, Params};
+use twindex_corpus::page::PairScore;
 use twindex_join::{
     Codes, JoinResources, Positions, RawValues, Sorter, finish_all, merge_sorted, near_codes_within,
     raw_near_fingerprints_within,
 };
 
-use super::args::{PairTotals, PairsArgs, SearchReport, add_near};
+use super::args::{PairPart, PairTotals, PairsArgs, PairsFound, SearchReport, add_near};
 use crate::in_order::in_order;
 use crate::options::VerifyChoice;
 use crate::raw_column::RawColumn;
@@ -93,7 +94,9 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
             })
         };
         let states = near(left, right, within, resources, PairTotals::default, take)?;
-        return args.report(states.into_iter().sum(), SearchReport::default(), None, watch);
+        let part = PairPart { totals: states.into_iter().sum(), ..PairPart::default() };
+        let found = PairsFound { part, written: None };
+        return args.report(found, Some(within), SearchReport::default(), watch);
     }
     let memory = resources.memory / resources.threads;
     let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
@@ -105,20 +108,23 @@ pub(super) fn find(args: &PairsArgs, path: &Path) -> anyhow::Result<ExitCode> {
         })
     })?;
     let sorted = finish_all(states)?;
-    let mut totals = PairTotals::default();
+    let mut all = PairPart::default();
+    let near = args.near_of_page(Some(within));
     // The same parameters as in an index made by `build --fingerprints`.
     let radius = within.min(WITHIN_MAX.into()) as u8;
     let params = Params::builder().u64_keys().simhash(radius).build()?;
     let mut out = args.lines(&params, VerifyChoice::Exact)?;
-    let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {
+    let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairPart, text: &mut _| {
         let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
-        part.add(&a, &b);
+        part.add(near, &a, &b, PairScore::Distance(distance.into()));
         Ok(add_near(text, &a, &b, distance.into())?)
     };
-    let write = |part: PairTotals, text: &[u8]| {
-        totals = totals + part;
-        out.put(part.count, text)
+    let write = |part: PairPart, text: &[u8]| {
+        let count = part.totals.count;
+        all.merge(part);
+        out.put(count, text)
     };
     in_order(make, write, |push| merge_sorted(&sorted, push))?;
-    args.report(totals, SearchReport::default(), Some(out.finish()?), watch)
+    let found = PairsFound { part: all, written: Some(out.finish()?) };
+    args.report(found, Some(within), SearchReport::default(), watch)
 }

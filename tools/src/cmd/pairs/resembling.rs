@@ -13,17 +13,17 @@ use twindex::segment::keys::LiveKeys;
 use twindex::sketch::matches;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
+use twindex_corpus::page::PairScore;
 use twindex_corpus::texts::Texts;
 use twindex_join::{
     Agreement, Candidates, Families, JoinResources, SampledBy, ShingleSets, Sorted, Sorter,
     candidates_agreeing, candidates_agreeing_across, sorted_pairs_of_sets,
 };
 
-use super::args::{PairLines, PairTotals, PairsArgs, add_line};
+use super::args::{PairLines, PairPart, PairsArgs, PairsFound, add_line};
 use crate::in_order::in_order;
 use crate::options::VerifyChoice;
 use crate::progress::Watching;
-use crate::stage::WrittenFile;
 
 /// Number of candidate pairs that a thread verifies at a time.
 const CHUNK: usize = 512;
@@ -461,26 +461,28 @@ pub(super) fn write(
     sides: &LiveIndexes<'_>,
     mut out: Option<PairLines>,
     find: impl FnOnce(&mut dyn FnMut((u32, u32, Resemblance)) -> anyhow::Result<()>) -> anyhow::Result<()>,
-) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
-    let mut totals = PairTotals::default();
+) -> anyhow::Result<PairsFound> {
+    let mut all = PairPart::default();
     let prints = out.is_some();
-    let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut PairTotals, text: &mut _| {
+    let near = args.near_of_page(None);
+    let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut PairPart, text: &mut _| {
         let (a, b) = (sides.key(a)?, sides.key(b)?);
         if !args.shard.has(&a) {
             return Ok(());
         }
-        part.add(&a, &b);
+        part.add(near, &a, &b, PairScore::Resemblance(resemblance));
         if prints {
             add_line(text, &a, &b, |text| write_resemblance(text, resemblance))?;
         }
         Ok(())
     };
-    let write = |part: PairTotals, text: &[u8]| {
-        totals = totals + part;
-        out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
+    let write = |part: PairPart, text: &[u8]| {
+        let count = part.totals.count;
+        all.merge(part);
+        out.as_mut().map_or(Ok(()), |out| out.put(count, text))
     };
     in_order(make, write, find)?;
     sides.check_maps()?;
     let written = out.map(PairLines::finish).transpose()?;
-    Ok((totals, written))
+    Ok(PairsFound { part: all, written })
 }

@@ -199,7 +199,7 @@ pub(super) fn find(
         None
     };
     let (mut candidates, mut verifying) = (0, None);
-    let (totals, written) = resembling::write(args, &sides, out, |push| {
+    let pairs = resembling::write(args, &sides, out, |push| {
         if is_counted {
             let (found, seconds) = search.counted(push)?;
             (candidates, verifying) = (found, Some(seconds));
@@ -223,5 +223,5 @@ pub(super) fn find(
         by,
     };
     let search = SearchReport { candidates: Some(candidates), capped_buckets: None, samples: Some(report) };
-    args.report(totals, search, written, watch)
+    args.report(pairs, None, search, watch)
 }

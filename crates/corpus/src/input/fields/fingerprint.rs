@@ -414,8 +414,8 @@ mod tests {
             let bytes: Vec<u8> = (0..width / 8).map(|byte| (byte * 37 + 0xab) as u8).collect();
             let code = Code::of_bytes(&bytes);
             assert_eq!(code.is_some(), WIDTHS.contains(&width), "{width}");
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let zeros_and_ones: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+            let zeros_and_ones = bytes.iter().map(|byte| format!("{byte:08b}")).collect::<Vec<_>>().concat();
             // Up to 16 digits are 64 bits.
             let of_hex =
                 if width < 64 { Code::of_bytes(&[vec![0; 8 - width / 8], bytes].concat()) } else { code };

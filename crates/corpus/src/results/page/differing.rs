@@ -11,7 +11,7 @@ use crate::work::numbers::counted;
 use crate::work::word_diff::{self, Extent, Hunk, Word, WordDiff, WordOrigin};
 
 /// Number of bytes at the start of a text that are compared.
-const COMPARED_MAX: usize = 64 << 10;
+pub(crate) const COMPARED_MAX: usize = 64 << 10;
 /// Maximum number of bytes of HTML of a side.
 const SIDE_MAX: usize = 4_000;
 /// Maximum number of characters that are shown of a run of words.
@@ -47,16 +47,20 @@ pub(crate) fn texts_side_by_side(of: [Named<'_>; 2], kept: &str, removed: &str) 
     html
 }
 
-/// Returns the start of a removed text beside a kept text that cannot be shown because of `why`.
-pub(crate) fn text_beside_unread([kept, removed]: [Named<'_>; 2], why: &str, text: &str) -> String {
-    let words = word_diff::words(&text[..floor(text, COMPARED_MAX)]);
-    let mut side = Side { html: String::new(), max: SIDE_MAX, is_full: false };
-    side.push("", &word_diff::joined(&words[..words.len().min(EXTENT.run)]));
-    side.gap(words.len().saturating_sub(EXTENT.run));
-    let why = format!("<i>Its text cannot be shown: {}.</i>", escaped(why));
+/// Returns the starts of the texts that are known side by side. The others cannot be shown because of `why`.
+pub(crate) fn unread_side_by_side(of: &[Named<'_>; 2], why: &str, texts: [Option<&str>; 2]) -> String {
     let mut html = "<div class=\"sides\">\n".to_owned();
-    push_side(&mut html, &kept, &why);
-    push_side(&mut html, &removed, &side.html);
+    for (named, text) in of.iter().zip(texts) {
+        let Some(text) = text else {
+            push_side(&mut html, named, &format!("<i>Its text cannot be shown: {}.</i>", escaped(why)));
+            continue;
+        };
+        let words = word_diff::words(&text[..floor(text, COMPARED_MAX)]);
+        let mut side = Side { html: String::new(), max: SIDE_MAX, is_full: false };
+        side.push("", &word_diff::joined(&words[..words.len().min(EXTENT.run)]));
+        side.gap(words.len().saturating_sub(EXTENT.run));
+        push_side(&mut html, named, &side.html);
+    }
     html + "</div>\n"
 }
 

@@ -10,11 +10,14 @@ use crate::results::page::html::{begin, end, hosts, sizes_of_clusters, table};
 use crate::results::page::scores::ScoreCounts;
 use crate::results::sources::Sources;
 use crate::results::survey::RemovedKinds;
+use crate::settings::near::Near;
 use crate::urls::hosts::Hosts;
 use crate::work::numbers::{bytes_of, count, counted};
 
 /// Maximum number of characters shown of a key or of the name of a source.
-const NAME: usize = 120;
+pub(crate) const NAME: usize = 120;
+/// Maximum number of characters shown of the start of a text.
+const START: usize = 200;
 /// Maximum number of values that are listed of a setting.
 const VALUES: usize = 10;
 
@@ -211,12 +214,7 @@ impl RunPage {
              at random. Words of only one of the two are marked: <del>kept</del> and <ins>removed</ins>. The command below a \
              pair explains its decision.</p>\n",
         );
-        for (heading, pairs) in self.pairs.iter().filter(|(_, pairs)| !pairs.is_empty()) {
-            add(page, format_args!("<h3 class=\"band\">{heading}</h3>"));
-            for pair in pairs {
-                pair.push(page);
-            }
-        }
+        push_pairs(page, &self.pairs);
     }
 
     fn missed(&self, page: &mut String) {
@@ -297,6 +295,35 @@ impl RunPage {
         table(page, "Settings other than the defaults", &["name", "value"], &rows);
         page.push_str("</details>\n");
     }
+}
+
+/// Adds pairs below their headings.
+pub(crate) fn push_pairs(page: &mut String, pairs: &[(&str, Vec<ShownPair>)]) {
+    for (heading, pairs) in pairs.iter().filter(|(_, pairs)| !pairs.is_empty()) {
+        if !heading.is_empty() {
+            add(page, format_args!("<h3 class=\"band\">{heading}</h3>"));
+        }
+        for pair in pairs {
+            pair.push(page);
+        }
+    }
+}
+
+/// Returns the headings of the bands of scores, the farthest first.
+pub(crate) fn headings(near: Near, same: &'static str) -> [&'static str; 3] {
+    match near {
+        Near::Within(_) => ["As many bits as may differ", "Fewer bits", "The same fingerprint"],
+        _ => ["Just above the threshold", "In the middle", same],
+    }
+}
+
+pub(crate) fn distance_in_words(distance: u32) -> String {
+    if distance == 1 { "1 bit differs".to_owned() } else { format!("{distance} bits differ") }
+}
+
+/// Returns the start of a text in one line.
+pub(crate) fn beginning(text: &str) -> String {
+    shortened(&text.split_whitespace().take(START).collect::<Vec<_>>().join(" "), START)
 }
 
 impl ShownPair {
