@@ -366,7 +366,7 @@ impl<W: Write> Printer<'_, W> {
             }
             Kind::Fields => lines.extend(fields(segment, documents)?),
             Kind::Common | Kind::Prefixes | Kind::Suffixes => {
-                lines.extend(entries_of_sets(segment, kind, self.rows)?)
+                lines.extend(entries_of_sets(segment, kind, self.rows)?);
             }
             Kind::Hot | Kind::Checksums => {}
         }

@@ -441,15 +441,15 @@ fn inputs_read_at_the_same_time_give_the_results_and_errors_of_those_read_in_tur
     // Long fingerprints. Those of another length than the first one of the input are bad records.
     let codes: Vec<String> = (0..6).map(|number| format!("codes-{number}.csv")).collect();
     for (number, name) in codes.iter().enumerate() {
-        let mut rows = "id,hash\n".to_owned();
-        for row in 0..40 {
+        let rows = (0..40).map(|row| {
             let mut digits = [b"0123456789abcdef"[random.below(7)]; 64];
             for _ in 0..random.below(9) {
                 digits[random.below(64)] = b'0' + random.below(10) as u8;
             }
             let length = if row == 39 && number != 0 { 32 } else { 64 };
-            rows += &format!("{number}-{row},{}\n", std::str::from_utf8(&digits[..length]).unwrap());
-        }
+            format!("{number}-{row},{}\n", std::str::from_utf8(&digits[..length]).unwrap())
+        });
+        let rows = "id,hash\n".to_owned() + &rows.collect::<String>();
         bench.write(name, rows);
     }
     same(&format!("dedup {} --fingerprint-field hex:hash --near within:31 --skip-bad 5", codes.join(" ")));

@@ -530,9 +530,8 @@ pub(crate) fn for_each_remembered<L: Send>(
             one.part = part;
             documents.count_attached(&one.attached);
             let words = &chunked.shingles[start..end];
-            let taken = look_up_key(&mut keys, wanted, one, documents)?;
-            let taken =
-                taken.then(|| check_width(&mut width, one, wanted).and_then(|()| each(one, found, words)));
+            let taken = look_up_key(&mut keys, wanted, one, documents)?
+                .then(|| check_width(&mut width, one, wanted).and_then(|()| each(one, found, words)));
             let refused = |error| documents.refuse(error, one.text_bytes).map(|()| false);
             let are_needed = taken.map_or(Ok(false), |taken| taken.or_else(refused))?;
             if let (Some(kept), Some(chunks)) = (memory.kept(), chunks) {

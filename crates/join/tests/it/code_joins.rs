@@ -77,7 +77,9 @@ fn joined(
     let resources = JoinResources { dir: &dir, memory, threads };
     let right = right.map(|right| Codes::new(right, width).unwrap());
     let take = |all: &mut Sums, pairs: &[NearPair]| {
-        pairs.iter().for_each(|&pair| put(all, pair));
+        for &pair in pairs {
+            put(all, pair);
+        }
         Ok(())
     };
     let left = Codes::new(left, width).unwrap();
