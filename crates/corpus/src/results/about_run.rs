@@ -258,8 +258,11 @@ fn rule_in_words(job: &Dedup, shingling: &Shingling) -> String {
         ),
         Near::Equal => "A document is removed if its text equals that of a kept document.".to_owned(),
     };
+    if !matches!(job.near(), Near::Containment(_)) {
+        let _ = write!(rule, " Of near documents, the first by --keep {} is kept.", job.rule.keep); // memory does not fail
+    }
     if let Some(field) = &job.scope.inside {
-        let _ = write!(rule, " Only documents with the same value of {field} are compared."); // memory does not fail
+        let _ = write!(rule, " Only documents with the same value of {field} are compared.");
     }
     rule
 }
