@@ -32,7 +32,6 @@ mod interleavings;
 mod known_leaders;
 mod log;
 mod log_reader;
-mod marked;
 mod memory;
 mod memtable;
 pub mod merge_plan;

@@ -12,7 +12,7 @@ use twindex::{
 };
 
 use crate::support::Random;
-use crate::support::marks::{Live, duplicated, leaders_near, outcome};
+use crate::support::marks::{Live, duplicated, outcome};
 use crate::support::model::ModelVfs;
 
 /// The age at which documents expire.
@@ -307,43 +307,22 @@ impl Copies {
         (is_close || resembles).then(|| (distance, by_set.map(|known| known.value())))
     }
 
-    fn texts(&self) -> Vec<(&String, usize)> {
-        self.alive.iter().map(|(key, copied)| (key, copied.text)).collect()
-    }
-
-    fn live(&self) -> Vec<Live<'_>> {
+    /// Returns the orphan that a new document duplicates, and removes its mark.
+    fn duplicated_orphan(&mut self, key: &str, text: usize) -> Option<(String, Option<u32>, Option<f64>)> {
+        let alive: Vec<(&String, usize)> =
+            self.alive.iter().map(|(key, copied)| (key, copied.text)).collect();
         let live = self.alive.iter().map(|(key, copied)| Live {
             key: Key::from(key.as_str()),
             is_marked: copied.is_marked,
             priority: None,
         });
-        live.collect()
-    }
-
-    /// Returns how near two texts are, the nearest first; `None` if they are not near.
-    fn rank(&self, text: usize, other: usize) -> Option<(u32, std::cmp::Reverse<u64>)> {
-        let (distance, resemblance) = self.near(text, other)?;
-        let resemblance = resemblance.map_or(0, f64::to_bits);
-        Some((distance.unwrap_or(u32::MAX), std::cmp::Reverse(resemblance)))
-    }
-
-    /// Returns the documents near a text whose marks do not count, like [`scan`](Self::scan).
-    fn scan_leaders(&self, text: usize) -> Vec<(String, Option<u32>, Option<f64>)> {
-        let alive = self.texts();
-        let leads = |a: usize, b: usize| self.near(alive[a].1, alive[b].1).is_some();
-        let near = leaders_near(&self.live(), None, |at| self.rank(text, alive[at].1), leads);
-        let shown = |at: usize| {
-            let (distance, resemblance) = self.near(text, alive[at].1).unwrap();
-            (alive[at].0.clone(), distance, resemblance)
+        let nearness = |at: usize| {
+            let (distance, resemblance) = self.near(text, alive[at].1)?;
+            let resemblance = resemblance.map_or(0, f64::to_bits);
+            Some((distance.unwrap_or(u32::MAX), std::cmp::Reverse(resemblance)))
         };
-        near.into_iter().map(shown).collect()
-    }
-
-    /// Returns the orphan that a new document duplicates, and removes its mark.
-    fn duplicated_orphan(&mut self, key: &str, text: usize) -> Option<(String, Option<u32>, Option<f64>)> {
-        let alive = self.texts();
         let leads = |a: usize, b: usize| self.near(alive[a].1, alive[b].1).is_some();
-        let at = duplicated(&self.live(), Key::from(key), |at| self.rank(text, alive[at].1), leads)?;
+        let at = duplicated(&live.collect::<Vec<_>>(), Key::from(key), nearness, leads)?;
         let (leader, of_leader) = (alive[at].0.clone(), alive[at].1);
         let (distance, resemblance) = self.near(text, of_leader)?;
         self.alive.get_mut(&leader)?.is_marked = false;
@@ -506,9 +485,7 @@ fn nearest_of_many_equal_documents_agree_with_a_scan_after_any_operations() {
                         };
                         let (all, _) = run(query());
                         if kind.2 {
-                            let expected =
-                                if unmarked { copies.scan_leaders(text) } else { copies.scan(text, false) };
-                            assert_eq!(shown(&all), expected, "{case}");
+                            assert_eq!(shown(&all), copies.scan(text, unmarked), "{case}");
                         }
                         check_limits(&all, |limit| run(query().limit(limit)), &case);
                     }

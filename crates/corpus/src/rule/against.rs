@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Error, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Error, Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::batch::Record;
@@ -584,7 +584,15 @@ impl ComparedIndex {
                 self.snapshot.within(fingerprint, within)
             }
         };
-        let hits = query.inside(self.is_inside.then_some(inside)).unmarked().run()?.hits;
+        let query = query.unmarked();
+        let hits: Vec<Hit> = if self.is_inside {
+            let hits = query.run_with_records()?.into_iter();
+            hits.filter(|(_, record)| record.value.as_deref().unwrap_or_default() == inside)
+                .map(|(hit, _)| hit)
+                .collect()
+        } else {
+            query.run()?.hits
+        };
         let first = hits.into_iter().min_by(|a, b| a.key.cmp(&b.key));
         Ok(first.and_then(|hit| {
             let near = match (hit.resemblance, hit.distance) {
