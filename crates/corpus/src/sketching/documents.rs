@@ -176,7 +176,7 @@ pub struct SketchOptions {
     /// The keys of the documents in the histories of the run. A document with one of these keys counts as a repetition.
     pub earlier: Option<Arc<EarlierKeys>>,
     /// The number of inputs that are read at the same time, if documents may be passed on in the order in which they
-    /// arrive, and numbers be added to repeated keys [later](SeenKeys::late); 0 or 1 for the order of the inputs.
+    /// arrive, and numbers be added to repeated keys later; 0 or 1 for the order of the inputs.
     pub together: usize,
     /// Whether fingerprints of more than 64 bits are taken, all of the same number of bits. Otherwise, each is a bad
     /// record.
