@@ -45,8 +45,9 @@ impl Priority {
             && !matches!(by.near, Near::Containment(_))
             && by.history == 0
         {
-            let order = Column::of(&grouped.budget, grouped.in_order())?;
-            return Ok(Self { firsts, order: Some(order).filter(|order| !order.is_sorted()) });
+            let in_order = || Column::of(&grouped.budget, grouped.in_order());
+            let order = (!firsts.is_sorted()).then(in_order).transpose()?;
+            return Ok(Self { firsts, order });
         }
         let of_groups = &mut firsts[..];
         for (document, &group) in (0..).zip(&grouped.group_of[..]) {

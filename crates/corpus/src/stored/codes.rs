@@ -4,7 +4,7 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Codes;
 
 use crate::input::fields::fingerprint::Code;
-use crate::stored::keys::DocumentKeys;
+use crate::stored::keys::{ByKey, DocumentKeys};
 
 /// Fingerprints of the same number of bits.
 struct CodeColumn {
@@ -103,11 +103,8 @@ impl KeyedCodes {
     ///
     /// I/O errors of scratch files.
     pub fn by_key(&self, memory: usize) -> twindex::Result<(Column<u32>, Column<u32>)> {
-        let sorted = self.keys.sorted(0..self.keys.len() as u32, &self.budget, memory)?;
-        let mut places = Column::filled(&self.budget, sorted.len(), 0)?;
-        for (place, &number) in (0..).zip(&sorted[..]) {
-            places[number as usize] = place;
-        }
-        Ok((sorted, places))
+        let ByKey { documents, places } =
+            ByKey::of(&self.keys, 0..self.keys.len() as u32, &self.budget, memory)?;
+        Ok((documents, places))
     }
 }

@@ -167,7 +167,7 @@ impl Record for Keyed {
 /// Documents in ascending order of their keys, and the rank of each document in that order.
 pub(crate) struct ByKey {
     pub(crate) documents: Column<u32>,
-    places: Column<u32>,
+    pub(crate) places: Column<u32>,
 }
 
 impl ByKey {
