@@ -65,4 +65,4 @@ pub use query::{Answers, Hit, Query};
 pub use range::Keys;
 pub use record::Record;
 pub use snapshot::Snapshot;
-pub use writer::{Admitted, Durability, Writer, WriterOptions};
+pub use writer::{Admitted, Durability, Lookahead, Writer, WriterOptions};

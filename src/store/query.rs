@@ -141,15 +141,15 @@ struct Bands {
 #[derive(Default)]
 pub(super) struct Omitted {
     /// The number of skipped buckets.
-    buckets: u64,
+    pub(super) buckets: u64,
     /// Whether the search is to find out if marked documents can be near: it excludes them, and has no hit yet.
-    asks_for_marked: bool,
+    pub(super) asks_for_marked: bool,
     /// Whether a near document may have been excluded because of its mark, if the search is to find out.
-    may_be_marked: bool,
+    pub(super) may_be_marked: bool,
 }
 
 /// A found document whose key has not been read yet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
@@ -593,6 +593,14 @@ impl Query {
 
     /// Like [`run`](Self::run), but keeps the query.
     pub(super) fn answers(&mut self) -> Result<Answers> {
+        self.answers_with(|_, _| None)
+    }
+
+    /// Like [`answers`](Self::answers). `known` returns what is known to be found in a part.
+    pub(super) fn answers_with(
+        &mut self,
+        known: impl Fn(&IndexPart<'_>, &mut Omitted) -> Option<Vec<FoundDocument>>,
+    ) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let mut omitted = Omitted::default();
@@ -602,7 +610,11 @@ impl Query {
             omitted.asks_for_marked = self.marks == Marks::Unmarked && nearest.is_empty();
             let farthest =
                 nearest.peek().filter(|_| nearest.len() == enough).and_then(|worst| worst.distance);
-            for found in self.find_nearest_in(&part, (enough, farthest), &mut omitted)? {
+            let found = match known(&part, &mut omitted) {
+                Some(found) => found,
+                None => self.find_nearest_in(&part, (enough, farthest), &mut omitted)?,
+            };
+            for found in found {
                 // Skips documents that cannot be among the nearest: reading a key costs more than computing a distance.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use twindex::params::{Near, ParamsBuilder};
 use twindex::sketch::{Resemblance, matches, pack};
 use twindex::{
-    Admitted, Document, Durability, Fingerprint, Hit, Index, Key, Params, Result, Sketch, Writer,
-    WriterOptions,
+    Admitted, Document, Durability, Fingerprint, Hit, Index, Key, Lookahead, Params, Result, Sketch,
+    Snapshot, Writer, WriterOptions,
 };
 
 use crate::support::Random;
@@ -24,6 +24,8 @@ const AGE: u64 = 60;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Door {
     Admit,
+    /// Admits with a lookup in an earlier snapshot.
+    Ahead,
     Inside,
     Counting,
 }
@@ -40,14 +42,18 @@ enum Measure {
     Unverified,
 }
 
-const KINDS: [(Measure, Door); 8] = [
+const KINDS: [(Measure, Door); 12] = [
     (Measure::Distance, Door::Admit),
+    (Measure::Distance, Door::Ahead),
     (Measure::Distance, Door::Inside),
     (Measure::Exact, Door::Admit),
+    (Measure::Exact, Door::Ahead),
     (Measure::Exact, Door::Inside),
     (Measure::Exact, Door::Counting),
     (Measure::Estimated, Door::Admit),
+    (Measure::Estimated, Door::Ahead),
     (Measure::Unverified, Door::Admit),
+    (Measure::Unverified, Door::Ahead),
     (Measure::Unverified, Door::Inside),
 ];
 
@@ -77,6 +83,8 @@ struct Round {
     now: u64,
     steps: Vec<String>,
     promoted: u32,
+    /// The state in which documents are looked up before they are admitted.
+    earlier: Option<Snapshot>,
 }
 
 impl Drop for Round {
@@ -135,6 +143,7 @@ impl Round {
             now: 0,
             steps: Vec::new(),
             promoted: 0,
+            earlier: None,
         }
     }
 
@@ -255,6 +264,14 @@ impl Round {
         let document = self.document(new, &value);
         match self.door {
             Door::Admit => writer.admit(key, document),
+            Door::Ahead => {
+                // Sometimes of another document, which is to be ignored.
+                let content = if new.content % 5 == 4 { new.content - 1 } else { new.content };
+                let of = self.document(Stored { content, ..new }, &value);
+                let ahead =
+                    self.earlier.as_ref().map(|earlier| Lookahead::new(earlier, of, writer.options()));
+                writer.admit_ahead(key, document, &ahead.transpose()?.unwrap_or_default())
+            }
             Door::Inside => writer.admit_inside(key, document),
             Door::Counting => {
                 let live = &self.live;
@@ -389,6 +406,9 @@ fn run(seed: u64) -> u32 {
                 round.steps.push(format!("commit {step}"));
                 committed = (round.live.clone(), round.now);
                 round.check(&index);
+                if random.below(2) == 0 {
+                    round.earlier = Some(index.snapshot());
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ impl Query {
     /// Like [`find_in`](Self::find_in), but may omit a document that is farther than `bound.1`, or if `bound.0` documents of
     /// the part precede it in the order of hits. So the number of equal documents that are read does not depend on the
     /// number of those that are stored.
-    pub(super) fn find_nearest_in(
+    pub(in crate::store) fn find_nearest_in(
         &self,
         part: &IndexPart<'_>,
         bound: (usize, Option<u32>),

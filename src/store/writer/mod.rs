@@ -10,6 +10,7 @@ mod commits;
 mod flush;
 mod held;
 mod ingest;
+mod lookahead;
 mod merges;
 mod options;
 mod orphaned;
@@ -26,6 +27,7 @@ use std::sync::atomic::Ordering;
 
 use twindex_sketch::Fingerprint;
 
+pub use self::lookahead::Lookahead;
 pub use self::options::{Durability, WriterOptions};
 use self::smallest::{Content, SmallestKeys};
 use self::states::{DirectoryName, Life, NextGeneration, PendingSync, Pointer, Route};
@@ -36,7 +38,7 @@ use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
 use super::part::IndexPart;
-use super::query::{Answers, Hit, Query};
+use super::query::{Answers, Hit, Omitted, Query};
 use super::shared::SharedIndex;
 use super::state::{LiveView, State};
 use super::{names, recovery};
@@ -85,6 +87,8 @@ struct Comparison<'r> {
     counted: Option<(&'r [u64], &'r mut SetOf<'r>)>,
     /// The value that a near document must have; `None` for any value.
     value: Option<&'r [u8]>,
+    /// What was found before.
+    ahead: Option<&'r Lookahead>,
 }
 
 /// The writer of an index; an index has at most one at a time. The current batch is invisible until
@@ -231,9 +235,7 @@ impl Writer {
     /// unchanged.
     pub fn set_options(&mut self, options: WriterOptions) -> Result<()> {
         options.check(&self.params)?;
-        let rule =
-            |options: &WriterOptions| (options.near_or(&self.params), options.unverified, options.estimated);
-        if rule(&options) != rule(&self.options) {
+        if options.near_by(&self.params) != self.options.near_by(&self.params) {
             self.smallest.clear();
         }
         self.options = options;
@@ -385,6 +387,39 @@ impl Writer {
         self.admit_by(key, &document, Comparison { value, ..Comparison::default() })
     }
 
+    /// Like [`admit`](Self::admit), in less time if `ahead` is a lookup of this document in a recent snapshot of the
+    /// index, by the options of this writer. So many threads can look up documents for one writer. The result does not depend
+    /// on `ahead`: segments that the snapshot lacks are searched, and so are those in which a document that was found has
+    /// been deleted since.
+    ///
+    /// ```
+    /// use twindex::{Admitted, Index, Lookahead, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().words(2).simhash(3).build()?)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", &sketch)?;
+    /// writer.flush()?;
+    /// let (snapshot, options) = (index.snapshot(), writer.options());
+    /// let look_up = || Lookahead::new(&snapshot, &sketch, options);
+    /// let ahead = std::thread::scope(|scope| scope.spawn(look_up).join().unwrap())?;
+    /// assert!(matches!(writer.admit_ahead("b", &sketch, &ahead)?, Admitted::Duplicate(_)));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`admit`](Self::admit).
+    pub fn admit_ahead<'k, 'd>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
+        ahead: &Lookahead,
+    ) -> Result<Admitted> {
+        let (key, document) = (key.into(), document.into());
+        self.admit_by(key, &document, Comparison { ahead: Some(ahead), ..Comparison::default() })
+    }
+
     /// Like [`admit`](Self::admit), for an index without sets: the caller supplies the sets of documents, as in
     /// [`Query::run_counting`].
     ///
@@ -419,6 +454,8 @@ impl Writer {
                 return Ok(Admitted::Expired);
             }
             let known = writer.contains(key)?.then_some(key);
+            let of = writer.options.near_by(&writer.params);
+            comparison.ahead = comparison.ahead.filter(|ahead| ahead.is_of(kept, set, of));
             let (mut near, may_have_orphan) = writer.nearest((kept, set), known, &mut comparison)?;
             if near.is_none() && may_have_orphan && !writer.has_unmarked(key)? {
                 near = writer.nearest_orphan((kept, set), known, comparison)?;
@@ -494,7 +531,7 @@ impl Writer {
             self.smallest.clear(); // its keys are of documents that are near by the options alone
         }
         if let Some((mine, set_of)) = &mut comparison.counted {
-            let query = self.relation(self.now(), kept, &[]).unmarked().limit(limit);
+            let query = self.options.query(self.now(), kept, &[]).unmarked().limit(limit);
             return Ok(first(query.run_counting(mine, set_of)?));
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
@@ -521,7 +558,9 @@ impl Writer {
             return Ok((Some(hit), false));
         }
         let ((found, may_have_orphan), is_equal) = match (near.within, near.threshold, kept) {
-            (Some(within), None, Some(kept)) if !samples && !self.params.marks && known.is_none() => {
+            (Some(within), None, Some(kept))
+                if !samples && !self.params.marks && known.is_none() && comparison.ahead.is_none() =>
+            {
                 let parts = self.view.parts(&self.params);
                 let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
                 let is_equal = found.as_ref().is_some_and(|&(distance, _)| distance == 0);
@@ -529,7 +568,9 @@ impl Writer {
             }
             _ => {
                 let mut query = self.admit_query(kept, set).limit(limit);
-                let found = first(query.answers()?);
+                let known =
+                    |part: &IndexPart<'_>, omitted: &mut Omitted| comparison.ahead?.find(part, omitted);
+                let found = first(query.answers_with(known)?);
                 let is_equal =
                     found.0.as_ref().is_some_and(|hit| query.is_equal(hit.distance, hit.resemblance));
                 (found, is_equal)
@@ -544,15 +585,7 @@ impl Writer {
 
     /// Returns the query that [`admit`](Self::admit) runs for a document.
     fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
-        self.relation(self.now(), kept, set).unmarked()
-    }
-
-    /// Returns the query for the documents near a document by the options of this writer, in `state`.
-    fn relation(&self, state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
-        let WriterOptions { unverified, estimated, .. } = self.options;
-        let query = Query::near(state, kept, set, self.options.near_or(&self.params));
-        let query = if unverified { query.unverified() } else { query };
-        if estimated { query.estimated() } else { query }
+        self.options.query(self.now(), kept, set).unmarked()
     }
 
     /// Returns a state that includes the uncommitted batch.

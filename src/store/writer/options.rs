@@ -1,9 +1,13 @@
 //! The options of a writer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::params::{Near, Params};
+use crate::segment::records::Kept;
+use crate::store::query::Query;
+use crate::store::state::State;
 
 /// Default memory budget in bytes for the records of a batch.
 const MEMORY: usize = 1 << 30;
@@ -14,6 +18,9 @@ pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 /// Default of [`WriterOptions::stalls`].
 const PAUSE: Duration = Duration::from_millis(20);
 const MEMTABLES: usize = 2;
+
+/// The options that decide which documents are near: the rule, and whether resemblance is not verified or is estimated.
+pub(super) type Relation = (Near, bool, bool);
 
 /// Minimum number of documents for each thread that builds a segment. With fewer, starting the thread takes longer than
 /// it saves.
@@ -254,6 +261,19 @@ impl WriterOptions {
 
     pub(super) fn near_or(&self, params: &Params) -> Near {
         self.near.unwrap_or_else(|| params.near())
+    }
+
+    /// Returns what decides which documents are near.
+    pub(super) fn near_by(&self, params: &Params) -> Relation {
+        (self.near_or(params), self.unverified, self.estimated)
+    }
+
+    /// Returns the query for the documents near a document in `state`.
+    pub(super) fn query(&self, state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+        let near = self.near_or(&state.manifest.params);
+        let query = Query::near(state, kept, set, near);
+        let query = if self.unverified { query.unverified() } else { query };
+        if self.estimated { query.estimated() } else { query }
     }
 
     pub(super) fn max_jump_or(&self, params: &Params) -> u64 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use twindex_sketch::{MinHasher, Resemblance, features};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::lookahead::Lookahead;
 use super::smallest::Content;
 use super::{Comparison, SetOf, Writer};
 use crate::error::Result;
@@ -29,10 +30,10 @@ impl Writer {
         known: Option<Key<'_>>,
         comparison: Comparison<'_>,
     ) -> Result<Option<Hit>> {
-        let Comparison { counted, value } = comparison;
+        let Comparison { counted, value, ahead } = comparison;
         let (mine, set_of) = counted.unzip();
         let state = self.now();
-        let query = self.relation(Arc::clone(&state), kept, if mine.is_some() { &[] } else { set });
+        let query = self.options.query(Arc::clone(&state), kept, if mine.is_some() { &[] } else { set });
         let query = query.marks(Marks::Marked).value(value);
         let mut query = if mine.is_some() { query.unverified() } else { query };
         query.check()?;
@@ -42,7 +43,7 @@ impl Writer {
         let replaced = known.map(|key| around.find(key)).transpose()?.flatten();
         let mut stored =
             StoredNeighbours { around, replaced, value, set_of, set: Vec::new(), bytes: Vec::new() };
-        let mut found = stored.near(&query, mine.unwrap_or_default())?;
+        let mut found = stored.near(&query, mine.unwrap_or_default(), ahead)?;
         found.sort_by(|a, b| a.0.by_nearness(&b.0));
         let (mut candidates, mut contents) = (Vec::new(), HashSet::new());
         for equally_near in found.chunk_by(|a, b| a.0.by_nearness(&b.0).is_eq()) {
@@ -143,11 +144,20 @@ struct StoredNeighbours<'n, 'r> {
 }
 
 impl StoredNeighbours<'_, '_> {
-    /// Returns the documents that a query finds. `mine` is the set of its document, if the caller supplies sets.
-    fn near(&mut self, query: &Query, mine: &[u64]) -> Result<Vec<(FoundDocument, DocRef)>> {
+    /// Returns the documents that a query for marked documents finds. `mine` is the set of its document, if the caller supplies
+    /// sets; `ahead` is what was found for it before.
+    fn near(
+        &mut self,
+        query: &Query,
+        mine: &[u64],
+        ahead: Option<&Lookahead>,
+    ) -> Result<Vec<(FoundDocument, DocRef)>> {
         let replaced = self.replaced;
         let mut all = Vec::new();
         self.around.for_each_part(|part, documents| {
+            if ahead.is_some_and(|ahead| ahead.has_none(documents)) {
+                return Ok(());
+            }
             let mut is_wanted = |ordinal| Ok(Some(DocRef { part, ordinal }) != replaced);
             let found = query.find_among(documents, &mut is_wanted)?;
             all.extend(found.into_iter().map(|found| {
@@ -200,7 +210,7 @@ impl StoredNeighbours<'_, '_> {
         let query = self.around.query_of(document)?.marks(marks).value(self.value);
         self.read_set(of)?;
         let mine = std::mem::take(&mut self.set);
-        self.near(&query, &mine)
+        self.near(&query, &mine, None)
     }
 }
 

@@ -12,14 +12,15 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use twindex::params::{KeyKind, Near};
+use twindex::sketch::Sketch;
 use twindex::sys::RealVfs;
-use twindex::{Decision, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
+use twindex::{Decision, Error, GROUP_QUESTIONS, Index, Lookahead, Membership, Params, Writer};
 use twindex_corpus::compared;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{
-    DocumentSink, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
+    DocumentScratch, DocumentSink, Sketched, for_each_looked_up, for_each_looked_up_streaming, refused,
 };
 use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::text::ExistingParams;
@@ -239,8 +240,8 @@ fn has_more(_within: Duration) -> bool {
     false
 }
 
-impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
-    fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
+impl<W: Write> DocumentSink<Lookahead> for AdmittedLines<'_, W> {
+    fn take(&mut self, one: &Sketched, ahead: Lookahead) -> anyhow::Result<()> {
         let start = Instant::now();
         let (outcome, group) = if let Some(outcome) = self.deciding.admit(self.writer, one)? {
             (outcome, None)
@@ -249,7 +250,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
             let admitted = if self.groups {
                 self.writer.admit_grouped(key, document, GROUP_QUESTIONS)
             } else {
-                self.writer.admit(key, document).map(|admitted| (admitted, None))
+                self.writer.admit_ahead(key, document, &ahead).map(|admitted| (admitted, None))
             };
             let (admitted, group) =
                 admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
@@ -355,10 +356,18 @@ impl StreamArgs {
             longest: Duration::ZERO,
         };
         let wanted = self.repeated.wanted(self.work.memory / 4);
+        let is_looked_up = !self.groups && admitting.deciding.is_by_writer();
+        // If a lookup fails, `admit` repeats it and reports the error.
+        let look = |sketch: &Sketch| match is_looked_up {
+            true => Lookahead::new(&index.snapshot(), sketch, options).unwrap_or_default(),
+            false => Lookahead::default(),
+        };
         let streamed = if piped {
-            for_each_sketched_streaming(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
+            for_each_looked_up_streaming(&mut documents, &sketcher, &wanted, &progress, look, &mut admitting)
         } else {
-            for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
+            let each = |one: &Sketched, ahead, _: &[u64]| admitting.take(one, ahead);
+            let look = |sketch: &Sketch, _: DocumentScratch<'_>| Ok(look(sketch));
+            for_each_looked_up(&mut documents, &sketcher, &wanted, &progress, look, each)
         };
         // Commits the documents that were added before a bad record, and prints their lines.
         let last = admitting.commit();

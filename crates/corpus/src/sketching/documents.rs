@@ -785,27 +785,28 @@ fn sketch_into(
     Ok(())
 }
 
-/// Receives documents one at a time.
-pub trait DocumentSink {
+/// Receives documents one at a time, each with the result of a lookup.
+pub trait DocumentSink<L> {
     /// Receives a sketched document.
-    fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
+    fn take(&mut self, one: &Sketched, found: L) -> anyhow::Result<()>;
 
     /// Called when all available documents were passed, and reading more may block.
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// Like [`for_each_sketched`], but for pipes: `taking` receives all documents that have arrived before more input is
+/// Like [`for_each_looked_up`], but for pipes: `taking` receives all documents that have arrived before more input is
 /// awaited. The options of the documents must have `streaming` set. Reading pauses while `taking` receives documents.
 ///
 /// # Errors
 ///
 /// The errors of [`for_each_chunk`].
-pub fn for_each_sketched_streaming(
+pub fn for_each_looked_up_streaming<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
     wanted: &SketchOptions,
     progress: &dyn Progress,
-    taking: &mut impl DocumentSink,
+    look: impl Fn(&Sketch) -> L + Sync,
+    taking: &mut impl DocumentSink<L>,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let mut keys = seen_keys(documents, wanted, progress)?;
@@ -827,7 +828,8 @@ pub fn for_each_sketched_streaming(
                 let seen = chunk.read(&parser, buffers, |record| {
                     let mut one = Sketched::at(record.place());
                     sketch_into(&mut one, sketching, &parser, &record, wanted, &mut ChunkMemory::None)?;
-                    all.push(one);
+                    let found = look(&one.sketch);
+                    all.push((one, found));
                     Ok(())
                 })?;
                 Ok((seen, all, std::mem::take(&mut sketching.forms)))
@@ -837,11 +839,11 @@ pub fn for_each_sketched_streaming(
                 let (seen, all, forms) = made?;
                 documents.account(seen)?;
                 documents.account_forms(forms);
-                for mut one in all {
+                for (mut one, found) in all {
                     let text_bytes = one.text_bytes;
                     documents.count_attached(&one.attached);
                     if look_up_key(&mut keys, wanted, &mut one, documents)?
-                        && let Err(error) = taking.take(&one)
+                        && let Err(error) = taking.take(&one, found)
                     {
                         documents.refuse(error, text_bytes)?;
                     }

@@ -12,7 +12,7 @@ pub mod texts;
 pub use chunks::{Job, for_each_chunk};
 pub use documents::{
     DocumentLine, DocumentScratch, DocumentSink, SketchOptions, Sketched, Sketching, WholeDocument,
-    for_each_looked_up, for_each_shingled, for_each_sketched, for_each_sketched_streaming, line_hash,
+    for_each_looked_up, for_each_looked_up_streaming, for_each_shingled, for_each_sketched, line_hash,
     refused,
 };
 pub use sets::{SetMaker, SetWork};

@@ -103,6 +103,11 @@ impl<'a> StreamDecider<'a> {
         Ok(Self { attached, own: Some(own) })
     }
 
+    /// Returns whether [`Writer::admit`] decides.
+    pub(super) fn is_by_writer(&self) -> bool {
+        self.own.is_none()
+    }
+
     /// Returns the smallest contained share that makes a document a duplicate; `None` if containment is not measured.
     pub(super) fn containment(&self) -> Option<f64> {
         self.own.as_ref().and_then(Admitter::containment)
