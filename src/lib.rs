@@ -105,8 +105,8 @@ pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_until, verify_with};
 pub use store::{
     Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,
-    Hit, Index, Keys, Leader, LeaderChange, Lookahead, Membership, MergedShards, Metrics, OnConflict, OpenOptions,
-    Query, Record, Resources, Snapshot, Writer, WriterOptions,
+    Hit, Index, Keys, Leader, LeaderChange, Lookahead, Membership, MergedShards, Metrics, OnConflict,
+    OpenOptions, Query, Record, Resources, Snapshot, Writer, WriterOptions,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

@@ -388,7 +388,7 @@ impl Writer {
     }
 
     /// Like [`admit`](Self::admit), in less time if `ahead` is a lookup of this document in a recent snapshot of the
-    /// index, by the options of this writer. So many threads can look up documents for one writer. The result does not depend
+    /// index, by the options of this writer. Several threads can look up documents for one writer. The result does not depend
     /// on `ahead`: segments that the snapshot lacks are searched, and so are those in which a document that was found has
     /// been deleted since.
     ///
