@@ -14,7 +14,7 @@ use crate::input::content::{ARROW, PARQUET};
 use crate::input::headers::{ColumnFile, FileColumns};
 use crate::input::kept::annotate::Annotation;
 use crate::input::kept::files;
-use crate::input::parquet::kept::ParquetOutput;
+use crate::input::parquet::kept::{CopiedFile, ParquetOutput};
 use crate::input::text::cuts::Cuts;
 use crate::work::file::WrittenFile;
 
@@ -27,7 +27,8 @@ pub(crate) struct Writers<'n> {
     /// The spans to remove from texts; `None` to copy texts unchanged.
     cuts: Option<Cuts<'n>>,
     files: Vec<OutputFile>,
-    pending: Option<Pending>,
+    /// Rows of files that go to the same output file.
+    pending: Vec<Pending>,
 }
 
 /// A file of kept rows.
@@ -57,10 +58,31 @@ struct Pending {
     documents: Vec<u32>,
 }
 
+impl Pending {
+    /// Opens the input file again.
+    fn open(&self) -> anyhow::Result<fs::File> {
+        let shown = self.file.path.display();
+        let input =
+            fs::File::open(&self.file.path).with_context(|| format!("{shown}: cannot be read again"))?;
+        ensure!(
+            // guard: a file of columns that changed is not copied from
+            // without it: Stamp::of(&input)? == self.file.stamp -> true
+            Stamp::of(&input)? == self.file.stamp,
+            "{shown}: changed since it was read; run again when nothing writes to the input"
+        );
+        Ok(input)
+    }
+}
+
+/// Rows are copied when their files have this size in bytes together, or are this many. The bytes of the output do not
+/// depend on it.
+const PENDING_BYTES: u64 = 64 << 20;
+const PENDING_FILES: usize = 64;
+
 impl<'n> Writers<'n> {
     pub(crate) fn new(folder: &Path, stem: &'static str, annotation: Option<Annotation<'n>>) -> Self {
         let folder = folder.to_owned();
-        Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
+        Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: Vec::new() }
     }
 
     pub(crate) fn set_cuts(&mut self, cuts: Cuts<'n>) {
@@ -81,19 +103,13 @@ impl<'n> Writers<'n> {
         key: Option<&[u8]>,
     ) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
-        let at = match &mut self.pending {
+        let at = match self.pending.last_mut() {
             Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
                 rows.push(row);
                 documents.push(document);
                 *at
             }
-            _ => {
-                self.flush()?;
-                let at = self.place(file);
-                let (file, rows, documents) = (Arc::clone(file), vec![row], vec![document]);
-                self.pending = Some(Pending { file, at, rows, documents });
-                at
-            }
+            _ => self.begin(file, (vec![row], vec![document]))?,
         };
         let OutputFile { name, rows, keys, .. } = &mut self.files[at];
         *rows += 1;
@@ -106,6 +122,23 @@ impl<'n> Writers<'n> {
             keys.push(*rows, key)
         };
         write().with_context(|| format!("{name}.keys: cannot write"))
+    }
+
+    /// Begins to collect rows of another file. Copies the pending rows if the file goes to another output file, or if
+    /// they are many. Returns the index of the output file.
+    fn begin(
+        &mut self,
+        file: &Arc<ColumnFile>,
+        (rows, documents): (Vec<u64>, Vec<u32>),
+    ) -> anyhow::Result<usize> {
+        let at = self.place(file);
+        let bytes: u64 = self.pending.iter().map(|pending| pending.file.stamp.bytes).sum();
+        let are_many = bytes > PENDING_BYTES || self.pending.len() >= PENDING_FILES;
+        if are_many || self.pending.last().is_some_and(|pending| pending.at != at) {
+            self.flush()?;
+        }
+        self.pending.push(Pending { file: Arc::clone(file), at, rows, documents });
+        Ok(at)
     }
 
     /// Returns the index of the output file for rows with the columns of `file`.
@@ -133,42 +166,43 @@ impl<'n> Writers<'n> {
     ///
     /// The input file cannot be read again, or the output file cannot be created.
     pub(crate) fn make(&mut self, file: &Arc<ColumnFile>) -> anyhow::Result<()> {
-        self.flush()?;
         let at = self.place(file);
-        if self.files[at].is_made {
+        if self.files[at].is_made || self.pending.iter().any(|pending| pending.at == at) {
             return Ok(());
         }
-        let file = Arc::clone(file);
-        self.pending = Some(Pending { file, at, rows: Vec::new(), documents: Vec::new() });
-        self.flush()
+        self.begin(file, (Vec::new(), Vec::new())).map(drop)
     }
 
     /// Copies all pending rows to their output file.
     fn flush(&mut self) -> anyhow::Result<()> {
-        let Some(Pending { file, at, rows, documents }) = self.pending.take() else { return Ok(()) };
-        let shown = file.path.display();
-        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
-        ensure!(
-            // guard: a file of columns that changed is not copied from
-            // without it: Stamp::of(&input)? == file.stamp -> true
-            Stamp::of(&input)? == file.stamp,
-            "{shown}: changed since it was read; run again when nothing writes to the input"
-        );
+        let pending = std::mem::take(&mut self.pending);
+        let Some(&Pending { at, .. }) = pending.first() else { return Ok(()) };
+        let inputs = pending.iter().map(Pending::open).collect::<anyhow::Result<Vec<_>>>()?;
         let OutputFile { name, output, is_made, .. } = &mut self.files[at];
         *is_made = true;
-        let (to, rows) = (self.folder.join(&*name), (&rows[..], &documents[..]));
-        let changes = (self.annotation, self.cuts);
-        let copied = match (output, &file.columns) {
-            (Output::Parquet(output), FileColumns::Parquet(columns)) => {
-                output.copy((input, columns), &to, rows, changes)
+        let (to, changes) = (self.folder.join(&*name), (self.annotation, self.cuts));
+        let other_form = |place| (place, CopyError::Read("its rows have another form".to_owned()));
+        let mut inputs = pending.iter().zip(inputs).enumerate();
+        let copied = match output {
+            Output::Parquet(output) => {
+                let files = inputs.map(|(place, (Pending { file, rows, documents, .. }, input))| match &file
+                    .columns
+                {
+                    FileColumns::Parquet(columns) => Ok(CopiedFile { file: input, columns, rows, documents }),
+                    FileColumns::Arrow(_) => Err(other_form(place)),
+                });
+                files.collect::<Result<_, _>>().and_then(|files| output.copy(files, &to, changes))
             }
-            (Output::Arrow(output), FileColumns::Arrow(columns)) => {
-                output.copy((input, columns), &to, rows, changes)
-            }
-            _ => Err(CopyError::Read("its rows have another form".to_owned())),
+            Output::Arrow(output) => inputs.try_for_each(|(place, (pending, input))| {
+                let Pending { file, rows, documents, .. } = pending;
+                let FileColumns::Arrow(columns) = &file.columns else { return Err(other_form(place)) };
+                output.copy((input, columns), &to, (rows, documents), changes).map_err(|error| (place, error))
+            }),
         };
-        copied.map_err(|error| match error {
-            CopyError::Read(why) => anyhow!("{shown}: its rows cannot be copied: {why}"),
+        copied.map_err(|(place, error)| match error {
+            CopyError::Read(why) => {
+                anyhow!("{}: its rows cannot be copied: {why}", pending[place].file.path.display())
+            }
             CopyError::Write(error) => error.context(format!("{name}: cannot write")),
         })
     }

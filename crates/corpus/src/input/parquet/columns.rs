@@ -477,6 +477,52 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_many_files_and_groups_are_copied_by_any_number_of_threads_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut wanted = Vec::new();
+        // More files than are copied together, most of several groups; some have no row to copy.
+        let files: Vec<_> = (0..150_usize)
+            .map(|number| {
+                let path = folder.path().join(format!("{number}.parquet"));
+                let rows = || (0..number * 7);
+                let extra = strings(rows().map(|row| (row % 3 > 0).then(|| format!("extra {row}"))));
+                let texts = strings(rows().map(|row| Some(format!("text {row}"))));
+                let ids = strings(rows().map(|row| Some(format!("{number}-{row}"))));
+                write(&path, vec![("extra", extra), ("text", texts), ("id", ids)]);
+                path
+            })
+            .collect();
+        let mut copies = Vec::new();
+        for threads in [1, 4] {
+            let mut kept = Writers::new(folder.path(), if threads == 1 { "one" } else { "four" }, None);
+            wanted.clear();
+            for (number, path) in files.iter().enumerate() {
+                let (mut rows, file) = open(path).unwrap();
+                let file = Arc::new(file);
+                kept.make(&file).unwrap();
+                while let Some((row, line)) = rows.next().unwrap() {
+                    if row % 3 == 0 && number % 4 > 0 {
+                        kept.push(&file, &line.unwrap(), 0, None).unwrap();
+                        wanted.push(format!("{number}-{}", row - 1));
+                    }
+                }
+            }
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let [written] = pool.install(|| kept.finish()).unwrap().try_into().unwrap();
+            copies.push(fs::read(folder.path().join(written.name)).unwrap());
+        }
+        assert!(copies[0] == copies[1]);
+        let output = fs::File::open(folder.path().join("one.parquet")).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(output).unwrap().build().unwrap();
+        let mut seen = Vec::new();
+        for batch in reader {
+            let batch = batch.unwrap();
+            seen.extend(batch.column(2).as_string::<i32>().iter().map(|id| id.unwrap().to_owned()));
+        }
+        assert_eq!(seen, wanted);
+    }
+
+    #[test]
     fn rows_are_not_copied_from_a_file_that_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");

@@ -11,18 +11,24 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::column::writer::ColumnWriterImpl;
+use parquet::column::writer::{
+    ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer, get_typed_column_writer_mut,
+};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
     Int64Type, Int96Type,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData, SortingColumn};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{
+    SerializedFileWriter, SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite,
+};
+use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
+use rayon::prelude::*;
 
 use crate::input::columns::file::{CopyError, guarded};
 use crate::input::kept::annotate::{Annotation, AnnotationOptions, DocumentNote, NoteField};
@@ -52,41 +58,69 @@ impl ParquetOutput {
         Self { writer: None, said: HashSet::new() }
     }
 
-    /// Copies rows, in ascending order, of the file `from`, which has these columns. Writes them to the file `to`,
-    /// which is created with the first rows. `documents` has the index of the document in each row.
+    /// Copies rows of files, file by file and in ascending order, to the file `to`, which is created with the first rows.
+    /// Columns are encoded on all threads.
     ///
     /// # Errors
     ///
-    /// The input file cannot be read, or the output file cannot be written.
+    /// An input file cannot be read, or the output file cannot be written. The error comes with the place of the input
+    /// file.
     pub(crate) fn copy(
         &mut self,
-        (from, columns): (fs::File, &ParquetColumns),
+        files: Vec<CopiedFile<'_>>,
         to: &Path,
-        (rows, documents): (&[u64], &[u32]),
+        changes: (Option<Annotation<'_>>, Option<Cuts<'_>>),
+    ) -> Result<(), (usize, CopyError)> {
+        let mut inputs = Vec::with_capacity(files.len());
+        for (place, file) in files.into_iter().enumerate() {
+            let input = guarded(|| ParquetInput::open(file)).map_err(|why| (place, CopyError::Read(why)))?;
+            self.make(&input, to, changes).map_err(|error| (place, CopyError::Write(error)))?;
+            inputs.push(input);
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let mut groups = Vec::new();
+        for (place, input) in inputs.iter().enumerate() {
+            groups.extend(input.groups(place).map_err(|why| (place, CopyError::Read(why)))?);
+        }
+        let mut rest = &groups[..];
+        while let Some(first) = rest.first() {
+            let mut bytes = first.bytes();
+            let more = rest[1..].iter().take_while(|group| {
+                bytes += group.bytes();
+                bytes <= ENCODED_BYTES
+            });
+            let (now, later) = rest.split_at(1 + more.count());
+            copy(now, changes, writer).map_err(|(place, why)| (place, CopyError::Read(why)))?;
+            rest = later;
+        }
+        for input in &inputs {
+            self.say(&input.metadata, changes.0.is_some());
+        }
+        Ok(())
+    }
+
+    /// Creates the output file in the format of an input, unless it exists.
+    fn make(
+        &mut self,
+        input: &ParquetInput<'_>,
+        to: &Path,
         (annotation, cuts): (Option<Annotation<'_>>, Option<Cuts<'_>>),
-    ) -> Result<(), CopyError> {
-        let input = guarded(|| ParquetInput::open(from)).map_err(CopyError::Read)?;
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let made = fs::File::create_new(to).map_err(|error| CopyError::Write(error.into()))?;
-                let sorting = match cuts {
-                    Some(_) => sorting_without(columns.sorting.as_ref(), &columns.text),
-                    None => columns.sorting.clone(),
-                };
-                let properties = Arc::new(properties(&input.metadata, sorting));
-                let root = annotation.map_or_else(
-                    || Ok(Arc::clone(&columns.root)),
-                    |annotation| annotated(&columns.root, annotation.noted),
-                );
-                let made =
-                    root.and_then(|root| SerializedFileWriter::new(Hashed::new(made), root, properties));
-                none.insert(made.map_err(|error| CopyError::Write(error.into()))?)
-            }
+    ) -> anyhow::Result<()> {
+        if self.writer.is_some() {
+            return Ok(());
+        }
+        let made = fs::File::create_new(to)?;
+        let columns = input.columns;
+        let sorting = match cuts {
+            Some(_) => sorting_without(columns.sorting.as_ref(), &columns.text),
+            None => columns.sorting.clone(),
         };
-        let text = cuts.map(|cuts| (cuts, &columns.text[..]));
-        guarded(|| copy(&input, (rows, documents), (annotation, text), writer)).map_err(CopyError::Read)?;
-        self.say(&input.metadata, annotation.is_some());
+        let properties = Arc::new(properties(&input.metadata, sorting));
+        let root = match annotation {
+            Some(annotation) => annotated(&columns.root, annotation.noted)?,
+            None => Arc::clone(&columns.root),
+        };
+        self.writer = Some(SerializedFileWriter::new(Hashed::new(made), root, properties)?);
         Ok(())
     }
 
@@ -119,19 +153,119 @@ impl ParquetOutput {
     }
 }
 
-/// An input file that was opened again to copy rows.
-struct ParquetInput {
-    file: Arc<Checked>,
-    metadata: ParquetMetaData,
+/// Maximum size in bytes of the columns of the input that are encoded together, unless one row group is larger.
+const ENCODED_BYTES: i64 = 64 << 20;
+
+/// The rows to copy of an input file.
+pub(crate) struct CopiedFile<'c> {
+    /// The input file, opened again.
+    pub(crate) file: fs::File,
+    /// Its columns.
+    pub(crate) columns: &'c ParquetColumns,
+    /// The rows, ascending.
+    pub(crate) rows: &'c [u64],
+    /// The index of the document in each of these rows.
+    pub(crate) documents: &'c [u32],
 }
 
-impl ParquetInput {
-    fn open(file: fs::File) -> Result<Self, String> {
+/// An input file that was opened again to copy rows.
+struct ParquetInput<'c> {
+    file: Arc<Checked>,
+    metadata: ParquetMetaData,
+    columns: &'c ParquetColumns,
+    rows: &'c [u64],
+    documents: &'c [u32],
+}
+
+/// The rows to copy of a row group, at least one.
+struct CopiedGroup<'c> {
+    /// The place of the file among the inputs.
+    place: usize,
+    input: &'c ParquetInput<'c>,
+    group: &'c RowGroupMetaData,
+    /// The number of rows to skip before each run of consecutive rows, and the length of the run.
+    runs: Vec<(usize, usize)>,
+    documents: &'c [u32],
+}
+
+impl<'c> ParquetInput<'c> {
+    fn open(from: CopiedFile<'c>) -> Result<Self, String> {
+        let CopiedFile { file, columns, rows, documents } = from;
         let metadata = metadata_of(&file)?;
         // Sets no size limit. The limit applied to the columns that were read as documents; other columns may have
         // longer values.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
-        Ok(Self { file: Arc::new(file), metadata })
+        Ok(Self { file: Arc::new(file), metadata, columns, rows, documents })
+    }
+
+    /// Returns the row groups with rows to copy. `place` is that of the file.
+    fn groups(&'c self, place: usize) -> Result<Vec<CopiedGroup<'c>>, String> {
+        let (mut first, mut rest, mut rest_of_documents) = (0, self.rows, self.documents);
+        let mut groups = Vec::new();
+        for group in self.metadata.row_groups() {
+            let end = first + u64::try_from(group.num_rows()).map_err(|_| "a group of fewer than no rows")?;
+            let own;
+            (own, rest) = rest.split_at(rest.partition_point(|row| *row < end));
+            let documents;
+            (documents, rest_of_documents) = rest_of_documents.split_at(own.len());
+            if !own.is_empty() {
+                groups.push(CopiedGroup { place, input: self, group, runs: runs(own, first)?, documents });
+            }
+            first = end;
+        }
+        if rest.is_empty() {
+            Ok(groups)
+        } else {
+            Err(format!("{} of {} are there", self.rows.len() - rest.len(), self.rows.len()))
+        }
+    }
+}
+
+/// The cuts for each text column of a row group, by column index; empty if no text of its rows changes.
+type GroupCuts<'c> = HashMap<usize, (TextColumn, TextCuts<'c>)>;
+
+impl<'c> CopiedGroup<'c> {
+    fn bytes(&self) -> i64 {
+        self.group.compressed_size()
+    }
+
+    /// Returns the spans to remove from its texts.
+    fn cuts(&self, cuts: Option<Cuts<'c>>) -> Result<GroupCuts<'c>, String> {
+        let text = &self.input.columns.text;
+        let at_once = rows_at_once(&self.input.metadata);
+        cuts.map_or_else(
+            || Ok(HashMap::new()),
+            |cuts| cut_texts(self.input, self.group, (cuts, text), self.documents, (&self.runs, at_once)),
+        )
+    }
+
+    /// Returns the encoded rows of a column.
+    fn encode(
+        &self,
+        column: usize,
+        texts: &GroupCuts<'_>,
+        descriptor: ColumnDescPtr,
+        properties: WriterPropertiesPtr,
+    ) -> Result<(Bytes, ColumnCloseResult), String> {
+        let failed = |error: ParquetError| error.to_string();
+        let Self { input, group, runs, .. } = self;
+        let from = column_reader(&input.file, group, column).map_err(failed)?;
+        let at_once = if is_prefix_coded(group, column) { 1 } else { rows_at_once(&input.metadata) };
+        let mut encoded = TrackedWrite::new(Vec::new());
+        let mut to =
+            get_column_writer(descriptor, properties, Box::new(SerializedPageWriter::new(&mut encoded)));
+        match (from, texts.get(&column)) {
+            (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {
+                let to = get_typed_column_writer_mut::<ByteArrayType>(&mut to);
+                copy_values(from, to, runs, at_once, |values, defined, first| {
+                    cuts.leave_out(*text, values, defined, first)
+                })?;
+            }
+            (_, Some(_)) => return Err("its column holds no texts".to_owned()),
+            (from, None) => copy_column(from, &mut to, runs, at_once)?,
+        }
+        let closed = to.close().map_err(failed)?;
+        Ok((encoded.into_inner().map_err(failed)?.into(), closed))
     }
 }
 
@@ -165,68 +299,53 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     builder.build()
 }
 
-/// Copies rows, in ascending order, from one file to the end of another.
-fn copy(
-    input: &ParquetInput,
-    (rows, documents): (&[u64], &[u32]),
-    (annotation, text): (Option<Annotation<'_>>, Option<(Cuts<'_>, &[usize])>),
+/// Encodes the columns of row groups on all threads, and appends them to a file. An error comes with the place of the
+/// input file.
+fn copy<'c>(
+    groups: &[CopiedGroup<'c>],
+    (annotation, cuts): (Option<Annotation<'_>>, Option<Cuts<'c>>),
     output: &mut SerializedFileWriter<Hashed<fs::File>>,
-) -> Result<(), String> {
-    let failed = |error: ParquetError| error.to_string();
-    let metadata = &input.metadata;
-    let at_once = rows_at_once(metadata);
-    let (mut first, mut rest, mut rest_of_documents) = (0, rows, documents);
-    for group in metadata.row_groups() {
-        let end = first + u64::try_from(group.num_rows()).map_err(|_| "a group of fewer than no rows")?;
-        let (own, others) = rest.split_at(rest.partition_point(|row| *row < end));
-        rest = others;
-        let (own_documents, other_documents) = rest_of_documents.split_at(own.len());
-        rest_of_documents = other_documents;
-        if !own.is_empty() {
-            let runs = runs(own, first)?;
-            let texts = match text {
-                Some((cuts, text)) => cut_texts(input, group, (cuts, text), own_documents, (&runs, at_once))?,
-                None => HashMap::new(),
-            };
-            let mut writer = output.next_row_group().map_err(failed)?;
-            for column in 0..group.num_columns() {
-                let from = column_reader(&input.file, group, column).map_err(failed)?;
-                let at_once = if is_prefix_coded(group, column) { 1 } else { at_once };
-                let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
-                match (from, texts.get(&column)) {
-                    (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {
-                        let to = to.typed::<ByteArrayType>();
-                        copy_values(from, to, &runs, at_once, |values, defined, first| {
-                            cuts.leave_out(*text, values, defined, first)
-                        })?;
-                    }
-                    (_, Some(_)) => return Err("its column holds no texts".to_owned()),
-                    (from, None) => copy_column(from, &mut to, &runs, at_once)?,
-                }
-                to.close().map_err(failed)?;
+) -> Result<(), (usize, String)> {
+    let texts: Vec<GroupCuts<'_>> = groups
+        .par_iter()
+        .map(|group| guarded(|| group.cuts(cuts)).map_err(|why| (group.place, why)))
+        .collect::<Result<_, _>>()?;
+    let columns: Vec<(usize, usize)> = (0..)
+        .zip(groups)
+        .flat_map(|(number, group)| (0..group.group.num_columns()).map(move |column| (number, column)))
+        .collect();
+    let (schema, properties) = (output.schema_descr(), output.properties());
+    let encoded = columns.par_iter().map(|&(number, column)| {
+        let group = &groups[number];
+        let encode = || group.encode(column, &texts[number], schema.column(column), Arc::clone(properties));
+        guarded(encode).map_err(|why| (group.place, why))
+    });
+    let encoded: Vec<_> = encoded.collect::<Result<_, _>>()?;
+    let mut encoded = encoded.into_iter();
+    for group in groups {
+        let mut append = || {
+            let mut to = output.next_row_group()?;
+            for (bytes, closed) in encoded.by_ref().take(group.group.num_columns()) {
+                to.append_column(&bytes, closed)?;
             }
             if let Some(annotation) = annotation {
-                write(&mut writer, own_documents, annotation).map_err(failed)?;
+                write(&mut to, group.documents, annotation)?;
             }
-            writer.close().map_err(failed)?;
-        }
-        first = end;
+            to.close().map(drop)
+        };
+        append().map_err(|error: ParquetError| (group.place, error.to_string()))?;
     }
-    if rest.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len()))
-    }
+    Ok(())
 }
 
-/// Returns the cuts for each text column of a row group, by column index; empty if no text of these rows changes.
+/// Returns the cuts for the rows of a row group.
 fn cut_texts<'c>(
-    input: &ParquetInput,
+    input: &ParquetInput<'_>,
     group: &RowGroupMetaData,
     (cuts, text): (Cuts<'c>, &[usize]),
     documents: &'c [u32],
     (runs, at_once): (&[(usize, usize)], usize),
-) -> Result<HashMap<usize, (TextColumn, TextCuts<'c>)>, String> {
+) -> Result<GroupCuts<'c>, String> {
     let mut next = TextCuts::new(cuts, documents);
     let mut all = HashMap::new();
     if next.is_empty() {
@@ -266,35 +385,39 @@ fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
 /// Copies rows of a column in a row group.
 fn copy_column(
     from: ColumnReader,
-    to: &mut SerializedColumnWriter<'_>,
+    to: &mut ColumnWriter<'_>,
     runs: &[(usize, usize)],
     at_once: usize,
 ) -> Result<(), String> {
     match from {
         ColumnReader::BoolColumnReader(from) => {
-            copy_values(from, to.typed::<BoolType>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<BoolType>(to), runs, at_once, as_they_are)
         }
         ColumnReader::Int32ColumnReader(from) => {
-            copy_values(from, to.typed::<Int32Type>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<Int32Type>(to), runs, at_once, as_they_are)
         }
         ColumnReader::Int64ColumnReader(from) => {
-            copy_values(from, to.typed::<Int64Type>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<Int64Type>(to), runs, at_once, as_they_are)
         }
         ColumnReader::Int96ColumnReader(from) => {
-            copy_values(from, to.typed::<Int96Type>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<Int96Type>(to), runs, at_once, as_they_are)
         }
         ColumnReader::FloatColumnReader(from) => {
-            copy_values(from, to.typed::<FloatType>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<FloatType>(to), runs, at_once, as_they_are)
         }
         ColumnReader::DoubleColumnReader(from) => {
-            copy_values(from, to.typed::<DoubleType>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<DoubleType>(to), runs, at_once, as_they_are)
         }
         ColumnReader::ByteArrayColumnReader(from) => {
-            copy_values(from, to.typed::<ByteArrayType>(), runs, at_once, as_they_are)
+            copy_values(from, get_typed_column_writer_mut::<ByteArrayType>(to), runs, at_once, as_they_are)
         }
-        ColumnReader::FixedLenByteArrayColumnReader(from) => {
-            copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once, as_they_are)
-        }
+        ColumnReader::FixedLenByteArrayColumnReader(from) => copy_values(
+            from,
+            get_typed_column_writer_mut::<FixedLenByteArrayType>(to),
+            runs,
+            at_once,
+            as_they_are,
+        ),
     }
 }
 

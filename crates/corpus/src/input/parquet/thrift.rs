@@ -10,12 +10,13 @@
 //! must have their types, and field numbers must be in range.
 
 use std::fs;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+use twindex::sys::vfs::ReadFile;
 
 /// Maximum nesting depth of column groups.
 const GROUPS_MAX: usize = 64;
@@ -276,12 +277,11 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
 /// The file has no footer, or the footer is invalid.
 pub(crate) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     let message = |error: io::Error| error.to_string();
-    let mut file = file;
     let bytes = file.metadata().map_err(message)?.len();
     let no_parquet = || "it does not end as a Parquet file does".to_owned();
     let before = bytes.checked_sub(TAIL_BYTES).ok_or_else(no_parquet)?;
     let mut tail = [0; TAIL_BYTES as usize];
-    file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut tail)).map_err(message)?;
+    ReadFile::read_exact_at(file, &mut tail, before).map_err(message)?;
     let [a, b, c, d, magic @ ..] = tail;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     // guard: a Parquet file ends as one
@@ -294,7 +294,7 @@ pub(crate) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         .checked_sub(length)
         .ok_or_else(|| format!("its end names a footer of {length} bytes, and the file has {bytes}"))?;
     let mut footer = vec![0; length as usize];
-    file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
+    ReadFile::read_exact_at(file, &mut footer, start).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = ThriftWalker::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
         // arrow-rs uses the first schema that it finds. Only the version may precede the schema, because an unknown
@@ -333,7 +333,8 @@ fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     }
 }
 
-/// A file for arrow-rs: page headers are checked before they are read, and reads past the end are refused.
+/// A file for arrow-rs: page headers are checked before they are read, and reads past the end are refused. Several threads
+/// may read it.
 pub(crate) struct Checked {
     file: Arc<fs::File>,
     bytes: u64,
@@ -373,7 +374,9 @@ impl ChunkReader for Checked {
         if length as u64 > self.bytes.saturating_sub(start) {
             return Err(ParquetError::EOF(format!("{length} bytes at {start}, where the file ends before")));
         }
-        self.file.get_bytes(start, length)
+        let mut bytes = vec![0; length];
+        ReadFile::read_exact_at(&*self.file, &mut bytes, start)?;
+        Ok(bytes.into())
     }
 }
 
@@ -392,12 +395,10 @@ impl PageHeader {
         // guard: a header of a page is not read to any length
         // without it: HEAD_BYTES_MAX -> u64::MAX
         let rest = self.bytes.saturating_sub(self.start).min(HEAD_BYTES_MAX);
-        let mut file = &*self.file;
         let mut wanted = HEAD_BYTES;
         loop {
-            let mut bytes = Vec::new();
-            file.seek(SeekFrom::Start(self.start))?;
-            file.take(wanted.min(rest)).read_to_end(&mut bytes)?;
+            let mut bytes = vec![0; wanted.min(rest) as usize];
+            ReadFile::read_exact_at(&*self.file, &mut bytes, self.start)?;
             match page(&bytes) {
                 Err(ThriftError::Short) if wanted < rest => wanted *= 8,
                 Err(_) => return Err(io::Error::other("the header of a page is damaged")),
