@@ -86,9 +86,10 @@ pub const REFERENCE: &str = "one core at 2.6 GHz of an AMD EPYC 9004 with AVX-51
 /// The time in nanoseconds of one unit of each kind of work.
 ///
 /// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the [`REFERENCE`] machine (1 MiB of
-/// level 2 and 32 MiB of level 3 cache, which is shared with other users). Pass the printed lines to `scripts/experiment fit_costs`, which minimizes the relative error. The prices of
-/// `plain` and `manku` were fitted on an earlier machine. The last price was fitted to a billion fingerprints in a
-/// virtual machine (`scripts/experiment billion`), where the page tables of guest and host both translate each address.
+/// level 2 and 32 MiB of level 3 cache, which is shared with other users). Pass the printed lines to `scripts/experiment
+/// fit_costs`, which minimizes the relative error. The prices of `plain` and `manku` were fitted on an earlier machine. The
+/// last price was fitted to a billion fingerprints in a virtual machine (`scripts/experiment billion`), where the page
+/// tables of guest and host both translate each address.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2, 50.8];
 /// Size of the level 2 cache in the cost model, in bytes.
@@ -99,15 +100,41 @@ const FAR_BYTES: f64 = 33_554_432.0;
 /// a page table entry of 8 bytes, so 4 GiB of tables have page tables of 8 MiB, a quarter of the level 3 cache.
 const TRANSLATED_BYTES: f64 = 4_294_967_296.0;
 
+/// The speed of a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// The time of work on data in the caches, divided by that on the [`REFERENCE`] machine.
+    pub compute: f64,
+    /// The time in nanoseconds to read a random cache line of memory, while others are being read.
+    pub line_nanos: f64,
+}
+
+impl Default for Speed {
+    /// Returns the speed of the [`REFERENCE`] machine.
+    fn default() -> Self {
+        Self { compute: 1.0, line_nanos: PRICES[LINE_MEMORY] }
+    }
+}
+
 /// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueryWork(pub [f64; KINDS]);
 
 impl QueryWork {
-    /// Returns the time of the query in nanoseconds.
+    /// Returns the time of the query in nanoseconds on the [`REFERENCE`] machine.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
+    }
+
+    /// Returns the time of the query in nanoseconds on a machine of this speed.
+    #[must_use]
+    pub fn nanos_at(&self, speed: Speed) -> f64 {
+        let priced = self.0.iter().zip(PRICES).map(|(count, price)| count * price);
+        let times = (0..).zip(priced).map(|(kind, nanos)| {
+            nanos * if kind < LINE_MEMORY { speed.compute } else { speed.line_nanos / PRICES[LINE_MEMORY] }
+        });
+        times.sum()
     }
 
     /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. Each cache

@@ -1,5 +1,7 @@
 //! `twindex plan`: estimates the cost of an index before it is built.
 
+mod measured;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,7 +12,7 @@ use serde::Serialize;
 use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme};
 use twindex::format::DOCUMENTS_MAX;
 use twindex::planner::banding::{Banding, MINIMA};
-use twindex::planner::cost::{Cost, KIND_NAMES, Medium, REFERENCE, Raw, cost};
+use twindex::planner::cost::{Cost, KIND_NAMES, Medium, REFERENCE, Raw, Speed, cost};
 use twindex::planner::recall::recall;
 use twindex::planner::scheme::{SchemeChoice, candidates};
 use twindex_kernel::Level;
@@ -36,7 +38,7 @@ const MEMORY: usize = 1 << 30;
     twindex plan --documents 2^34 --design choose-6-3 --codec plain\n  \
     twindex plan --documents 1M --design random-8-12-7     a free design: what it finds\n  \
     twindex plan --threshold 0.8                     bands of MinHash: the S-curve\n\n\
-    Times are predicted for one thread of the machine that is named below the list, 16 queries together, half of them\n\
+    Times are predicted for one thread of the machine that is named below the list, many queries together, half of them\n\
     with a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
 pub(crate) struct PlanArgs {
     /// Number of documents, each with a fingerprint; written as 8000000000, 8e9, 8G or 2^33
@@ -71,6 +73,9 @@ pub(crate) struct PlanArgs {
     /// Number of minima from which these bands are built, 120 to 1024
     #[arg(long, value_name = "N", value_parser = parse_minima(), default_value_t = MINIMA, requires = "threshold")]
     minima: u16,
+    /// Predict times for this machine: measures it, which takes about a tenth of a second
+    #[arg(long, requires = "documents")]
+    measure: bool,
     /// Print one JSON document on standard output instead of text
     #[arg(long)]
     json: bool,
@@ -147,7 +152,7 @@ struct PlanReport {
     memory_bytes: Option<u64>,
     segments: u64,
     /// The machine for which times are predicted.
-    times_of: &'static str,
+    times_of: String,
     /// The vector instructions that this process uses.
     kernel: &'static str,
     /// Number of bytes of ranks and postings for a document, without its key.
@@ -271,9 +276,10 @@ impl PlanArgs {
         let chosen =
             [("auto", DesignChoice::Auto), ("small", DesignChoice::Small), ("fast", DesignChoice::Fast)]
                 .map(|(word, design)| (word, choose(design)));
+        let speed = self.measure.then(measured::speed).transpose()?;
         let mut designs = Vec::new();
         for choice in self.choices(&chosen, codec, rows)? {
-            designs.push(self.line(&choice, &chosen, documents, segments)?);
+            designs.push(self.line(&choice, &chosen, (documents, segments), speed.unwrap_or_default())?);
         }
         let time = |a: &DesignLine, b: &DesignLine| a.ns_per_query.total_cmp(&b.ns_per_query);
         designs.sort_by(|a, b| match self.sort {
@@ -287,7 +293,7 @@ impl PlanArgs {
             medium: self.medium,
             memory_bytes: self.memory(),
             segments,
-            times_of: REFERENCE,
+            times_of: speed.map_or_else(|| REFERENCE.to_owned(), measured::text),
             kernel: Level::chosen().name(),
             bytes_per_document: BYTES_A_DOCUMENT,
             auto,
@@ -353,8 +359,8 @@ impl PlanArgs {
         &self,
         choice: &SchemeChoice,
         chosen: &[(&'static str, Scheme)],
-        documents: u64,
-        segments: u64,
+        (documents, segments): (u64, u64),
+        speed: Speed,
     ) -> Result<DesignLine> {
         let SchemeChoice { scheme, cost } = choice;
         let times = segments as f64;
@@ -388,7 +394,8 @@ impl PlanArgs {
             entries: cost.entries * times,
             candidates: cost.candidates * times,
             cold_pages,
-            ns_per_query: cost.nanos() * times + cold_pages * self.medium.medium().nanos_a_page(),
+            ns_per_query: cost.work.nanos_at(speed) * times
+                + cold_pages * self.medium.medium().nanos_a_page(),
             work: KIND_NAMES.into_iter().zip(cost.work.0.map(|count| count * times)).collect(),
             exact: scheme.design.is_exact(),
             recall: found,

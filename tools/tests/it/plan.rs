@@ -190,6 +190,31 @@ fn plan_reports_the_recall_curve_of_bands() {
 }
 
 #[test]
+fn measured_plan_differs_in_times_alone() {
+    let bench = Bench::new();
+    let of = |options: &str| {
+        let mut report = bench.json(&format!("plan --documents 10M --all {options}"));
+        let lines = report["designs"].as_array_mut().unwrap();
+        let mut times: Vec<(String, f64)> = Vec::new();
+        for line in lines.iter_mut() {
+            let nanos = line.as_object_mut().unwrap().remove("ns_per_query").unwrap();
+            times.push((line["name"].to_string() + &line["codecs"].to_string(), number(&nanos)));
+        }
+        lines.sort_by_key(ToString::to_string);
+        times.sort_by(|a, b| a.0.cmp(&b.0));
+        let machine = report.as_object_mut().unwrap().remove("times_of").unwrap().to_string();
+        (report, times, machine)
+    };
+    let ((report, times, machine), (again, measured, this)) = (of(""), of("--measure"));
+    assert_eq!(report, again);
+    assert!(!machine.contains("measured") && this.contains("this machine, measured"), "{this}");
+    // On any machine, each part of the time is scaled by a factor of its own.
+    let factors = times.iter().zip(&measured).map(|(a, b)| b.1 / a.1);
+    assert!(factors.clone().all(|factor| factor > 0.001 && factor < 1000.0), "{factors:?}");
+    says(&bench.misused("plan --threshold 0.8 --measure"), &["--documents"]);
+}
+
+#[test]
 fn invalid_plans_are_refused() {
     let bench = Bench::new();
     let message = bench.refused("plan --documents 1M --within 4 --design choose-5-2");
