@@ -748,9 +748,11 @@ def tables(results):
                 lines.append([row["system"], row["kind"], row["reason"]])
                 continue
             removed = row.get("by_rule") or row.get("removed")
-            lines.append([row["system"], row["kind"], taken(row.get("1")), row.get("reason") or taken(row.get("2")),
+            two = row.get("2")
+            busy = f"{two['cpu'] / two['wall']:.1f}" if two else "-"
+            lines.append([row["system"], row["kind"], taken(row.get("1")), row.get("reason") or taken(two), busy,
                           mega(row["peak"]), mega(row["disk"]), both(row.get("pairs")), both(removed), load(row)])
-        columns = ["system", "answers", "one thread", "two threads", "memory, MB", "disk", "pairs", "documents", "load"]
+        columns = ["system", "answers", "one thread", "two threads", "cores busy", "memory, MB", "disk", "pairs", "documents", "load"]
         out.append(table(columns, lines))
     if of("sketch"):
         out.append(f"## {JOBS['sketch']}\n\nSignatures of 128 minima, one thread, no index. Millions of shingles of five words a CPU "
