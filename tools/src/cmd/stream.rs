@@ -358,9 +358,9 @@ impl StreamArgs {
         let wanted = self.repeated.wanted(self.work.memory / 4);
         let is_looked_up = !self.groups && admitting.deciding.is_by_writer();
         // If a lookup fails, `admit` repeats it and reports the error.
-        let look = |sketch: &Sketch| match is_looked_up {
-            true => Lookahead::new(&index.snapshot(), sketch, options).unwrap_or_default(),
-            false => Lookahead::default(),
+        let look = |sketch: &Sketch| {
+            let found = is_looked_up.then(|| Lookahead::new(&index.snapshot(), sketch, options));
+            found.and_then(Result::ok).unwrap_or_default()
         };
         let streamed = if piped {
             for_each_looked_up_streaming(&mut documents, &sketcher, &wanted, &progress, look, &mut admitting)

@@ -484,7 +484,7 @@ mod tests {
         let files: Vec<_> = (0..150_usize)
             .map(|number| {
                 let path = folder.path().join(format!("{number}.parquet"));
-                let rows = || (0..number * 7);
+                let rows = || 0..number * 7;
                 let extra = strings(rows().map(|row| (row % 3 > 0).then(|| format!("extra {row}"))));
                 let texts = strings(rows().map(|row| Some(format!("text {row}"))));
                 let ids = strings(rows().map(|row| Some(format!("{number}-{row}"))));
