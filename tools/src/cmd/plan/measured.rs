@@ -16,7 +16,7 @@ const FINGERPRINTS: u64 = 100_000;
 const WITHIN: u8 = 3;
 /// Number of queries of a pass, as in the measurements to which the model was fitted.
 const QUERIES: usize = 1 << 17;
-/// Number of passes, the fastest of which counts.
+/// Number of passes. The fastest one counts.
 const PASSES: usize = 3;
 /// Number of 8-byte words of the memory that is read, more than caches hold.
 const WORDS: usize = 64 << 20 >> 3;
