@@ -244,8 +244,8 @@ impl Query {
 
     /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as
     /// [`Writer::admit`](crate::Writer::admit) does: a mark counts only while a live unmarked document is near, by the
-    /// parameters of the index. If no unmarked document is a hit, the hits are the marked documents that are leaders
-    /// without one.
+    /// parameters of the index. If no unmarked document is a hit, the hits are marked documents that lead, as
+    /// for `admit`.
     /// No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
