@@ -460,7 +460,11 @@ def latency(folder, path, limit):
         done.set()
         reader.join()
     work = sum(admits) + sum(commits)
-    print(json.dumps({"filled": filled, "documents": documents, "batches": len(commits), "added": added,
+    del dataset
+    began = time.perf_counter()
+    lance_near(lance.dataset(folder), texts[0])
+    reopened = time.perf_counter() - began
+    print(json.dumps({"filled": filled, "reopened": reopened, "documents": documents, "batches": len(commits), "added": added,
                       "refused": len(admits) - added, "answers": answers[0], "queries": len(queries),
                       "commits_a_second": len(commits) / work, "admit": percentiles(admits),
                       "commit": percentiles(commits), "near": percentiles(queries), "peak": memory("VmHWM")}))

@@ -32,6 +32,7 @@ mod interleavings;
 mod known_leaders;
 mod log;
 mod log_reader;
+mod marked;
 mod memory;
 mod memtable;
 pub mod merge_plan;

@@ -61,8 +61,7 @@ struct WaitingOrphan {
 }
 
 /// Returns the key of the orphan that is the leader of a new document; `None` if it is near no leader among the orphans.
-/// `candidates` are the marked documents near the new document, at least one for each distinct content: a list for each
-/// degree of nearness, the nearest first. Of equally near leaders, returns the one with the smallest key.
+/// `candidates` are as in [`nearest_leaders`].
 ///
 /// # Errors
 /// Those of `neighbours`.
@@ -70,19 +69,33 @@ pub fn nearest_leader(
     candidates: impl IntoIterator<Item = Vec<MarkedDocument>>,
     neighbours: &mut impl MarkedNeighbours,
 ) -> Result<Option<KeyBuf>> {
-    let mut leaders = HashMap::new();
+    Ok(nearest_leaders(candidates, 1, neighbours)?.into_iter().next())
+}
+
+/// Returns the keys of the leaders among the orphans near a new document: the nearest first, equally near ones by key. Ends
+/// with the degree of nearness at which there are `enough`. `candidates` are the marked documents near the new document,
+/// at least one for each distinct content: a list for each degree of nearness, the nearest first.
+///
+/// # Errors
+/// Those of `neighbours`.
+pub fn nearest_leaders(
+    candidates: impl IntoIterator<Item = Vec<MarkedDocument>>,
+    enough: usize,
+    neighbours: &mut impl MarkedNeighbours,
+) -> Result<Vec<KeyBuf>> {
+    let (mut decided, mut leaders) = (HashMap::new(), Vec::new());
     for equally_near in candidates {
-        let mut nearest = None;
+        let nearer = leaders.len();
         for one in equally_near {
-            decide(&one, neighbours, &mut leaders)?;
-            let leader = leaders.get(&one.content).cloned().flatten();
-            nearest = nearest.into_iter().chain(leader).min();
+            decide(&one, neighbours, &mut decided)?;
+            leaders.extend(decided.get(&one.content).cloned().flatten());
         }
-        if nearest.is_some() {
-            return Ok(nearest);
+        leaders[nearer..].sort_unstable();
+        if leaders.len() >= enough {
+            break;
         }
     }
-    Ok(None)
+    Ok(leaders)
 }
 
 /// Adds the decision about a content to `leaders`: the key of the only leader with this content; `None` if there is none.

@@ -1,5 +1,6 @@
 //! Queries on a snapshot, and their results.
 
+mod leading;
 mod search;
 
 use std::cmp::Ordering;
@@ -115,6 +116,8 @@ pub struct Query {
     estimated: bool,
     /// The documents that are compared, by their marks as duplicates.
     marks: Marks,
+    /// Whether a marked document is a hit if its mark does not count.
+    leads: bool,
     /// The value that compared documents must have; `None` if they may have any value.
     value: Option<Vec<u8>>,
     /// The shingle hashes of the query's document; `None` if the index stores no sets.
@@ -175,6 +178,7 @@ impl Query {
             unverified: false,
             estimated: false,
             marks: Marks::Any,
+            leads: false,
             value: None,
             set: None,
             measured_from: None,
@@ -239,8 +243,10 @@ impl Query {
     }
 
     /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as
-    /// [`Writer::admit`](crate::Writer::admit) does as long as an unmarked document is near the marked one. No effect if the
-    /// index stores no [marks](crate::params::ParamsBuilder::marks).
+    /// [`Writer::admit`](crate::Writer::admit) does: a mark counts only while a live unmarked document is near, by the
+    /// parameters of the index. If no unmarked document is a hit, the hits are marked documents that lead, as
+    /// for `admit`.
+    /// No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};
@@ -250,15 +256,20 @@ impl Query {
     /// let index = Index::create(dir.path().join("x"), params)?;
     /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
     /// let mut writer = index.writer()?;
-    /// writer.put("a", Document::from(&sketch).as_duplicate())?;
+    /// writer.put("a", &sketch)?;
+    /// writer.put("b", Document::from(&sketch).as_duplicate())?;
     /// writer.commit()?;
-    /// let snapshot = index.snapshot();
-    /// assert_eq!(snapshot.near(&sketch).run()?.hits.len(), 1);
-    /// assert_eq!(snapshot.near(&sketch).unmarked().run()?.hits.len(), 0);
+    /// let keys = |answers: twindex::Answers| answers.hits.iter().map(|hit| hit.key.to_string()).collect::<String>();
+    /// assert_eq!(keys(index.snapshot().near(&sketch).run()?), "ab");
+    /// assert_eq!(keys(index.snapshot().near(&sketch).unmarked().run()?), "a");
+    /// writer.delete("a")?;
+    /// writer.commit()?;
+    /// assert_eq!(keys(index.snapshot().near(&sketch).unmarked().run()?), "b"); // the leader of `b` is gone
     /// # Ok::<(), twindex::Error>(())
     /// ```
     pub fn unmarked(self) -> Self {
-        self.marks(Marks::Unmarked)
+        let query = self.marks(Marks::Unmarked);
+        Self { leads: query.marks == Marks::Unmarked, ..query }
     }
 
     /// Compares only the documents that `marks` includes. No effect if the index stores no marks.
@@ -267,9 +278,9 @@ impl Query {
         self
     }
 
-    /// Compares only documents with this value, if there is one.
-    pub(super) fn value(mut self, value: Option<&[u8]>) -> Self {
-        self.value = value.map(<[u8]>::to_vec);
+    /// Compares only documents with this [value](crate::params::ParamsBuilder::values); with `None`, all documents.
+    pub fn inside<'v>(mut self, value: impl Into<Option<&'v [u8]>>) -> Self {
+        self.value = value.into().map(<[u8]>::to_vec);
         self
     }
 
@@ -379,6 +390,9 @@ impl Query {
     /// # Errors
     /// Same as [`run`](Self::run).
     pub fn count(mut self) -> Result<u64> {
+        if self.leads {
+            return Ok(self.limit(usize::MAX).run()?.hits.len() as u64);
+        }
         self.check()?;
         let mut count = 0;
         for part in self.state.parts() {
@@ -430,7 +444,7 @@ impl Query {
             }
             part.check_map()?;
         }
-        Ok(None)
+        if self.leads { Ok(self.orphans(1, None)?.hits.pop()) } else { Ok(None) }
     }
 
     /// Returns an error if the query cannot be answered.
@@ -439,6 +453,10 @@ impl Query {
             return Err(error);
         }
         self.cancel.check()?;
+        if self.value.as_ref().is_some_and(|value| !value.is_empty()) && !self.params().values {
+            let why = "this index keeps no values to compare inside of; that is chosen when it is created";
+            return Err(Error::Invalid(why.into()));
+        }
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         if self.params().sets
             && threshold > 0.0
@@ -556,6 +574,9 @@ impl Query {
             hit.resemblance = self.counted_resemblance(mine, &other, hit.distance);
             near.extend(hit.resemblance.is_some().then_some(hit));
         }
+        if near.is_empty() && self.leads && answers.may_omit_marked {
+            return self.orphans(limit, Some((mine, &mut set_of)));
+        }
         near.sort_unstable();
         answers.has_more = near.len() > limit;
         near.truncate(limit);
@@ -583,7 +604,13 @@ impl Query {
     /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
     /// does not support, [`Error::Cancelled`], [`Error::Corrupt`]. A result is never incomplete without an error.
     pub fn run(mut self) -> Result<Answers> {
-        self.answers()
+        let answers = self.answers()?;
+        let has_hits = answers.has_more || !answers.hits.is_empty();
+        if has_hits || !self.leads || !answers.may_omit_marked {
+            return Ok(answers);
+        }
+        let orphans = self.orphans(self.limit, None)?;
+        Ok(Answers { unvisited: orphans.unvisited.max(answers.unvisited), ..orphans })
     }
 
     /// Returns whether the document is one of those that are compared, by its mark.

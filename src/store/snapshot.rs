@@ -186,6 +186,40 @@ impl Snapshot {
         Record::find(&self.state, key.into())
     }
 
+    /// Returns the records of several documents, in the order of `keys`; `None` for a key without a document. Looks the keys
+    /// up in ascending order, so that keys of the same page are read together.
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", Fingerprint(1))?;
+    /// writer.put("b", Fingerprint(2))?;
+    /// writer.commit()?;
+    /// let records = index.snapshot().get_many(["b", "none", "a"])?;
+    /// let found = records.into_iter().map(|record| record?.fingerprint).collect::<Vec<_>>();
+    /// assert_eq!(found, [Some(Fingerprint(2)), None, Some(Fingerprint(1))]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`get`](Self::get).
+    pub fn get_many<'k, K: Into<Key<'k>>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Record>>> {
+        let keys: Vec<Key<'k>> = keys.into_iter().map(Into::into).collect();
+        let mut ascending: Vec<usize> = (0..keys.len()).collect();
+        ascending.sort_unstable_by_key(|&at| keys[at]);
+        let mut records = vec![None; keys.len()];
+        for at in ascending {
+            records[at] = self.get(keys[at])?;
+        }
+        Ok(records)
+    }
+
     /// Returns the keys of live documents in a range, ascending.
     ///
     /// ```

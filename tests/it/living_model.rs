@@ -116,8 +116,9 @@ fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
         })
         .unwrap();
     assert_eq!(keys, expected.keys().copied().collect::<Vec<_>>());
-    for key in 0..24 {
-        let record = snapshot.get(key).unwrap();
+    let keys = (0..24).map(|at| at * 7 % 24);
+    for (key, record) in keys.clone().zip(snapshot.get_many(keys).unwrap()) {
+        assert_eq!(snapshot.get(key).unwrap(), record, "key {key}");
         assert_eq!(
             record.as_ref().map(|record| record.fingerprint.unwrap().0),
             expected.get(&key).map(|document| document.fingerprint),

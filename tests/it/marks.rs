@@ -9,12 +9,12 @@ use std::sync::Arc;
 use twindex::params::{Near, ParamsBuilder};
 use twindex::sketch::{Resemblance, matches, pack};
 use twindex::{
-    Admitted, Document, Durability, Fingerprint, Hit, Index, Key, Lookahead, Params, Result, Sketch,
-    Snapshot, Writer, WriterOptions,
+    Admitted, Document, Durability, Fingerprint, Hit, Index, Key, KeyBuf, Lookahead, Params, Query, Result,
+    Sketch, Snapshot, Writer, WriterOptions,
 };
 
 use crate::support::Random;
-use crate::support::marks::{Live, duplicated, outcome};
+use crate::support::marks::{Live, duplicated, leaders_near, outcome};
 use crate::support::model::ModelVfs;
 
 /// The age at which documents expire.
@@ -85,6 +85,8 @@ struct Round {
     promoted: u32,
     /// The state in which documents are looked up before they are admitted.
     earlier: Option<Snapshot>,
+    /// Number of queries for unmarked documents whose hits are orphans.
+    led: u32,
 }
 
 impl Drop for Round {
@@ -144,6 +146,7 @@ impl Round {
             steps: Vec::new(),
             promoted: 0,
             earlier: None,
+            led: 0,
         }
     }
 
@@ -159,12 +162,32 @@ impl Round {
 
     /// Returns how near two documents are; `None` if they are not near.
     fn nearness(&self, a: Stored, b: Stored) -> Option<Nearness> {
+        self.nearness_by((self.measure, false), a, b)
+    }
+
+    /// Returns whether two documents are near by the parameters of the index.
+    fn are_near_in_index(&self, a: Stored, b: Stored) -> bool {
+        self.nearness_by((self.measure_of_index(), false), a, b).is_some()
+    }
+
+    fn measure_of_index(&self) -> Measure {
+        match self.params.minhash {
+            Some(minhash) if minhash.signature_bits > 0 && self.measure == Measure::Unverified => {
+                Measure::Estimated
+            }
+            _ => self.measure,
+        }
+    }
+
+    /// Like [`nearness`](Self::nearness), by a measure. If `is_narrow`, by a relation that includes fewer documents.
+    fn nearness_by(&self, (measure, is_narrow): (Measure, bool), a: Stored, b: Stored) -> Option<Nearness> {
+        let (threshold, within) = if is_narrow { (0.9, 1) } else { (0.8, 3) };
         if self.door == Door::Inside && a.value != b.value {
             return None;
         }
-        if self.measure == Measure::Distance {
+        if measure == Measure::Distance {
             let distance = (self.fingerprints[a.content] ^ self.fingerprints[b.content]).count_ones();
-            return (distance <= 3).then_some((distance, Reverse(0)));
+            return (distance <= within).then_some((distance, Reverse(0)));
         }
         let (a, b) = (&self.sketches[a.content], &self.sketches[b.content]);
         let minhash = self.params.minhash.unwrap();
@@ -178,23 +201,24 @@ impl Round {
             let same = matches(&packed(a), &packed(b), minhash.minima(), minhash.signature_bits);
             Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)
         };
-        match self.measure {
+        match measure {
             Measure::Exact if self.door == Door::Counting => {
                 let counted = Resemblance::of_sets(&set(a), &set(b));
-                (shares_band && counted.at_least(0.8)).then_some((u32::MAX, bits(counted.value())))
+                (shares_band && counted.at_least(threshold)).then_some((u32::MAX, bits(counted.value())))
             }
             Measure::Exact => {
                 let distance = a.fingerprint().zip(b.fingerprint()).map(|(a, b)| a.distance(b));
                 let distance = distance.filter(|_| !a.is_empty() && !b.is_empty());
                 let counted = Resemblance::of_sets(a.set(), b.set());
-                let is_near = counted.at_least(0.8) || distance.is_some_and(|distance| distance <= 3);
+                let is_near = counted.at_least(threshold)
+                    || !is_narrow && distance.is_some_and(|distance| distance <= within);
                 is_near.then_some((distance.unwrap_or(u32::MAX), bits(counted.value())))
             }
             _ if !shares_band => None,
             Measure::Unverified if minhash.signature_bits == 0 => Some((u32::MAX, Reverse(0))),
             _ => {
                 let estimate = estimate(a, b);
-                let is_near = self.measure == Measure::Unverified || estimate.at_least(0.8);
+                let is_near = measure == Measure::Unverified || estimate.at_least(threshold);
                 is_near.then_some((u32::MAX, bits(estimate.value())))
             }
         }
@@ -312,6 +336,74 @@ impl Round {
 }
 
 impl Round {
+    /// Checks that queries for unmarked documents count marks as [`Writer::admit`] does.
+    fn check_unmarked(&mut self, index: &Index) {
+        let snapshot = index.snapshot();
+        let live: Vec<(&String, &Stored)> = self.live.iter().collect();
+        let marks: Vec<Live<'_>> = live
+            .iter()
+            .map(|(key, stored)| Live {
+                key: Key::from(key.as_str()),
+                is_marked: stored.is_marked,
+                priority: stored.priority,
+            })
+            .collect();
+        let measures = [(self.measure, false), (self.measure_of_index(), true)];
+        for (content, (measure, is_narrow)) in
+            (0..self.sketches.len()).flat_map(|content| measures.map(|by| (content, by)))
+        {
+            if is_narrow && measure == Measure::Unverified {
+                continue; // no threshold is compared
+            }
+            let value = u8::from(self.door == Door::Inside && content % 2 == 1);
+            let new = Stored { content, is_marked: false, stamp: None, value, priority: None };
+            let nearness = |at: usize| self.nearness_by((measure, is_narrow), new, *live[at].1);
+            let expected =
+                leaders_near(&marks, None, nearness, |a, b| self.are_near_in_index(*live[a].1, *live[b].1));
+            let expected: Vec<(String, Nearness)> =
+                expected.into_iter().map(|at| (live[at].0.clone(), nearness(at).unwrap())).collect();
+            let query = || {
+                let sketch = &self.sketches[content];
+                let query = match (measure, is_narrow) {
+                    (Measure::Distance, _) => {
+                        let within = if is_narrow { 1 } else { 3 };
+                        snapshot.within(Fingerprint(self.fingerprints[content]), within)
+                    }
+                    (_, true) => snapshot.resembling(sketch, 0.9),
+                    (_, false) => snapshot.near(sketch),
+                };
+                let query = match measure {
+                    Measure::Estimated => query.estimated(),
+                    Measure::Unverified => query.unverified(),
+                    _ => query,
+                };
+                query.inside((self.door == Door::Inside).then_some(&[value][..])).unmarked()
+            };
+            let run = |query: Query| {
+                if self.door != Door::Counting {
+                    return query.run().unwrap();
+                }
+                let set_of = |key: &KeyBuf, out: &mut Vec<u64>| {
+                    *out = set(&self.sketches[self.live[&key.to_string()].content]);
+                    Ok(())
+                };
+                query.run_counting(&set(&self.sketches[content]), set_of).unwrap()
+            };
+            let answers = run(query());
+            let case = format!("{content} {measure:?} {is_narrow}");
+            assert_eq!(answers.hits.iter().map(shown).collect::<Vec<_>>(), expected, "{case}");
+            let first = run(query().limit(1));
+            assert_eq!(first.hits.iter().map(shown).collect::<Vec<_>>(), expected[..expected.len().min(1)]);
+            assert_eq!(first.has_more, expected.len() > 1);
+            if self.door != Door::Counting {
+                assert_eq!(query().count().unwrap(), expected.len() as u64);
+                let any = query().any().unwrap().map(|hit| hit.key.to_string());
+                assert!(any.map_or(expected.is_empty(), |any| expected.iter().any(|(key, _)| *key == any)));
+            }
+            self.led += u32::from(expected.first().is_some_and(|(key, _)| self.live[key].is_marked));
+        }
+    }
+
     /// Checks that each document is found by all its features.
     fn check_features(&self, index: &Index) {
         let Some(minhash) = self.params.minhash else { return };
@@ -335,17 +427,19 @@ fn set(sketch: &Sketch) -> Vec<u64> {
     set
 }
 
-fn compared(admitted: &Admitted) -> (&'static str, Option<(String, Nearness)>) {
-    let of = |hit: &Hit| {
-        let resemblance = hit.resemblance.map_or(Reverse(0), |resemblance| bits(resemblance.value()));
-        (hit.key.to_string(), (hit.distance.unwrap_or(u32::MAX), resemblance))
-    };
-    let (name, hit) = outcome(admitted);
-    (name, hit.map(of))
+fn shown(hit: &Hit) -> (String, Nearness) {
+    let resemblance = hit.resemblance.map_or(Reverse(0), |resemblance| bits(resemblance.value()));
+    (hit.key.to_string(), (hit.distance.unwrap_or(u32::MAX), resemblance))
 }
 
-/// Runs one history of an index. Returns the number of documents that lost their marks.
-fn run(seed: u64) -> u32 {
+fn compared(admitted: &Admitted) -> (&'static str, Option<(String, Nearness)>) {
+    let (name, hit) = outcome(admitted);
+    (name, hit.map(shown))
+}
+
+/// Runs one history of an index. Returns the number of documents that lost their marks, and of queries whose hits are
+/// orphans.
+fn run(seed: u64) -> [u32; 2] {
     let mut random = Random(seed);
     let mut round = Round::new(seed, &mut random);
     let vfs = Arc::new(ModelVfs::default());
@@ -409,6 +503,7 @@ fn run(seed: u64) -> u32 {
                 if random.below(2) == 0 {
                     round.earlier = Some(index.snapshot());
                 }
+                round.check_unmarked(&index);
             }
         }
     }
@@ -418,19 +513,22 @@ fn run(seed: u64) -> u32 {
     round.check(&index);
     round.check_features(&index);
     assert!(index.verify().problems.is_empty());
-    round.promoted
+    [round.promoted, round.led]
 }
 
 #[test]
 fn duplicates_of_marked_documents_agree_with_the_definition_in_every_history() {
     let rounds = std::env::var("TWINDEX_HISTORIES").map_or(400, |count| count.parse().unwrap());
     let first = std::env::var("TWINDEX_HISTORIES_FROM").map_or(0, |seed| seed.parse().unwrap());
-    let mut promoted = [0; KINDS.len()];
+    let (mut promoted, mut led) = ([0; KINDS.len()], [0; KINDS.len()]);
     for seed in first..first + rounds {
-        promoted[seed as usize % KINDS.len()] += run(seed);
+        let kind = seed as usize % KINDS.len();
+        let found = run(seed);
+        (promoted[kind], led[kind]) = (promoted[kind] + found[0], led[kind] + found[1]);
     }
     let min = rounds as u32 / 50;
     assert!(promoted.iter().all(|&count| count >= min), "documents that lost their marks: {promoted:?}");
+    assert!(led.iter().all(|&count| count >= min), "queries whose hits are orphans: {led:?}");
 }
 
 /// Creates an index in which `b` is a marked copy of `a`, and returns its writer.

@@ -20,16 +20,29 @@ pub fn duplicated<N: Ord>(
     nearness: impl Fn(usize) -> Option<N>,
     leads: impl Fn(usize, usize) -> bool,
 ) -> Option<usize> {
-    let others = || (0..live.len()).filter(|&at| live[at].key != key);
-    let unmarked: Vec<usize> = others().filter(|&at| !live[at].is_marked).collect();
-    let nearest = |of: &[usize]| {
-        let near = of.iter().filter_map(|&at| Some((nearness(at)?, live[at].key, at)));
-        near.min_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1))).map(|(_, _, at)| at)
-    };
-    let leader = nearest(&unmarked);
     let is_leader = live.iter().any(|own| own.key == key && !own.is_marked);
-    if leader.is_some() || is_leader {
-        return leader;
+    let found = leaders_near(live, Some(key), nearness, leads);
+    found.into_iter().next().filter(|&at| !(is_leader && live[at].is_marked))
+}
+
+/// Returns the positions of the documents near a new document whose marks do not count: the unmarked ones, or if there are
+/// none, the leaders among the orphans; the nearest first. Excludes the document with the key `own`.
+pub fn leaders_near<N: Ord>(
+    live: &[Live<'_>],
+    own: Option<Key<'_>>,
+    nearness: impl Fn(usize) -> Option<N>,
+    leads: impl Fn(usize, usize) -> bool,
+) -> Vec<usize> {
+    let others = || (0..live.len()).filter(|&at| Some(live[at].key) != own);
+    let unmarked: Vec<usize> = others().filter(|&at| !live[at].is_marked).collect();
+    let nearest = |of: &[usize]| -> Vec<usize> {
+        let mut near: Vec<_> = of.iter().filter_map(|&at| Some((nearness(at)?, live[at].key, at))).collect();
+        near.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        near.into_iter().map(|(_, _, at)| at).collect()
+    };
+    let near = nearest(&unmarked);
+    if !near.is_empty() {
+        return near;
     }
     let is_orphan = |&at: &usize| live[at].is_marked && !unmarked.iter().any(|&other| leads(other, at));
     let mut orphans: Vec<usize> = others().filter(is_orphan).collect();

@@ -82,7 +82,7 @@
 // Estimates resemblances, even if the index stores sets.
 #define TWINDEX_QUERY_ESTIMATED 2
 
-// Excludes documents that are marked as duplicates.
+// Excludes marked duplicates near which a live unmarked document is.
 #define TWINDEX_QUERY_UNMARKED 4
 
 // Ends the search at the first hit, which need not be the nearest.

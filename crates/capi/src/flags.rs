@@ -7,7 +7,7 @@ use crate::error::Error;
 pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
 /// Estimates resemblances, even if the index stores sets.
 pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
-/// Excludes documents that are marked as duplicates.
+/// Excludes marked duplicates near which a live unmarked document is.
 pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
 /// Ends the search at the first hit, which need not be the nearest.
 pub const TWINDEX_QUERY_ANY: u32 = 8;

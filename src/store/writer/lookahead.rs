@@ -55,7 +55,7 @@ impl Lookahead {
         if kept.is_none() && set.is_empty() {
             return Ok(Self::default());
         }
-        let mut query = options.query(Arc::clone(&state), kept, &set).unmarked();
+        let mut query = options.query(Arc::clone(&state), kept, &set).marks(Marks::Unmarked);
         query.check()?;
         let view = &state.view;
         let parts = || {

@@ -47,11 +47,13 @@ use crate::format::attached::Attached;
 use crate::format::fields::Fields;
 use crate::format::log::LogBatch;
 use crate::format::manifest::Manifest;
+use crate::format::prefixes::Marks;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::SearchScratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
+use crate::store::marked::SetOf;
 use crate::sys::fork;
 use crate::sys::vfs::{FileStamp, HeldLock, LockFailure};
 
@@ -76,9 +78,6 @@ pub enum Admitted {
     /// The stamp of the new document is too old. It was not added, and an existing document with this key is unchanged.
     Expired,
 }
-
-/// Replaces the contents of its last argument with the set of the document that has this key.
-type SetOf<'r> = dyn FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()> + 'r;
 
 /// How `admit` compares documents, besides the options of the writer.
 #[derive(Default)]
@@ -531,7 +530,7 @@ impl Writer {
             self.smallest.clear(); // its keys are of documents that are near by the options alone
         }
         if let Some((mine, set_of)) = &mut comparison.counted {
-            let query = self.options.query(self.now(), kept, &[]).unmarked().limit(limit);
+            let query = self.options.query(self.now(), kept, &[]).marks(Marks::Unmarked).limit(limit);
             return Ok(first(query.run_counting(mine, set_of)?));
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
@@ -547,7 +546,7 @@ impl Writer {
             ));
         }
         if comparison.value.is_some() {
-            let query = self.admit_query(kept, set).value(comparison.value).limit(limit);
+            let query = self.admit_query(kept, set).inside(comparison.value).limit(limit);
             return Ok(first(query.run()?));
         }
         let content = Content::of(&self.options, &self.params, kept, set);
@@ -585,7 +584,7 @@ impl Writer {
 
     /// Returns the query that [`admit`](Self::admit) runs for a document.
     fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
-        self.options.query(self.now(), kept, set).unmarked()
+        self.options.query(self.now(), kept, set).marks(Marks::Unmarked)
     }
 
     /// Returns a state that includes the uncommitted batch.

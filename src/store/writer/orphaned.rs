@@ -1,24 +1,22 @@
 //! Finds the leader of a new document among the [orphans](crate::store::orphans), and removes marks.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use twindex_sketch::{MinHasher, Resemblance, features};
-use xxhash_rust::xxh3::xxh3_128;
 
-use super::lookahead::Lookahead;
 use super::smallest::Content;
-use super::{Comparison, SetOf, Writer};
+use super::{Comparison, Writer};
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields};
 use crate::format::prefixes::Marks;
-use crate::key::{Key, KeyBuf};
+use crate::key::Key;
 use crate::segment::records::Kept;
 use crate::store::groups::Neighbourhood;
-use crate::store::known_leaders::DocRef;
-use crate::store::orphans::{MarkedDocument, MarkedNeighbours, nearest_leader};
-use crate::store::query::{FoundDocument, Hit, Query};
+use crate::store::marked::StoredNeighbours;
+use crate::store::part::IndexPart;
+use crate::store::query::Hit;
 use crate::store::record::Record;
 
 impl Writer {
@@ -34,29 +32,25 @@ impl Writer {
         let (mine, set_of) = counted.unzip();
         let state = self.now();
         let query = self.options.query(Arc::clone(&state), kept, if mine.is_some() { &[] } else { set });
-        let query = query.marks(Marks::Marked).value(value);
+        let query = query.marks(Marks::Marked).inside(value);
         let mut query = if mine.is_some() { query.unverified() } else { query };
         query.check()?;
         let near = self.options.near_or(&self.params);
         let unverified = self.options.unverified || mine.is_some();
         let around = Neighbourhood::by_relation(state, near, unverified, self.options.estimated);
         let replaced = known.map(|key| around.find(key)).transpose()?.flatten();
-        let mut stored =
-            StoredNeighbours { around, replaced, value, set_of, set: Vec::new(), bytes: Vec::new() };
-        let mut found = stored.near(&query, mine.unwrap_or_default(), ahead)?;
-        found.sort_by(|a, b| a.0.by_nearness(&b.0));
-        let (mut candidates, mut contents) = (Vec::new(), HashSet::new());
-        for equally_near in found.chunk_by(|a, b| a.0.by_nearness(&b.0).is_eq()) {
-            let mut distinct = Vec::new();
-            for &(_, document) in equally_near {
-                let content = stored.content(document)?;
-                if contents.insert(content) {
-                    distinct.push(stored.marked_document(document, content)?);
-                }
-            }
-            candidates.push(distinct);
-        }
-        let Some(leader) = nearest_leader(candidates, &mut stored)? else { return Ok(None) };
+        let mut stored = StoredNeighbours {
+            around,
+            replaced,
+            value,
+            set_of,
+            cancel: Cancel::default(),
+            set: Vec::new(),
+            bytes: Vec::new(),
+        };
+        let has_none = |part: &IndexPart<'_>| ahead.is_some_and(|ahead| ahead.has_none(part));
+        let leaders = stored.leaders(&query, (mine.unwrap_or_default(), 1), has_none)?;
+        let Some(leader) = leaders.into_iter().next() else { return Ok(None) };
         let mut hit = query.hit_of(leader.as_key())?;
         if let (Some(hit), Some(mine)) = (&mut hit, mine) {
             stored.read_set(&leader)?;
@@ -127,104 +121,5 @@ impl Writer {
             return Ok(found);
         }
         Ok(None)
-    }
-}
-
-/// The near relation of the stored documents of a writer.
-struct StoredNeighbours<'n, 'r> {
-    around: Neighbourhood,
-    /// The document that the new one replaces.
-    replaced: Option<DocRef>,
-    value: Option<&'n [u8]>,
-    set_of: Option<&'n mut SetOf<'r>>,
-    /// The set of a document, if the caller supplies sets.
-    set: Vec<u64>,
-    /// A buffer for the content of a document.
-    bytes: Vec<u8>,
-}
-
-impl StoredNeighbours<'_, '_> {
-    /// Returns the documents that a query for marked documents finds. `mine` is the set of its document, if the caller supplies
-    /// sets; `ahead` is what was found for it before.
-    fn near(
-        &mut self,
-        query: &Query,
-        mine: &[u64],
-        ahead: Option<&Lookahead>,
-    ) -> Result<Vec<(FoundDocument, DocRef)>> {
-        let replaced = self.replaced;
-        let mut all = Vec::new();
-        self.around.for_each_part(|part, documents| {
-            if ahead.is_some_and(|ahead| ahead.has_none(documents)) {
-                return Ok(());
-            }
-            let mut is_wanted = |ordinal| Ok(Some(DocRef { part, ordinal }) != replaced);
-            let found = query.find_among(documents, &mut is_wanted)?;
-            all.extend(found.into_iter().map(|found| {
-                let ordinal = found.ordinal;
-                (found, DocRef { part, ordinal })
-            }));
-            Ok(())
-        })?;
-        if self.set_of.is_none() {
-            return Ok(all);
-        }
-        let mut near = Vec::new();
-        for (found, document) in all {
-            let key = self.around.key(document)?;
-            self.read_set(&key)?;
-            near.extend(query.counted(found, mine, &self.set).map(|found| (found, document)));
-        }
-        Ok(near)
-    }
-
-    /// Reads the set of a document from the caller.
-    fn read_set(&mut self, key: &KeyBuf) -> Result<()> {
-        self.set.clear();
-        self.set_of.as_mut().map_or(Ok(()), |set_of| set_of(key, &mut self.set))
-    }
-
-    /// Returns a hash of the data that decides which documents are near this one.
-    fn content(&mut self, document: DocRef) -> Result<u128> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        self.around.content(document, &mut bytes)?;
-        if self.set_of.is_some() {
-            let key = self.around.key(document)?;
-            self.read_set(&key)?;
-            bytes.extend(self.set.iter().flat_map(|hash| hash.to_le_bytes()));
-        }
-        let content = xxh3_128(&bytes);
-        self.bytes = bytes;
-        Ok(content)
-    }
-
-    fn marked_document(&self, document: DocRef, content: u128) -> Result<MarkedDocument> {
-        let (key, priority) =
-            self.around.read(document, |part, ordinal| Ok((part.key(ordinal)?, part.priority(ordinal)?)))?;
-        Ok(MarkedDocument { key, priority, content })
-    }
-
-    /// Returns the documents with these marks near a document.
-    fn near_stored(&mut self, of: &KeyBuf, marks: Marks) -> Result<Vec<(FoundDocument, DocRef)>> {
-        let Some(document) = self.around.find(of.as_key())? else { return Ok(Vec::new()) };
-        let query = self.around.query_of(document)?.marks(marks).value(self.value);
-        self.read_set(of)?;
-        let mine = std::mem::take(&mut self.set);
-        self.near(&query, &mine, None)
-    }
-}
-
-impl MarkedNeighbours for StoredNeighbours<'_, '_> {
-    fn has_leader(&mut self, of: &KeyBuf) -> Result<bool> {
-        Ok(!self.near_stored(of, Marks::Unmarked)?.is_empty())
-    }
-
-    fn marked(&mut self, of: &KeyBuf) -> Result<Vec<MarkedDocument>> {
-        let near = self.near_stored(of, Marks::Marked)?;
-        let marked = |(_, document)| {
-            let content = self.content(document)?;
-            self.marked_document(document, content)
-        };
-        near.into_iter().map(marked).collect()
     }
 }

@@ -347,3 +347,47 @@ fn keys_of_removed_documents_count_if_the_history_is_a_folder() {
         &["pairs.tsv has", "no longer one history"],
     );
 }
+
+#[test]
+fn marked_document_of_an_index_is_near_once_its_leader_is_gone() {
+    for inside in ["", " --inside lang"] {
+        let bench = Bench::new();
+        let line = |id: &str, text: &str, lang: &str| {
+            json!({"id": id, "text": text, "lang": lang}).to_string() + "\n"
+        };
+        bench.write(
+            "old.jsonl",
+            line("a", FIRST, "en") + &line("b", FIRST, "en") + &line("other", FIRST, "de"),
+        );
+        bench.write("new.jsonl", line("c", FIRST, "en") + &line("d", SECOND, "en"));
+        bench.ok(&format!("stream old.twx old.jsonl -q{inside}"));
+        if inside.is_empty() {
+            bench.ok("delete old.twx other -q");
+        }
+        for (step, near) in
+            [("", Some("a")), ("delete old.twx a -q", Some("b")), ("delete old.twx b -q", None)]
+        {
+            if !step.is_empty() {
+                bench.ok(step);
+            }
+            bench.ok(&format!("dedup new.jsonl -o out --force -q --against old.twx{inside}"));
+            let rows = bench.rows("out/against.tsv", "key\tother\tresemblance\tintersection\tunion");
+            let others: Vec<&str> = rows.iter().map(|row| row.split('\t').nth(1).unwrap()).collect();
+            assert_eq!(others, near.into_iter().collect::<Vec<_>>(), "{step}{inside}");
+            assert_eq!(ids(&bench, "out/kept.jsonl").len(), 2 - others.len(), "{step}{inside}");
+        }
+    }
+}
+
+#[test]
+fn index_with_documents_removed_by_containment_is_not_queried_by_resemblance() {
+    let bench = Bench::new();
+    let text = |words: usize| (0..words).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
+    bench.write("old.jsonl", jsonl(&[("long".into(), text(30)), ("part".into(), text(10))]));
+    bench.write("new.jsonl", jsonl(&[("again".into(), text(10))]));
+    bench.ok("dedup old.jsonl -o old --near containment:0.8 --words 1 --index all -q");
+    bench.ok("dedup new.jsonl -o new --words 1 --against old -q");
+    assert_eq!(ids(&bench, "new/kept.jsonl"), ["again"]);
+    let refused = bench.misused("dedup new.jsonl -o no --words 1 --against old/index");
+    says(&refused, &["its run removed by containment"]);
+}

@@ -1,14 +1,15 @@
 //! Measures stores that add documents durably and find near documents: twindex, and an embedded baseline that implements
-//! MinHash bands on top of redb or LMDB. `scripts/experiment compare_all` runs it.
+//! MinHash bands on top of redb, LMDB or fjall. `scripts/experiment compare_all` runs it.
 //!
 //! ```text
 //! durable load SYSTEM DIR FILE.jsonl               creates a store with the documents of a file
 //! durable add SYSTEM DIR FILE.jsonl BATCH          opens it, looks up each document, and adds those without a near document
-//! durable latency SYSTEM DIR DOCUMENTS SECONDS     fills a store, then adds to it while another thread queries it
+//! durable latency SYSTEM DIR DOCUMENTS SECONDS     fills a store, adds to it while another thread queries it,
+//!                                                  and opens it again
 //! durable texts DOCUMENTS FIRST                    prints DOCUMENTS generated documents from number FIRST on, one per line
 //! ```
 //!
-//! SYSTEM is `twindex`, `twindex-estimates`, `redb` or `lmdb`. All of them use the sketcher of twindex, with 20 bands of 6
+//! SYSTEM is `twindex`, `twindex-estimates`, `redb`, `lmdb` or `fjall`. All of them use the sketcher of twindex, with 20 bands of 6
 //! minima and a threshold of 0.8. `twindex` compares the sets of shingles exactly. The others estimate the resemblance from
 //! 8 bits of each of the 120 minima. The baseline has a table from band to documents, and a table from document to signature
 //! and key. It looks up each document in the tables and among the documents of the current batch, and inserts the sorted
@@ -29,6 +30,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use fjall::Readable as _;
 use lmdb::{Cursor, DatabaseFlags, Environment, Transaction, WriteFlags};
 use measure::{Random, resident};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -84,7 +86,7 @@ impl Twindex {
         let path = dir.join("index.twx");
         let index =
             if path.exists() { Index::open(&path)? } else { Index::create(&path, params(is_exact)?)? };
-        let mut writer =
+        let writer =
             index.writer_with(WriterOptions::default().drop_duplicates(true).estimated(!is_exact))?;
         Ok(Self { sketcher: index.sketcher()?, index, writer, is_exact })
     }
@@ -395,6 +397,77 @@ impl Store for Lmdb {
     }
 }
 
+struct Fjall {
+    database: fjall::Database,
+    bands: fjall::Keyspace,
+    rows: fjall::Keyspace,
+    sketcher: Sketcher,
+}
+
+struct FjallTables<'t>(fjall::Snapshot, &'t fjall::Keyspace, &'t fjall::Keyspace);
+
+impl Tables for FjallTables<'_> {
+    fn with_band(&self, band: u64, numbers: &mut Vec<u32>) -> Result<()> {
+        for entry in self.0.prefix(self.1, band.to_be_bytes()) {
+            numbers.push(u32::from_be_bytes(entry.key()?[8..].try_into()?));
+        }
+        Ok(())
+    }
+
+    fn row(&self, number: u32, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+        read(&self.0.get(self.2, number.to_be_bytes())?.context("a document without a row")?);
+        Ok(())
+    }
+}
+
+impl Fjall {
+    fn open(dir: &Path) -> Result<Self> {
+        let database = fjall::Database::builder(dir.join("store.fjall")).cache_size(2 << 30).open()?;
+        let keyspace = |name| database.keyspace(name, fjall::KeyspaceCreateOptions::default);
+        let (bands, rows) = (keyspace("bands")?, keyspace("rows")?);
+        Ok(Self { database, bands, rows, sketcher: Sketcher::new(&params(false)?)? })
+    }
+
+    fn tables(&self) -> FjallTables<'_> {
+        FjallTables(self.database.snapshot(), &self.bands, &self.rows)
+    }
+
+    fn write(&self, pending: Pending) -> Result<()> {
+        let mut batch = self.database.batch().durability(Some(fjall::PersistMode::SyncData));
+        let (bands, rows) = pending.sorted();
+        for (band, number) in bands {
+            batch.insert(&self.bands, [&band.to_be_bytes()[..], &number.to_be_bytes()].concat(), []);
+        }
+        for (number, row) in rows {
+            batch.insert(&self.rows, number.to_be_bytes(), row);
+        }
+        Ok(batch.commit()?)
+    }
+}
+
+impl Store for Fjall {
+    fn fill(&mut self, documents: &mut dyn Iterator<Item = Result<(Name, Sketch)>>) -> Result<()> {
+        in_parts(documents, |pending| self.write(pending))
+    }
+
+    fn batch(&mut self, texts: &[(Name, String)], admitted: &mut dyn FnMut(f64)) -> Result<(f64, u64)> {
+        let pending = admit(texts, &self.sketcher, &self.tables(), admitted)?;
+        let added = pending.rows.len() as u64;
+        let start = Instant::now();
+        self.write(pending)?;
+        Ok((start.elapsed().as_secs_f64(), added))
+    }
+
+    fn reader(&self) -> Result<Reader> {
+        let (database, sketcher) = (self.database.clone(), self.sketcher.clone());
+        let (bands, rows) = (self.bands.clone(), self.rows.clone());
+        Ok(Box::new(move |text| {
+            let tables = FjallTables(database.snapshot(), &bands, &rows);
+            Ok(nearest(&sketcher.sketch(text)?, &tables, &Pending::default())?.len())
+        }))
+    }
+}
+
 fn store(system: &str, dir: &Path) -> Result<Box<dyn Store>> {
     #[allow(clippy::disallowed_methods, reason = "no folder of an index")]
     std::fs::create_dir_all(dir)?;
@@ -403,6 +476,7 @@ fn store(system: &str, dir: &Path) -> Result<Box<dyn Store>> {
         "twindex-estimates" => Box::new(Twindex::open(dir, false)?),
         "redb" => Box::new(Redb::open(dir)?),
         "lmdb" => Box::new(Lmdb::open(dir)?),
+        "fjall" => Box::new(Fjall::open(dir)?),
         other => bail!("{other}: an unknown system"),
     })
 }
@@ -518,11 +592,15 @@ fn latency(system: &str, dir: &Path, documents: u64, limit: f64) -> Result<()> {
         let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the reader panicked")));
         written.and(read)
     })?;
+    drop((near, store));
+    let start = Instant::now();
+    self::store(system, dir)?.reader()?(&text(0))?;
+    let reopened = start.elapsed().as_secs_f64();
     let work: f64 = admits.iter().sum::<f64>() + commits.iter().sum::<f64>();
     println!(
         "{}",
         json!({
-            "filled": filled, "documents": documents, "batches": commits.len(), "added": added,
+            "filled": filled, "reopened": reopened, "documents": documents, "batches": commits.len(), "added": added,
             "refused": admits.len() as u64 - added, "answers": answers, "queries": queries.len(),
             "commits_a_second": commits.len() as f64 / work, "admit": percentiles(admits),
             "commit": percentiles(commits), "near": percentiles(queries), "peak": resident(true)?,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::sys::MemoryBudget;
-use twindex::{Error, Hit, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Error, Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
 use crate::error::InvalidOptions;
 use crate::input::batch::Record;
@@ -31,6 +31,7 @@ use crate::rule::repeated::EarlierKeys;
 use crate::rule::score::{Score, ScoreKind};
 use crate::settings::job::Dedup;
 use crate::settings::near::Near;
+use crate::settings::results::IndexOf;
 use crate::sketching::chunks::{Job, for_each_chunk};
 use crate::sketching::documents::DocumentScratch;
 use crate::stored::corpus::{Corpus, Dropped};
@@ -541,6 +542,17 @@ impl ComparedIndex {
         }
         let snapshot = Index::open(index)?.snapshot();
         let made = snapshot.params();
+        let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
+        let of_run = run.as_ref().map(RunFile::job);
+        if of_run.is_some_and(|job| {
+            matches!(job.near(), Near::Containment(_)) && job.results.index == IndexOf::All
+        }) {
+            return Err(InvalidOptions::new(format!(
+                "--against {shown}: its index has the documents that its run removed by containment, and finds documents \
+                 by resemblance; make it with --index kept, or name the folder of results, whose texts are then read"
+            ))
+            .into());
+        }
         let wordless = match condition {
             NearCondition::Counted(threshold) => {
                 check_counts(path, made, threshold, params)?;
@@ -554,7 +566,6 @@ impl ComparedIndex {
             }
         };
         if let Some(field) = inside {
-            let run = results_of(path).map(|folder| RunFile::read(&folder)).transpose()?.flatten();
             let recorded = compared::recorded(index)?;
             if run.as_ref().and_then(RunFile::inside).or(recorded.as_deref()) != Some(field) || !made.values {
                 return Err(InvalidOptions::new(format!(
@@ -584,15 +595,7 @@ impl ComparedIndex {
                 self.snapshot.within(fingerprint, within)
             }
         };
-        let query = query.unmarked();
-        let hits: Vec<Hit> = if self.is_inside {
-            let hits = query.run_with_records()?.into_iter();
-            hits.filter(|(_, record)| record.value.as_deref().unwrap_or_default() == inside)
-                .map(|(hit, _)| hit)
-                .collect()
-        } else {
-            query.run()?.hits
-        };
+        let hits = query.inside(self.is_inside.then_some(inside)).unmarked().run()?.hits;
         let first = hits.into_iter().min_by(|a, b| a.key.cmp(&b.key));
         Ok(first.and_then(|hit| {
             let near = match (hit.resemblance, hit.distance) {

@@ -72,7 +72,7 @@ public final class Query {
     }
 
     /**
-     * Excludes documents that are marked as duplicates.
+     * Excludes marked duplicates near which a live unmarked document is.
      *
      * @return this query
      */
