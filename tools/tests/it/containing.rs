@@ -273,9 +273,9 @@ fn gather_covers_each_query_and_prints_what_each_document_adds() {
         for options in ["0.3 --gather", "0.05 --gather --limit 1"] {
             assert_eq!(bench.ok(&format!("{line}:{options}")).trim_end(), first, "{options}");
         }
-        bench.ok(&format!("{line}:0.05 --gather --into {sets}"));
+        bench.ok(&format!("{line}:0.05 --gather --out {sets}.hits"));
         let header = "query\tkey\tdistance\tresemblance\tintersection\tunion\tquery_in_hit\thit_in_query\tunique\tunique_in_query";
-        assert_eq!(bench.read(&format!("{sets}/hits.tsv")).lines().next(), Some(header));
+        assert_eq!(bench.read(&format!("{sets}.hits")).lines().next(), Some(header));
     }
 }
 
