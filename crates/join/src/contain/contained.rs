@@ -245,7 +245,7 @@ impl ContainmentQueries {
     /// queries.push(sketcher.sketch("one two three four five six")?.set())?;
     /// let answers = queries.answers(&index.snapshot(), 2, usize::MAX, |_| true, &SharedProgress::default())?;
     /// let cover = answers[0].hits.iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique));
-    /// assert_eq!(cover.collect::<Vec<_>>(), [("a".into(), 4, 4), ("c".into(), 2, 2)]);
+    /// assert_eq!(cover.collect::<Vec<_>>(), [("a".to_string(), 4, 4), ("c".to_string(), 2, 2)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
