@@ -83,6 +83,8 @@ impl Segment {
         listed.sort_unstable_by_key(|tag| tag.documents);
         let prefixes_suffice = nearness(self.params()).is_some_and(|of| near.threshold() >= of.threshold());
         let least = if prefixes_suffice { near.prefix(set.len()) } else { listed.len() };
+        // A document that is listed under suffixes alone is not contained in the set. It can only contain the set.
+        let containing = near.least_shared(set.len(), set.len()).unwrap_or(usize::MAX);
         let (mut of_rare, mut rest, mut read) = (Vec::new(), set.len(), 0);
         for (place, mut tag) in listed.into_iter().enumerate() {
             if place >= least && read >= READ * set.len() {
@@ -105,8 +107,11 @@ impl Segment {
             while let Some(other) = others.next_if(|&other| other < ordinal) {
                 each(other, rest)?;
             }
-            others.next_if_eq(&ordinal);
-            each(ordinal, rest + of_document.len())?;
+            let is_in_prefixes = others.next_if_eq(&ordinal).is_some();
+            let at_most = rest + of_document.len();
+            if is_in_prefixes || !prefixes_suffice || at_most >= containing {
+                each(ordinal, at_most)?;
+            }
         }
         others.try_for_each(|other| each(other, rest))
     }

@@ -109,6 +109,11 @@ pub(crate) struct QueryArgs {
     /// contains
     #[arg(long)]
     containment: bool,
+    /// With --near containment:J, print a small cover of each query: the document that contains most of it, then the
+    /// one that contains most of the rest, until none has a share J of the query that no earlier one has. Two fields more:
+    /// the number of shingles that no earlier document has, and their share of the query
+    #[arg(long)]
+    gather: bool,
     /// Print only the number of hits
     #[arg(long)]
     count: bool,
@@ -439,6 +444,9 @@ impl QueryArgs {
             () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
             () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
             () if !by_texts && self.containment => "--containment goes with --texts",
+            () if self.gather && self.near.containment().is_none() => {
+                "--gather goes with --near containment:J"
+            }
             () => return Ok(()),
         };
         Err(Usage::new(why).into())
@@ -511,7 +519,8 @@ impl QueryArgs {
         let counted = if verify == Some(VerifiedBy::Exact) { "\tintersection\tunion" } else { "" };
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
-        format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
+        let gathered = if self.gather { "\tunique\tunique_in_query" } else { "" };
+        format!("query\tkey\tdistance\tresemblance{counted}{sampled}{gathered}")
     }
 
     /// Answers each raw fingerprint by a query of its own. Returns CPU seconds and wall-clock seconds.

@@ -256,6 +256,30 @@ fn containment_query_finds_containing_and_contained_documents() {
 }
 
 #[test]
+fn gather_covers_each_query_and_prints_what_each_document_adds() {
+    let bench = Bench::new();
+    let documents =
+        [("a", "one two three four"), ("b", "three four five"), ("c", "six seven eight nine five")];
+    let documents = documents.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.write("q.jsonl", jsonl(&[("q".to_owned(), "one two three four five six new".to_owned())]));
+    for sets in ["kept", "containment"] {
+        bench.ok(&format!("build {sets}.twx in.jsonl -q --method minhash --words 1 --sets {sets}"));
+        let line = format!("query {sets}.twx q.jsonl -q --near containment");
+        let cover = "q\ta\t-\t0.5714\t4\t7\t0.5714\t1.0000\t4\t0.5714\n\
+                     q\tc\t-\t0.2000\t2\t10\t0.2857\t0.4000\t2\t0.2857\n";
+        assert_eq!(bench.ok(&format!("{line}:0.05 --gather")), cover, "nothing is left for b");
+        let first = cover.lines().next().unwrap();
+        for options in ["0.3 --gather", "0.05 --gather --limit 1"] {
+            assert_eq!(bench.ok(&format!("{line}:{options}")).trim_end(), first, "{options}");
+        }
+        bench.ok(&format!("{line}:0.05 --gather --out {sets}.hits"));
+        let header = "query\tkey\tdistance\tresemblance\tintersection\tunion\tquery_in_hit\thit_in_query\tunique\tunique_in_query";
+        assert_eq!(bench.read(&format!("{sets}.hits")).lines().next(), Some(header));
+    }
+}
+
+#[test]
 fn containment_query_refuses_unsuitable_indexes_and_options() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&texts(9, 30)));
@@ -271,6 +295,7 @@ fn containment_query_refuses_unsuitable_indexes_and_options() {
         ("--near containment:0.8 --verify signature", "--verify does not go with"),
         ("--near containment:0.8 --texts in.jsonl", "--texts does not go with"),
         ("--near containment:0.8 --first", "--first does not go with"),
+        ("--near 0.8 --gather", "--gather goes with --near containment:J"),
     ] {
         let line = format!("query with.twx in.jsonl {options}");
         let output = bench.command(&line).output().unwrap();

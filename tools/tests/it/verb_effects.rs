@@ -79,7 +79,7 @@ const JOBS: [(&str, &[&str]); 7] = [
 ];
 
 /// A value for each option, or for the option of a verb; `true` for a flag.
-const VALUES: [(&str, &str); 97] = [
+const VALUES: [(&str, &str); 98] = [
     ("access", "read"),
     ("against", "earlier.psg"),
     ("against-fingerprints", "raw.u64"),
@@ -113,6 +113,7 @@ const VALUES: [(&str, &str); 97] = [
     ("fold", "marks"),
     ("force", "true"),
     ("format", "text"),
+    ("gather", "true"),
     ("glob", "!one*"),
     ("groups", "true"),
     ("html", "{}.html"),

@@ -6,6 +6,8 @@
 //! text is looked up. Otherwise, or if there are enough texts that it takes less time, this module indexes all elements
 //! of the texts instead, and reads the sets of all documents once for each batch of texts that fits in memory.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 
 use roaring::RoaringBitmap;
@@ -16,7 +18,7 @@ use twindex::error::{Error, Result};
 use twindex::segment::Segment;
 use twindex::sys::threads::in_order;
 use twindex::{KeyBuf, Snapshot};
-use twindex_sketch::{Containment, Nearness, Resemblance};
+use twindex_sketch::{Containment, Nearness, Resemblance, intersection_from, jaccard};
 
 /// A document that contains a text or is contained in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub struct ContainmentHit {
     pub of_text: u32,
     /// Number of elements of the document.
     pub of_document: u32,
+    /// Number of shared elements that no earlier document of a [cover](ContainmentQueries::gather) has; without a cover,
+    /// the number of all shared elements.
+    pub unique: u32,
 }
 
 impl ContainmentHit {
@@ -64,7 +69,7 @@ impl ContainmentHit {
 /// The documents found for one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainmentAnswers {
-    /// The documents, sorted by descending [share](ContainmentHit::share), then by key.
+    /// The documents, sorted by descending [share](ContainmentHit::share), then by key; those of a cover in its order.
     pub hits: Vec<ContainmentHit>,
     /// Number of documents that the limit removed from `hits`.
     pub left_out: u64,
@@ -117,6 +122,7 @@ const HELD: usize = 64;
 #[derive(Debug)]
 pub struct ContainmentQueries {
     near: Nearness,
+    gathers: bool,
     memory: usize,
     /// Maps each element to the numbers of the texts that contain it.
     slots: Slots,
@@ -153,27 +159,47 @@ struct Worker {
 /// # Errors
 /// [`Error::Corrupt`], or the error of `each`.
 pub fn for_each_nested(
-    (segment, deleted): (&Segment, &RoaringBitmap),
+    segment: (&Segment, &RoaringBitmap),
     set: &[u64],
     near: Nearness,
     scratch: &mut Vec<u64>,
+    each: impl FnMut(u32, usize, usize) -> Result<()>,
+) -> Result<()> {
+    for_each_sharing(segment, set, near, false, scratch, each)
+}
+
+/// Like [`for_each_nested`]. If `gathers`, only the share of `set` that the document contains is compared with that of `near`.
+fn for_each_sharing(
+    (segment, deleted): (&Segment, &RoaringBitmap),
+    set: &[u64],
+    near: Nearness,
+    gathers: bool,
+    scratch: &mut Vec<u64>,
     mut each: impl FnMut(u32, usize, usize) -> Result<()>,
 ) -> Result<()> {
+    let gathered = near.least_shared(set.len(), set.len()).unwrap_or(usize::MAX);
     segment.containment_candidates(set, near, |ordinal, at_most| {
-        if deleted.contains(ordinal) {
+        if deleted.contains(ordinal) || gathers && at_most < gathered {
             return Ok(());
         }
         let size = segment.set_size(ordinal)?;
-        // Of the two shares, that of the smaller set is the greater one. So only this share is compared with the threshold.
-        let (smaller, larger) = (set.len().min(size), set.len().max(size));
-        let Some(min) = near.least_shared(smaller, larger).filter(|&min| min <= at_most) else {
+        let Some(min) = least_shared(near, gathers, set.len(), size).filter(|&min| min <= at_most) else {
             return Ok(());
         };
         match segment.shared_from(ordinal, set, min, scratch)? {
-            Some(shared) if near.is_met(shared, smaller, larger) => each(ordinal, shared, size),
-            _ => Ok(()),
+            Some(shared) => each(ordinal, shared, size),
+            None => Ok(()),
         }
     })
+}
+
+/// Returns the number of elements that a text and a document must share; `None` if they are too small for it.
+fn least_shared(near: Nearness, gathers: bool, of_text: usize, of_document: usize) -> Option<usize> {
+    if gathers {
+        return near.least_shared(of_text, of_text).filter(|&min| min <= of_document);
+    }
+    // Of the two shares, that of the smaller set is the greater one. So only this share is compared with the threshold.
+    near.least_shared(of_text.min(of_document), of_text.max(of_document))
 }
 
 impl ContainmentQueries {
@@ -194,7 +220,38 @@ impl ContainmentQueries {
             return Err(Error::Invalid(format!("containment {threshold}: expected above 0 and up to 1")));
         }
         let near = Nearness::Containment(threshold);
-        Ok(Self { near, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
+        Ok(Self { near, gathers: false, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
+    }
+
+    /// Returns a small cover of each text instead: [`answers`](Self::answers) takes the document that shares the most
+    /// elements with the text, then the document that shares the most of its other elements, and so on, until no document
+    /// has the share `threshold` of the text that no earlier one has. Of equal documents, it takes the one with the
+    /// smallest key. This is the greedy cover, at most ln n + 1 times as large as the smallest one of n elements.
+    /// [`run`](Self::run) then passes all documents that contain at least the share `threshold` of the text.
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    /// use twindex_join::{ContainmentQueries, SharedProgress};
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(4, 3).sets().build()?)?;
+    /// let (sketcher, mut writer) = (index.sketcher()?, index.writer()?);
+    /// for (key, text) in [("a", "one two three four"), ("b", "three four five"), ("c", "five six seven")] {
+    ///     writer.put(key, &sketcher.sketch(text)?)?;
+    /// }
+    /// writer.commit()?;
+    ///
+    /// let mut queries = ContainmentQueries::new(&index.params(), 0.2, 1 << 20)?.gather();
+    /// queries.push(sketcher.sketch("one two three four five six")?.set())?;
+    /// let answers = queries.answers(&index.snapshot(), 2, usize::MAX, |_| true, &SharedProgress::default())?;
+    /// let cover = answers[0].hits.iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique));
+    /// assert_eq!(cover.collect::<Vec<_>>(), [("a".to_string(), 4, 4), ("c".to_string(), 2, 2)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn gather(mut self) -> Self {
+        self.gathers = true;
+        self
     }
 
     /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not
@@ -264,16 +321,55 @@ impl ContainmentQueries {
         watched: &SharedProgress,
     ) -> Result<Vec<ContainmentAnswers>> {
         let mut all = vec![ContainmentAnswers::default(); self.len()];
+        let held = if self.gathers { usize::MAX } else { limit };
         self.for_each_piece(snapshot, threads, |hits| {
             for hit in hits.into_iter().filter(|hit| is_wanted(&hit.key)) {
-                all[hit.text as usize].push(hit, limit);
+                all[hit.text as usize].push(hit, held);
             }
             watched.check()
         })?;
-        for answers in &mut all {
-            answers.cut(limit);
+        if !self.gathers {
+            all.iter_mut().for_each(|answers| answers.cut(limit));
+            return Ok(all);
         }
-        Ok(all)
+        let mut covers = Vec::with_capacity(all.len());
+        let cover = |(): &mut (), found: ContainmentAnswers| self.cover(snapshot, &found.hits);
+        let take = |mut hits: Vec<ContainmentHit>| {
+            let left_out = hits.len().saturating_sub(limit) as u64;
+            hits.truncate(limit);
+            covers.push(ContainmentAnswers { hits, left_out });
+            watched.check().map(|()| ControlFlow::Continue(()))
+        };
+        in_order(&mut vec![(); threads.max(1)], all, AHEAD, cover, take).map(drop)?;
+        Ok(covers)
+    }
+
+    /// Returns the [cover](Self::gather) of a text by the documents of `hits`, all of this text.
+    fn cover(&self, snapshot: &Snapshot, hits: &[ContainmentHit]) -> Result<Vec<ContainmentHit>> {
+        let mut rest = hits.first().map_or(Vec::new(), |hit| self.set(hit.text).to_vec());
+        let min = self.near.least_shared(rest.len(), rest.len()).unwrap_or(usize::MAX);
+        // The unique elements of a document can only become fewer. So the counts in the heap are upper bounds, and a
+        // document is counted again only if its bound is the greatest one.
+        let entries = hits.iter().enumerate().map(|(at, hit)| (hit.unique, Reverse(&hit.key), at, 0));
+        let mut heap: BinaryHeap<_> = entries.collect();
+        let mut cover = Vec::new();
+        while let Some((unique, key, at, counted_at)) = heap.pop() {
+            let Some(set) = snapshot.get(key.0.as_key())?.map(|record| record.set) else {
+                let why =
+                    format!("document {} is listed by its set but not by its key: `verify` the index", key.0);
+                return Err(Error::Invalid(why));
+            };
+            if counted_at < cover.len() {
+                let unique = jaccard(&rest, &set).0;
+                if unique >= min {
+                    heap.push((unique as u32, key, at, cover.len()));
+                }
+                continue;
+            }
+            rest.retain(|element| set.binary_search(element).is_err());
+            cover.push(ContainmentHit { unique, ..hits[at].clone() });
+        }
+        Ok(cover)
     }
 
     /// Compares the texts with all live documents on `threads` threads. Passes each pair of a text and a document to
@@ -355,11 +451,13 @@ impl ContainmentQueries {
         hits: &mut Vec<ContainmentHit>,
     ) -> Result<()> {
         let set = self.set(text);
-        for_each_nested((segment, deleted), set, self.near, &mut worker.set, |ordinal, shared, size| {
+        let each = |ordinal, shared, size| {
             let [shared, of_text, of_document] = [shared, set.len(), size].map(|count| count as u32);
-            hits.push(ContainmentHit { text, key: segment.key(ordinal)?, shared, of_text, of_document });
+            let key = segment.key(ordinal)?;
+            hits.push(ContainmentHit { text, key, shared, of_text, of_document, unique: shared });
             Ok(())
-        })
+        };
+        for_each_sharing((segment, deleted), set, self.near, self.gathers, &mut worker.set, each)
     }
 
     /// Adds all texts that contain the document or are contained in it to `hits`.
@@ -395,20 +493,15 @@ impl ContainmentQueries {
             // This number may be too high, because elements are compared by 32 bits of their hashes only.
             let at_most = std::mem::take(&mut counts[text as usize]) as usize;
             let of_text = self.set(text);
-            let (smaller, larger) =
-                if of_text.len() <= set.len() { (of_text, &**set) } else { (&**set, of_text) };
-            // Of the two shares, that of the smaller set is the greater one. So only this share is compared with the
-            // threshold.
-            if !self.near.is_met(at_most.min(smaller.len()), smaller.len(), larger.len()) {
-                continue;
-            }
-            let Some(shared) = self.near.shared(smaller, larger) else { continue };
+            let min = least_shared(self.near, self.gathers, of_text.len(), set.len());
+            let Some(min) = min.filter(|&min| min <= at_most) else { continue };
+            let Some(shared) = intersection_from(of_text, set, min) else { continue };
             let key = match &key {
                 Some(key) => KeyBuf::clone(key),
                 None => key.insert(segment.key(ordinal)?).clone(),
             };
             let [shared, of_text, of_document] = [shared, of_text.len(), set.len()].map(|count| count as u32);
-            hits.push(ContainmentHit { text, key, shared, of_text, of_document });
+            hits.push(ContainmentHit { text, key, shared, of_text, of_document, unique: shared });
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Tests containment queries (all documents that contain a text or are contained in it) against comparing all pairs of
 //! sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use twindex::sketch::Nearness;
 use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher, WriterOptions};
@@ -140,6 +140,74 @@ fn ten_thousand_looked_up_texts_find_what_reading_all_sets_finds() {
         }
     }
     assert!(found > 100_000 && empty > 50, "a test of something: {found} {empty}");
+}
+
+/// Returns the greedy cover of a text by definition: keys, and the numbers of shared and of unique elements.
+fn cover_by_definition(
+    text: &[u64],
+    documents: &BTreeMap<String, Vec<u64>>,
+    threshold: f64,
+) -> Vec<(String, u32, u32)> {
+    let mut rest: BTreeSet<u64> = text.iter().copied().collect();
+    let mut cover: Vec<(String, u32, u32)> = Vec::new();
+    loop {
+        let unique = |set: &[u64]| set.iter().filter(|element| rest.contains(element)).count();
+        // Of equal counts, `max_by_key` returns the last one, which has the smallest key.
+        let best = documents.iter().rev().max_by_key(|(_, set)| unique(set));
+        let Some((key, set)) = best.filter(|(_, set)| unique(set) > 0) else { return cover };
+        let count = unique(set);
+        if (count as f64) / (text.len() as f64) < threshold {
+            return cover;
+        }
+        let shared = set.iter().filter(|element| text.binary_search(element).is_ok()).count();
+        cover.push((key.clone(), shared as u32, count as u32));
+        rest.retain(|element| set.binary_search(element).is_err());
+    }
+}
+
+#[test]
+fn gathered_covers_equal_the_greedy_covers_of_brute_force() {
+    let (mut texts_with_several, mut hits, mut ties) = (0, 0, 0);
+    for (seed, has_suffixes) in (10..18).map(|seed| (seed, seed % 2 == 1)) {
+        let mut random = SplitMix(seed);
+        let all = sets(&mut random, 550);
+        let (of_documents, texts) = all.split_at(150);
+        let dir = tempfile::tempdir().unwrap();
+        let (index, there) = index(&dir.path().join("x"), of_documents, has_suffixes);
+        let snapshot = index.snapshot();
+        assert!(snapshot.segments().len() > 2, "a test of something");
+        let watched = SharedProgress::default();
+        for (texts, threshold) in texts.chunks(100).zip([0.01, 0.125, 0.25, 0.5]) {
+            // A batch of few texts looks them up if the index has suffixes; another batch reads all sets.
+            for texts in texts.chunks(if seed % 4 < 2 { 100 } else { 1 }) {
+                let new = || ContainmentQueries::new(snapshot.params(), threshold, 1 << 24).unwrap();
+                let mut queries = new().gather();
+                texts.iter().for_each(|text| assert!(queries.push(text).unwrap().is_some()));
+                let found = queries.answers(&snapshot, 2, usize::MAX, |_| true, &watched).unwrap();
+                assert_eq!(found, queries.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap());
+                let two = queries.answers(&snapshot, 2, 2, |_| true, &watched).unwrap();
+                assert_eq!(found.len(), texts.len());
+                for ((text, found), two) in texts.iter().zip(&found).zip(&two) {
+                    let cover = found.hits.iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique));
+                    let cover: Vec<_> = cover.collect();
+                    assert_eq!(
+                        cover,
+                        cover_by_definition(text, &there, threshold),
+                        "{seed} {threshold} {text:?}"
+                    );
+                    assert_eq!(two.hits, found.hits[..cover.len().min(2)]);
+                    assert_eq!(two.left_out as usize, cover.len() - two.hits.len());
+                    texts_with_several += usize::from(cover.len() > 1);
+                    ties += cover.windows(2).filter(|two| two[0].2 == two[1].2).count();
+                    hits += cover.len();
+                }
+            }
+        }
+    }
+    assert!(
+        texts_with_several > 400 && hits > 2_000 && ties > 200,
+        "a test of something: {texts_with_several} {hits} {ties}"
+    );
 }
 
 #[test]

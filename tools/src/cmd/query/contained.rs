@@ -39,6 +39,7 @@ impl QueryArgs {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         let queries = ContainmentQueries::new(snapshot.params(), share, self.work.memory / 2)
             .with_context(|| format!("{}: --near containment:J", self.index().display()))?;
+        let queries = if self.gather { queries.gather() } else { queries };
         let sketcher = self.boilerplate.sketcher(index)?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options()?)?;
         let has_numbers_as_keys = snapshot.params().key == KeyKind::U64;
@@ -85,7 +86,7 @@ impl Asking<'_> {
                 totals.query_in_hit.add(Some(hit.query_in_hit()));
                 totals.hit_in_query.add(Some(hit.hit_in_query()));
                 if query.prints() {
-                    write_hit(out, key, hit).context(CANNOT_WRITE)?;
+                    write_hit(out, key, hit, query.gather).context(CANNOT_WRITE)?;
                 }
             }
         }
@@ -96,7 +97,12 @@ impl Asking<'_> {
 }
 
 /// Writes a line for a hit whose common elements were counted. The distance is unknown, so its column is `-`.
-fn write_hit(out: &mut impl Write, query: &[u8], hit: &ContainmentHit) -> std::io::Result<()> {
+fn write_hit(
+    out: &mut impl Write,
+    query: &[u8],
+    hit: &ContainmentHit,
+    gathered: bool,
+) -> std::io::Result<()> {
     tsv::write_field(out, query)?;
     out.write_all(b"\t")?;
     write_key(out, &hit.key)?;
@@ -105,5 +111,9 @@ fn write_hit(out: &mut impl Write, query: &[u8], hit: &ContainmentHit) -> std::i
     if let Resemblance::Exact { intersection, union } = resemblance {
         write!(out, "\t{intersection}\t{union}")?;
     }
-    writeln!(out, "\t{:.4}\t{:.4}", hit.query_in_hit().value(), hit.hit_in_query().value())
+    write!(out, "\t{:.4}\t{:.4}", hit.query_in_hit().value(), hit.hit_in_query().value())?;
+    if gathered {
+        write!(out, "\t{}\t{:.4}", hit.unique, f64::from(hit.unique) / f64::from(hit.of_text))?;
+    }
+    writeln!(out)
 }
