@@ -52,6 +52,7 @@ use crate::params::Params;
 use crate::segment::records::Kept;
 use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twindex_sketch::Code;
 
 /// The maximum radius of searches by blocks; larger radii need a scan.
 const BLOCKS_WITHIN: u32 = 3;
@@ -617,10 +618,13 @@ impl Rows {
         self.keys.of(key_hash(key), is_same).find(|&row| row < limit)
     }
 
-    /// Returns the fingerprint of a row; `None` if it has no sketch or the index stores no fingerprints.
-    pub(super) fn fingerprint(&self, row: u32) -> Option<u64> {
+    /// Returns the fingerprint of a row; `None` if it has none or the index stores no fingerprints.
+    pub(super) fn code(&self, row: u32) -> Option<Code> {
+        if let Some(codes) = self.params().codes {
+            return self.records.fields(row as usize).code(codes).ok().and_then(Code::of_bytes);
+        }
         let sketched = self.simhash && self.records.is_sketched(row as usize);
-        sketched.then(|| self.fingerprints.get(row as usize))
+        sketched.then(|| self.fingerprints.get(row as usize).into())
     }
 }
 

@@ -19,7 +19,7 @@ use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{
-    DocumentSink, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
+    DocumentSink, SketchOptions, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
 };
 use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::text::ExistingParams;
@@ -262,7 +262,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
             StreamDecision::New => self.new += 1,
         }
         self.contained += outcome.contained.len() as u64;
-        self.empty += u64::from(one.sketch.is_empty());
+        self.empty += u64::from(one.sketch.is_empty() && one.code.is_none());
         self.print(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX || self.waiting.len() >= LINES_MAX {
@@ -320,7 +320,7 @@ impl StreamArgs {
         let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
         // Reading a pipe may block, so its documents are admitted before more input is read.
         let piped = documents.total_bytes().is_none();
-        let (index, (near, verify)) = self.open()?;
+        let (index, (near, verify)) = self.open(&mut documents)?;
         let sketcher = self.boilerplate.sketcher(&index)?;
         let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify)?, &self.attached)?;
         let containment = deciding.containment();
@@ -354,7 +354,8 @@ impl StreamArgs {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let wanted = self.repeated.wanted(self.work.memory / 4);
+        let wide = index.params().codes.is_some();
+        let wanted = SketchOptions { wide, ..self.repeated.wanted(self.work.memory / 4) };
         let streamed = if piped {
             for_each_sketched_streaming(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
         } else {
@@ -471,7 +472,7 @@ impl StreamArgs {
 
     /// Opens an existing index after checking that the documents match its parameters, or creates a new one. Also
     /// returns the near relation and the method that verifies resemblance.
-    fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
+    fn open(&self, documents: &mut Documents) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
             Ok(index) => {
@@ -495,7 +496,7 @@ impl StreamArgs {
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
                 let brought = if self.fingerprint.are_read() {
-                    DocumentKind::Fingerprints
+                    self.params.kind_of_fingerprints(documents.fingerprint_bits())?
                 } else {
                     DocumentKind::documents(features)
                 };
