@@ -446,13 +446,19 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Describes the marks, priorities and sets of the first documents, one line per document.
+/// Describes the marks, priorities, and sets or codes of the first documents, one line per document.
 fn fields(segment: &Segment, documents: u32) -> Result<Vec<String>> {
     let (mut lines, mut set) = (Vec::new(), Vec::new());
     for ordinal in 0..documents {
         let fields = segment.fields(ordinal)?;
         let mark = if fields.is_marked() { "mark, " } else { "" };
         let priority = fields.priority().map_or_else(String::new, |number| format!("priority {number}, "));
+        if let Some(codes) = segment.params().codes {
+            let code = fields.code(codes).ok().and_then(twindex::Code::of_bytes);
+            let code = code.map_or_else(|| "no code".to_owned(), |code| format!("code {code}"));
+            lines.push(format!("ordinal {ordinal}: {mark}{priority}{code}"));
+            continue;
+        }
         segment.set(ordinal, &mut set)?;
         let more = if set.len() > SHOWN { " .." } else { "" };
         let shown: Vec<String> = set.iter().take(SHOWN).map(|hash| format!("{hash:016x}")).collect();

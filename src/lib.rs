@@ -98,7 +98,7 @@ pub use idf::IdfBuilder;
 pub use key::{Key, KeyBuf};
 pub use params::Params;
 pub use planner::Banding;
-pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
+pub use sketch::{Code, Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
 pub use store::idf::{open_idf, save_idf};
 pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;

@@ -406,7 +406,7 @@ impl Index {
         }
         let near = match (within, resembling) {
             (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
-            (Some(within), None) => Nearness::within(within),
+            (Some(within), None) => Nearness::within(within.into()),
             (None, Some(threshold)) => {
                 args::share("resembling", resembling)?;
                 Nearness::resembling(threshold)?

@@ -180,7 +180,7 @@ impl Params {
                 .map_err(Failure::from)?,
             None => inner.near(),
         };
-        let near = near_within.map_or(near, |within| near.or_within(within));
+        let near = near_within.map_or(near, |within| near.or_within(within.into()));
         if threshold.is_some() || near_within.is_some() {
             inner = builder.near(near).build().map_err(Failure::from)?;
         }
@@ -246,7 +246,7 @@ impl Params {
 
     /// The smallest resemblance and the largest distance of near documents. None if resemblance or distance is not used.
     #[getter]
-    fn near(&self) -> (Option<f64>, Option<u8>) {
+    fn near(&self) -> (Option<f64>, Option<u16>) {
         let near = self.inner.near();
         (near.threshold.map(Threshold::value), near.within)
     }

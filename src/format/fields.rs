@@ -1,4 +1,4 @@
-//! The section `fields`: a list of fields (mark, set and priority) for each document.
+//! The section `fields`: a list of fields (mark, set, priority and code) for each document.
 //!
 //! ```text
 //! offsets  (documents + 1) x o     the number of bytes before each document's fields, then the total number
@@ -8,10 +8,11 @@
 //! mark     tag 1, no bytes         the document was a duplicate when it was added
 //! set      tag 2                   the document's distinct shingle hashes
 //! priority tag 3, 8 bytes          the caller's number that ranks the document within its group
+//! code     tag 4                   the document's fingerprint, the highest bits first
 //! ```
 //!
-//! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`. If sets are
-//! stored, each document has a set, which may be empty. A future tag will also get a feature bit of the format, so that
+//! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`, `codes`. If sets
+//! are stored, each document has a set, which may be empty. If codes are stored, each document has one. A future tag will also get a feature bit of the format, so that
 //! a reader that does not know the tag refuses the file.
 //!
 //! ```text
@@ -27,7 +28,7 @@
 
 use super::wire::{self, Fault};
 use crate::error::Error;
-use crate::params::Params;
+use crate::params::{CodeParams, Params};
 
 /// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
@@ -41,13 +42,14 @@ const COUNT_BYTES: usize = 4;
 const MARK: u8 = 1;
 const SET: u8 = 2;
 const PRIORITY: u8 = 3;
+const CODE: u8 = 4;
 /// Length of a priority in bytes.
 const PRIORITY_BYTES: usize = 8;
 
 /// Returns whether an index with these parameters stores fields.
 #[must_use]
 pub fn are_kept(params: &Params) -> bool {
-    params.sets || params.marks || params.priorities
+    params.sets || params.marks || params.priorities || params.codes.is_some()
 }
 
 /// Number of hashes that [`Fields::shared_from`] decodes between two checks of whether it can stop.
@@ -204,7 +206,7 @@ impl<'a> Fields<'a> {
         self.0.first() == Some(&MARK)
     }
 
-    /// Returns the caller's priority, which is the last field; `None` if the document has none.
+    /// Returns the caller's priority; `None` if the document has none.
     #[must_use]
     #[inline]
     pub fn priority(self) -> Option<u64> {
@@ -268,9 +270,28 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the encoded hashes of the document's set, which are the same bytes for equal sets; empty if there is no set.
-    pub(crate) fn encoded_set(self) -> &'a [u8] {
-        self.set().ok().flatten().map_or(&[], |set| set.coded)
+    /// Returns the encoded hashes of the document's set, or its fingerprint in an index that stores `codes`: the same bytes
+    /// for equal contents. Empty if there is neither.
+    pub(crate) fn encoded_content(self, codes: Option<CodeParams>) -> &'a [u8] {
+        match codes {
+            Some(codes) => self.code(codes).unwrap_or_default(),
+            None => self.set().ok().flatten().map_or(&[], |set| set.coded),
+        }
+    }
+
+    /// Returns the document's fingerprint, the highest bits first.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the last field is no fingerprint of this width.
+    #[inline(always)]
+    pub fn code(self, codes: CodeParams) -> Result<&'a [u8], Fault> {
+        let length = usize::from(codes.bits / 8);
+        let at = self.0.len().checked_sub(HEAD_BYTES + length);
+        match at.and_then(|at| self.0[at..].split_first_chunk::<HEAD_BYTES>()) {
+            // A fingerprint has at most 64 bytes, so the upper bytes of the length are 0.
+            Some((head, code)) if *head == [CODE, length as u8, 0, 0, 0] => Ok(code),
+            _ => Err(no_code(codes)),
+        }
     }
 
     /// Returns the encoded set; `None` if the document has no set.
@@ -304,14 +325,22 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// A [`Fault`] with an offset relative to the first byte of the fields.
     pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
-        self.check_kept(params.sets, params.marks, params.priorities)
+        if let Some(codes) = params.codes {
+            self.code(codes)?;
+        }
+        let code_bytes = params.codes.map(|codes| usize::from(codes.bits / 8));
+        self.check_kept((params.sets, params.marks, params.priorities), code_bytes)
     }
 
     /// Same as [`check_shape`](Self::check_shape). Flags instead of parameters specify which fields are stored.
     ///
     /// # Errors
     /// A [`Fault`] with an offset relative to the first byte of the fields.
-    pub fn check_kept(self, sets: bool, marks: bool, priorities: bool) -> Result<(), Fault> {
+    pub fn check_kept(
+        self,
+        (sets, marks, priorities): (bool, bool, bool),
+        code_bytes: Option<usize>,
+    ) -> Result<(), Fault> {
         if self.0.len() > FIELDS_BYTES_MAX {
             return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
         }
@@ -325,6 +354,7 @@ impl<'a> Fields<'a> {
                 MARK => marks && length == 0,
                 SET => sets && length >= COUNT_BYTES,
                 PRIORITY => priorities && length == PRIORITY_BYTES,
+                CODE => code_bytes == Some(length),
                 _ => false,
             };
             if !allowed || tag <= last {
@@ -350,6 +380,11 @@ impl<'a> Fields<'a> {
         }
         self.set().map(|_| ())
     }
+}
+
+#[cold]
+fn no_code(codes: CodeParams) -> Fault {
+    Fault::new(0, format!("a fingerprint of {} bits as the last field", codes.bits), "none")
 }
 
 /// Checks fields that a caller passes for a document. Same as [`Fields::check_shape`], with errors for the caller.
@@ -388,9 +423,10 @@ fn coded_with(count: usize, high: u32) -> u64 {
     count as u64 * u64::from(8 - high) + map
 }
 
-/// Replaces the content of `out` with the fields of a document: the mark if `is_marked`, and the set if sets are
-/// stored. `set` contains the distinct shingle hashes of the document and must ascend.
-pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
+/// Replaces the content of `out` with the fields of a document: the mark if `is_marked`, the set if sets are stored, the
+/// priority if there is one, and the fingerprint if codes are stored. `set` contains the distinct shingle hashes of the
+/// document, which must ascend, or the words of its fingerprint; missing words are 0.
+pub fn encode(params: &Params, is_marked: bool, set: &[u64], priority: Option<u64>, out: &mut Vec<u8>) {
     out.clear();
     if is_marked {
         out.extend_from_slice(&[MARK, 0, 0, 0, 0]);
@@ -398,13 +434,17 @@ pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) 
     if params.sets {
         encode_set(set, out);
     }
-}
-
-/// Appends the field with the caller's priority to the [encoded](encode) fields of a document.
-pub fn add_priority(priority: u64, out: &mut Vec<u8>) {
-    out.push(PRIORITY);
-    out.extend_from_slice(&(PRIORITY_BYTES as u32).to_le_bytes());
-    out.extend_from_slice(&priority.to_le_bytes());
+    if let Some(priority) = priority {
+        out.push(PRIORITY);
+        out.extend_from_slice(&(PRIORITY_BYTES as u32).to_le_bytes());
+        out.extend_from_slice(&priority.to_le_bytes());
+    }
+    if let Some(codes) = params.codes {
+        out.push(CODE);
+        out.extend_from_slice(&u32::from(codes.bits / 8).to_le_bytes());
+        let words = set.iter().chain(std::iter::repeat(&0)).take(usize::from(codes.bits / 64));
+        out.extend(words.flat_map(|word| word.to_be_bytes()));
+    }
 }
 
 /// Appends the field with a set.
@@ -455,7 +495,7 @@ mod tests {
         for count in [0, 1, 2, 36, 37, 40, 300, 9_000, 9_500, 70_000] {
             for is_marked in [false, true] {
                 let set = hashes(count);
-                encode(&params(), is_marked, &set, &mut out);
+                encode(&params(), is_marked, &set, None, &mut out);
                 let fields = Fields::of(&out);
                 fields.check(&params()).unwrap();
                 assert_eq!((fields.is_marked(), fields.set_size().unwrap()), (is_marked, count));
@@ -467,7 +507,7 @@ mod tests {
             }
         }
         let extremes = [0, 1, u64::MAX - 1, u64::MAX];
-        encode(&params(), false, &extremes, &mut out);
+        encode(&params(), false, &extremes, None, &mut out);
         let mut read = Vec::new();
         Fields::of(&out).set_into(&mut read).unwrap();
         assert_eq!(read, extremes);
@@ -480,7 +520,7 @@ mod tests {
             let all = hashes(count + count / 2);
             let set: Vec<u64> = all.iter().copied().filter(|hash| hash % 3 > 0).collect();
             let other: Vec<u64> = all.iter().copied().filter(|hash| hash % 4 > 0).collect();
-            encode(&params(), false, &set, &mut out);
+            encode(&params(), false, &set, None, &mut out);
             let expected = set.iter().filter(|hash| other.contains(hash)).count();
             for min in [0, expected / 2, expected, expected + 1, set.len() + 1] {
                 let shared = Fields::of(&out).shared_from(&other, min, &mut scratch).unwrap();
@@ -494,9 +534,9 @@ mod tests {
         let plain = Params::builder().minhash(20, 6).build().unwrap();
         let marks = Params::builder().minhash(20, 6).marks().build().unwrap();
         let mut out = Vec::new();
-        encode(&params(), true, &[1, 2], &mut out);
+        encode(&params(), true, &[1, 2], None, &mut out);
         assert!(Fields::of(&out).check(&marks).is_err() && Fields::of(&out).check(&plain).is_err());
-        encode(&marks, true, &[1, 2], &mut out);
+        encode(&marks, true, &[1, 2], None, &mut out);
         assert_eq!(out, [MARK, 0, 0, 0, 0]);
         assert!(Fields::of(&out).check(&marks).is_ok() && Fields::of(&out).check(&plain).is_err());
         assert!(Fields::of(&out).check(&params()).is_err(), "a set is missing");
@@ -515,11 +555,9 @@ mod tests {
         ] {
             for priority in [None, Some(0), Some(7), Some(u64::MAX)] {
                 let set = hashes(count);
-                encode(&params, is_marked, &set, &mut out);
+                encode(&params, is_marked, &set, None, &mut out);
                 let without = out.len();
-                if let Some(priority) = priority {
-                    add_priority(priority, &mut out);
-                }
+                encode(&params, is_marked, &set, priority, &mut out);
                 let fields = Fields::of(&out);
                 fields.check(&params).unwrap();
                 let mut read = Vec::new();
@@ -545,7 +583,7 @@ mod tests {
         let mut out = Vec::new();
         for count in [3, 40, 9_500] {
             let set = hashes(count);
-            encode(&params(), true, &set, &mut out);
+            encode(&params(), true, &set, None, &mut out);
             let places: Vec<usize> = (0..out.len()).filter(|at| *at < 80 || at % 97 == 0).collect();
             for at in places {
                 for flip in [1_u8, 0x80, 0xFF] {

@@ -69,6 +69,10 @@ pub const FEATURE_BOILERPLATE: u32 = 2048;
 /// indexes the elements outside of prefixes.
 pub const FEATURE_SUFFIXES: u32 = 4096;
 
+/// Incompatible feature of segments, manifests and logs: each document has a fingerprint of any width ([`Params::codes`]
+/// is set). Since such a fingerprint is a field, [`FEATURE_FIELDS`] is set too.
+pub const FEATURE_CODES: u32 = 8192;
+
 /// Returns the incompatible features that the parameters require in segments, manifests and logs.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -77,7 +81,8 @@ pub fn features_of(params: &Params) -> u32 {
     let fields = if fields::are_kept(params) { FEATURE_FIELDS } else { 0 };
     let priorities = if params.priorities { FEATURE_PRIORITIES } else { 0 };
     let suffixes = if params.suffixes { FEATURE_SUFFIXES } else { 0 };
-    values | stamps | fields | priorities | suffixes | features_of_sketches(params)
+    let codes = if params.codes.is_some() { FEATURE_CODES } else { 0 };
+    values | stamps | fields | priorities | suffixes | codes | features_of_sketches(params)
 }
 
 /// Returns the incompatible features that the tokens, the folding and the removal of boilerplate require; 0 for rules
@@ -94,8 +99,12 @@ fn narrow_of(params: &Params) -> u32 {
 }
 
 fn near_of(params: &Params) -> u32 {
-    let distance = params.simhash.is_some_and(|simhash| simhash.near != Some(simhash.within));
-    if distance || params.threshold != Some(Threshold::USUAL) { FEATURE_NEAR } else { 0 }
+    let distance = params.simhash.is_some_and(|simhash| simhash.near != Some(simhash.within.into()));
+    if distance || params.codes.is_some() || params.threshold != Some(Threshold::USUAL) {
+        FEATURE_NEAR
+    } else {
+        0
+    }
 }
 
 fn weights_of(params: &Params) -> u32 {
@@ -147,7 +156,7 @@ impl Role {
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 =
             FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
-        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES | FEATURE_SUFFIXES;
+        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES | FEATURE_SUFFIXES | FEATURE_CODES;
         match self {
             Self::Manifest => {
                 FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS

@@ -161,7 +161,7 @@ impl Encoded {
     /// the parameters do not allow sets and `set` is not empty.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
-            && let Err(fault) = set.check_kept(true, false, false)
+            && let Err(fault) = set.check_kept((true, false, false), None)
             && !set.bytes().is_empty()
         {
             return Err(unread(fault));
@@ -713,8 +713,10 @@ impl<'b> Rows<'b> {
             let length = wide(self.take(4, "length of a set")?) as usize;
             let at = self.offset + self.at as u64;
             self.set = Fields::of(self.take(length, "a set")?);
-            let checked =
-                self.set.check_kept(true, false, false).and_then(|()| self.set.set_into(&mut Vec::new()));
+            let checked = self
+                .set
+                .check_kept((true, false, false), None)
+                .and_then(|()| self.set.set_into(&mut Vec::new()));
             checked.map_err(|fault| Fault { offset: at + fault.offset, ..fault })?;
         }
         Ok(Some((key, sketched)))

@@ -25,6 +25,7 @@ impl ParamDifference {
             "sets" => Some("sets are"),
             "suffixes" => Some("suffixes of sets are"),
             "marks" => Some("marks of duplicates are"),
+            "codes" => Some("codes are"),
             "priorities" => Some("priorities are"),
             "values" => Some("values are"),
             "simhash" => Some("simhash is"),

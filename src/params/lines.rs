@@ -4,7 +4,7 @@
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
 
-use super::{KeyKind, Params, SimhashParams, Threshold};
+use super::{CodeParams, KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
 
 impl Params {
@@ -36,6 +36,9 @@ impl Params {
             modulus: lines.number("modulus")?,
             sets: lines.optional("sets", |value| (value == "kept").then_some(()))?.is_some(),
             suffixes: lines.optional("suffixes", |value| (value == "kept").then_some(()))?.is_some(),
+            codes: lines
+                .optional("codes", |bits| bits.parse().ok())?
+                .map(|bits| CodeParams { bits, near: 0 }),
             marks: lines.optional("marks", |value| (value == "kept").then_some(()))?.is_some(),
             priorities: lines.optional("priorities", |value| (value == "kept").then_some(()))?.is_some(),
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
@@ -49,6 +52,9 @@ impl Params {
             && let Some(near) = lines.optional("near-within", |value| or_none(value).ok())?
         {
             simhash.near = near;
+        }
+        if let Some(codes) = &mut params.codes {
+            codes.near = lines.number("near-within")?;
         }
         params.check()?;
         canonical(&params.encode(), text)?;
@@ -73,6 +79,9 @@ impl Params {
         if self.suffixes {
             fields.push(("suffixes", "kept".to_string()));
         }
+        if let Some(codes) = self.codes {
+            fields.push(("codes", codes.bits.to_string()));
+        }
         if self.marks {
             fields.push(("marks", "kept".to_string()));
         }
@@ -89,8 +98,11 @@ impl Params {
         if self.threshold != Some(Threshold::USUAL) {
             fields.push(("threshold", or_none(self.threshold.map(|threshold| threshold.to_string()))));
         }
-        if let Some(simhash) = self.simhash.filter(|simhash| simhash.near != Some(simhash.within)) {
+        if let Some(simhash) = self.simhash.filter(|simhash| simhash.near != Some(simhash.within.into())) {
             fields.push(("near-within", or_none(simhash.near.map(|near| near.to_string()))));
+        }
+        if let Some(codes) = self.codes {
+            fields.push(("near-within", codes.near.to_string()));
         }
         fields
     }
@@ -107,5 +119,5 @@ fn simhash(lines: &mut Lines<'_>) -> Result<Option<SimhashParams>> {
     let within = lines.number("within")?;
     let design = lines.choice("tables", |value| value.parse().ok())?;
     let codec = lines.choice("codec", |value| value.parse().ok())?;
-    Ok(Some(SimhashParams { within, weights, design, codec, near: Some(within) }))
+    Ok(Some(SimhashParams { within, weights, design, codec, near: Some(within.into()) }))
 }

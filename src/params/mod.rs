@@ -26,7 +26,6 @@ pub use crate::key::KeyKind;
 pub use difference::ParamDifference;
 pub use near::{Near, Threshold};
 pub use preset::{FeatureScheme, Preset};
-use twindex_sketch::Sketch;
 pub use twindex_sketch::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, Folding, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
     MinhashParams, MinhashWeights, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling,
@@ -34,6 +33,7 @@ pub use twindex_sketch::params::{
 };
 use twindex_sketch::params::{check_same_fields, in_range};
 pub use twindex_sketch::whole::WeightUnit;
+use twindex_sketch::{CODE_WIDTHS, Sketch};
 
 /// Parameters of the 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,17 @@ pub struct SimhashParams {
     pub codec: CodecChoice,
     /// The Hamming distance up to which documents are near. If `None`, the distance does not decide whether documents
     /// are near; see [`ParamsBuilder::near`] for the default.
-    pub near: Option<u8>,
+    pub near: Option<u16>,
+}
+
+/// Parameters of fingerprints that the caller computes, which queries compare one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CodeParams {
+    /// Number of bits of a fingerprint: 64, 128, 192, 256, 384 or 512.
+    pub bits: u16,
+    /// The Hamming distance up to which documents are near, 0 to `bits`.
+    pub near: u16,
 }
 
 /// The parameters of an index: which data it stores, and how the data is computed from text. Built by
@@ -77,6 +87,8 @@ pub struct Params {
     /// Whether the shingle hashes outside of prefixes are indexed too, so that containment is found without reading the
     /// sets of all documents.
     pub suffixes: bool,
+    /// Parameters of fingerprints of any width, which are stored instead of sketches; `None` if the index stores sketches.
+    pub codes: Option<CodeParams>,
     /// Whether documents can be marked as duplicates.
     pub marks: bool,
     /// Whether documents can have a priority, a number that orders the documents of a group.
@@ -105,6 +117,7 @@ impl Params {
                 modulus: 0,
                 sets: false,
                 suffixes: false,
+                codes: None,
                 marks: false,
                 priorities: false,
                 values: false,
@@ -127,7 +140,7 @@ impl Params {
     pub fn near(&self) -> Near {
         Near {
             threshold: self.threshold.filter(|_| self.minhash.is_some()),
-            within: self.simhash.and_then(|simhash| simhash.near),
+            within: self.codes.map(|codes| codes.near).or(self.simhash.and_then(|simhash| simhash.near)),
         }
     }
 
@@ -227,8 +240,13 @@ impl Params {
     /// usual, nothing else is compared.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] names the first parameter that differs.
+    /// [`Error::ParamsMismatch`] names the first parameter that differs; [`Error::Invalid`] if the index stores codes.
     pub fn check_sketch(&self, digest: u128, sketch: &Sketch) -> Result<()> {
+        if let Some(CodeParams { bits, .. }) = self.codes {
+            return Err(Error::Invalid(format!(
+                "this index keeps fingerprints of {bits} bits, and no sketches of texts: give a Code"
+            )));
+        }
         if sketch.params_digest() == digest {
             return Ok(());
         }
@@ -253,7 +271,10 @@ impl Params {
     /// # Errors
     /// [`Error::Invalid`] names the parameter, and its range or the parameter that it requires.
     pub fn check(&self) -> Result<()> {
-        self.sketch().check()?;
+        match self.codes {
+            Some(codes) => self.check_codes(codes)?,
+            None => self.sketch().check()?,
+        }
         if let Some(simhash) = self.simhash {
             in_range("within", simhash.within.into(), 0, WITHIN_MAX.into())?;
             if let DesignChoice::Named(name) = simhash.design {
@@ -265,7 +286,7 @@ impl Params {
         if self.minhash.is_none() && self.threshold != Some(Threshold::USUAL) {
             return Err(Error::Invalid("parameters: threshold without minhash, to which it belongs".into()));
         }
-        if self.simhash.is_some() || self.minhash.is_some() {
+        if self.simhash.is_some() || self.minhash.is_some() || self.codes.is_some() {
             self.check_near(self.near())?;
         }
         if self.sets && self.near().threshold.is_none() {
@@ -279,19 +300,35 @@ impl Params {
         Ok(())
     }
 
+    /// Returns an error for a number of bits that no fingerprint has, or for sketches besides the fingerprints.
+    fn check_codes(&self, codes: CodeParams) -> Result<()> {
+        self.shingling.check()?;
+        if !CODE_WIDTHS.contains(&codes.bits.into()) {
+            let found = codes.bits;
+            return Err(Error::Invalid(format!("parameters: codes is {found}, allowed are {CODE_WIDTHS:?}")));
+        }
+        if self.sketch() == SketchParams::new(self.shingling.clone()) {
+            return Ok(());
+        }
+        Err(Error::Invalid(
+            "parameters: codes, which the caller computes, with sketches of texts; keep one of them".into(),
+        ))
+    }
+
     /// Returns an error for a near relation that an index with these parameters cannot evaluate.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `near` is empty or out of range, or if the index does not store the minima or fingerprints
     /// that `near` compares.
     pub(crate) fn check_near(&self, near: Near) -> Result<()> {
-        in_range("near-within", near.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
+        let within_max = self.codes.map_or(WITHIN_MAX.into(), |codes| codes.bits);
+        in_range("near-within", near.within.unwrap_or(0).into(), 0, within_max.into())?;
         let why = match (near.threshold, near.within) {
             (None, None) => "near: name a resemblance or a distance",
             (Some(_), _) if self.minhash.is_none() => {
                 "this index keeps no MinHash: resemblance is not answered"
             }
-            (_, Some(_)) if self.simhash.is_none() => {
+            (_, Some(_)) if self.simhash.is_none() && self.codes.is_none() => {
                 "this index keeps no fingerprints: distance is not answered"
             }
             _ => return Ok(()),
@@ -357,7 +394,30 @@ impl ParamsBuilder {
     /// Same as [`simhash`](Self::simhash), with the given weights of shingles.
     pub fn simhash_weighted(mut self, within: u8, weights: SimhashWeights) -> Self {
         let (design, codec) = Default::default();
-        self.params.simhash = Some(SimhashParams { within, weights, design, codec, near: Some(within) });
+        self.params.simhash =
+            Some(SimhashParams { within, weights, design, codec, near: Some(within.into()) });
+        self
+    }
+
+    /// Stores fingerprints of `bits` bits (64, 128, 192, 256, 384 or 512) that the caller computes, such as perceptual
+    /// hashes of images, instead of sketches: a [`Code`](crate::Code) for each document. Documents are near if their
+    /// fingerprints differ in at most `near` bits. Queries compare all fingerprints, at any radius up to `bits`.
+    ///
+    /// ```
+    /// use twindex::{Code, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().codes(256, 31).build()?)?;
+    /// let [a, b] = [[0; 32], [1; 32]].map(|bytes| Code::of_bytes(&bytes).unwrap());
+    /// let mut writer = index.writer()?;
+    /// writer.put("a.png", a)?;
+    /// writer.commit()?;
+    /// assert_eq!(index.snapshot().within(b, 31).run()?.hits.len(), 0);
+    /// assert_eq!(index.snapshot().within(b, 32).run()?.hits[0].distance, Some(32));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn codes(mut self, bits: u16, near: u16) -> Self {
+        self.params.codes = Some(CodeParams { bits, near });
         self
     }
 
@@ -566,11 +626,15 @@ impl ParamsBuilder {
             }
             (None, Some(_)) => Near { threshold: Some(Threshold::USUAL), within: None },
             (None, None) => {
-                Near { threshold: None, within: self.params.simhash.map(|simhash| simhash.within) }
+                let of_simhash = self.params.simhash.map(|simhash| simhash.within.into());
+                Near { threshold: None, within: self.params.codes.map(|codes| codes.near).or(of_simhash) }
             }
         };
         if let Some(simhash) = &mut self.params.simhash {
             simhash.near = near.within;
+        }
+        if let (Some(codes), Some(within)) = (&mut self.params.codes, near.within) {
+            codes.near = within;
         }
         if self.params.minhash.is_some() {
             self.params.threshold = near.threshold;

@@ -74,7 +74,7 @@ pub struct Near {
     /// The resemblance at or above which documents are near; if `None`, resemblance is ignored.
     pub threshold: Option<Threshold>,
     /// The Hamming distance of fingerprints, in bits, up to which documents are near; if `None`, distance is ignored.
-    pub within: Option<u8>,
+    pub within: Option<u16>,
 }
 
 impl Near {
@@ -90,13 +90,13 @@ impl Near {
     /// Creates the relation in which documents are near if their fingerprints differ in at most `bits` bits.
     /// Resemblance is ignored.
     #[must_use]
-    pub const fn within(bits: u8) -> Self {
+    pub const fn within(bits: u16) -> Self {
         Self { threshold: None, within: Some(bits) }
     }
 
     /// Extends the relation: documents are also near if their fingerprints differ in at most `bits` bits.
     #[must_use]
-    pub const fn or_within(self, bits: u8) -> Self {
+    pub const fn or_within(self, bits: u16) -> Self {
         Self { within: Some(bits), ..self }
     }
 }

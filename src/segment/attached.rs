@@ -1,5 +1,7 @@
 //! Values, fields and stamps: the data that the caller attaches to a document. Their sections store them by ordinal.
 
+use std::ops::Range;
+
 use zerocopy::IntoBytes;
 
 use super::open::Segment;
@@ -164,6 +166,41 @@ impl Segment {
         let offsets = self.read(section, offsets)?;
         let range = layout.range(offsets, ordinal).map_err(|e| self.corrupt_at(section, e))?;
         self.read(section, range)
+    }
+
+    /// Calls `each` with these documents, which must exist, and their fields. Costs less than a call of
+    /// [`fields`](Self::fields) per document. Does nothing if the index stores no fields.
+    ///
+    /// # Errors
+    /// Same as [`fields`](Self::fields), or the error that `each` returns.
+    #[inline(always)]
+    pub(super) fn for_each_fields(
+        &self,
+        ordinals: Range<u32>,
+        mut each: impl FnMut(u32, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some((section, layout)) = &self.fields else { return Ok(()) };
+        if ordinals.is_empty() {
+            return Ok(());
+        }
+        let (first, last) = (u64::from(ordinals.start), u64::from(ordinals.end - 1));
+        let width = layout.offset_bytes as usize;
+        let offsets = self.read(section, layout.offsets(first).start..layout.offsets(last).end)?;
+        let ends = [offsets.get(..2 * width), offsets.get(offsets.len().saturating_sub(2 * width)..)];
+        let wrong = |fault| self.corrupt_at(section, fault);
+        let of = |offsets: &[u8], ordinal| layout.range(offsets, ordinal).map_err(wrong);
+        let (start, end) =
+            (of(ends[0].unwrap_or_default(), first)?.start, of(ends[1].unwrap_or_default(), last)?.end);
+        let bytes = self.read(section, start..end)?;
+        for (ordinal, offsets) in ordinals.zip(offsets.windows(2 * width).step_by(width)) {
+            let range = of(offsets, ordinal.into())?;
+            let within = range.start.checked_sub(start).zip(range.end.checked_sub(start));
+            let fields = within.and_then(|(from, to)| bytes.get(from as usize..to as usize));
+            let outside =
+                || wrong(Fault::new(layout.offsets(ordinal.into()).start, "ascending offsets", "others"));
+            each(ordinal, fields.ok_or_else(outside)?)?;
+        }
+        Ok(())
     }
 
     /// Returns the stamp of a document; `None` if the index stores no stamps.

@@ -9,12 +9,13 @@
 //! - [`sorted`], [`spilled`]: sort values within a memory budget, and store columns that spill to scratch files;
 //! - `file`: reads the bytes of a file and checks each page against its checksum at its first use; `parsed`: a file whose
 //!   table of contents has been read; [`open`]: a [`Segment`], whose sections match its parameters;
-//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, `containment`, [`scan`], [`ordered`]: the queries;
+//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, `codes`, `containment`, [`scan`], [`ordered`]: the queries;
 //! - [`verify`]: checks all data, slowly; [`salvage`]: reads the intact records of a damaged segment.
 
 mod attached;
 pub mod buckets;
 pub mod build;
+mod codes;
 mod containment;
 mod entries;
 pub mod features;

@@ -4,15 +4,16 @@ use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields, unread};
 use crate::format::sketches::Row;
-use crate::params::Params;
+use crate::params::{CodeParams, Params};
 use crate::segment::records::Kept;
-use twindex_sketch::{Fingerprint, Sketch, pack};
+use twindex_sketch::{Code, Fingerprint, Sketch, pack};
 
 /// The argument of [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit): the content of a
 /// document, and the value, stamp and fields that the index stores with it.
 ///
 /// The content is a sketch. For an index with SimHash but without MinHash and samples, it can also be a fingerprint computed
-/// by the caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
+/// by the caller. For an index of [codes](crate::params::ParamsBuilder::codes) it is a [`Code`] of its width. Each of them
+/// converts into a document without value and stamp: `writer.put("a", &sketch)`.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -52,7 +53,7 @@ enum GivenSet<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Content<'a> {
     Sketch(&'a Sketch),
-    Fingerprint(Fingerprint),
+    Code(Code),
     Row { made_with: &'a Params, row: Option<Row<'a>> },
 }
 
@@ -117,16 +118,19 @@ impl<'a> Document<'a> {
     }
 
     /// Replaces the contents of `out` with the encoded fields of this document for an index with these parameters, and the
-    /// contents of `set` with the document's set.
+    /// contents of `set` with the document's set, or with the words of its fingerprint if the index stores codes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the index stores sets and this document has none.
+    /// [`Error::Invalid`] if the index stores sets or codes, and this document has none.
     pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
         set.clear();
         if self.is_marked && !params.marks {
             return Err(Error::Invalid(
                 "this index keeps no marks of duplicates; that is chosen when it is created".into(),
             ));
+        }
+        if let Some(codes) = params.codes {
+            self.code_into(codes, set)?;
         }
         if params.sets {
             match (self.set, self.content) {
@@ -160,12 +164,36 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
+    /// Appends the words of the fingerprint for an index that stores codes.
+    fn code_into(&self, codes: CodeParams, words: &mut Vec<u64>) -> Result<()> {
+        let code = match (self.content, self.set) {
+            (Content::Code(code), _) => Some(code),
+            (Content::Row { .. }, GivenSet::Encoded(fields)) => {
+                Code::of_bytes(fields.code(codes).map_err(unread)?)
+            }
+            _ => None,
+        };
+        let expected = codes.bits;
+        match code {
+            Some(code) if code.bits() == usize::from(expected) => words.extend(code.words()),
+            Some(code) => {
+                let found = code.bits();
+                return Err(Error::Invalid(format!(
+                    "this index keeps fingerprints of {expected} bits, and this document has one of {found}"
+                )));
+            }
+            None => {
+                return Err(Error::Invalid(format!(
+                    "this index keeps fingerprints of {expected} bits: give a Code"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Like [`fields_into`](Self::fields_into), but takes the mark and the set from the arguments, and checks nothing.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
-        fields::encode(params, is_marked, set, out);
-        if let Some(priority) = self.priority {
-            fields::add_priority(priority, out);
-        }
+        fields::encode(params, is_marked, set, self.priority, out);
     }
 
     /// Creates a document from its stored form in a segment or a log. `params` are the parameters of that index.
@@ -210,14 +238,22 @@ impl<'a> Document<'a> {
                     modular: sketch.modular(),
                 }))
             }
-            Content::Fingerprint(fingerprint) => {
+            // The fingerprint is a field.
+            Content::Code(_) if params.codes.is_some() => Ok(None),
+            Content::Code(code) => {
+                if code.bits() > 64 {
+                    let found = code.bits();
+                    return Err(Error::Invalid(format!(
+                        "this index keeps no fingerprints of {found} bits; that is chosen when it is created"
+                    )));
+                }
                 let samples = params.bottom > 0 || params.modulus > 0;
                 if params.simhash.is_none() || params.minhash.is_some() || samples {
                     return Err(Error::Invalid(
                         "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
                     ));
                 }
-                Ok(Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }))
+                Ok(Some(Kept { fingerprint: code.words()[0], ..Kept::default() }))
             }
             Content::Row { made_with, row } => {
                 if made_with != params {
@@ -235,8 +271,14 @@ impl<'a> From<&'a Sketch> for Document<'a> {
     }
 }
 
+impl From<Code> for Document<'_> {
+    fn from(code: Code) -> Self {
+        Self::new(Content::Code(code))
+    }
+}
+
 impl From<Fingerprint> for Document<'_> {
     fn from(fingerprint: Fingerprint) -> Self {
-        Self::new(Content::Fingerprint(fingerprint))
+        Code::from(fingerprint).into()
     }
 }

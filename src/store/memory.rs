@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::format::prefixes::Marks;
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
+use twindex_sketch::Code;
 
 /// Number of steps after which the lock is released. A step reads or compares one row, which takes at most about 100
 /// ns. In tests with random thread schedules (`.ci/run races`) the lock is released after each step.
@@ -130,6 +131,11 @@ impl<'a> MemtablePart<'a> {
                 ControlFlow::Continue(())
             })
         });
+    }
+
+    /// Like [`within`](Self::within), for an index that stores codes.
+    pub(super) fn codes_within(&self, code: &Code, within: u32, mut each: impl FnMut(u32, u32)) {
+        self.in_steps(|rows, turn| rows.codes_within((code, within), self.limit, turn, &mut each));
     }
 
     /// Calls `is_found` with the first row of each content within the radius and its distance, nearest first, but not with

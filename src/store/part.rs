@@ -11,6 +11,7 @@ use crate::format::bands;
 use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
 use crate::segment::{SearchOptions, SearchScratch, Segment};
+use twindex_sketch::Code;
 
 /// A segment or a memtable of an index. Ordinals identify the documents within the part.
 pub(super) enum IndexPart<'a> {
@@ -31,25 +32,28 @@ impl IndexPart<'_> {
     /// Returns the number of skipped buckets.
     pub(super) fn search(
         &self,
-        fingerprint: u64,
+        code: &Code,
         ask: SearchOptions,
         scratch: &mut SearchScratch,
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> Result<u64> {
         match self {
             Self::Segment { segment, deleted } => {
-                segment.search_documents(&[fingerprint], ask, scratch, |_, ordinal, distance| {
+                let hit = |_, ordinal, distance| {
                     if deleted.contains(ordinal) {
                         return Ok(ControlFlow::Continue(()));
                     }
                     Ok(each(ordinal, distance))
-                })?;
+                };
+                if segment.params().codes.is_some() {
+                    return segment.search_codes(&[*code], ask.within, hit).map(|()| 0);
+                }
+                segment.search_documents(&[code.words()[0]], ask, scratch, hit)?;
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                check_design(memory, ask.within)?;
                 let mut near = Vec::new();
-                memory.within(fingerprint, ask.within, |row, distance| near.push((row, distance)));
+                memory_within(memory, code, ask.within, |row, distance| near.push((row, distance)))?;
                 for (first, distance) in near {
                     for row in memory.equal_rows(first, usize::MAX) {
                         if each(row, distance).is_break() {
@@ -62,19 +66,53 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the distance and the place of each fingerprint within the radius. A place is a rank of a segment, or the first
-    /// row of a content of a memtable, for [`with_fingerprint`](Self::with_fingerprint). Adds the number of skipped buckets to `unvisited`.
+    /// Calls `each` with the index of the query, the ordinal and the distance of each live document within the radius, in
+    /// an index that stores codes.
+    pub(super) fn search_codes(
+        &self,
+        queries: &[Code],
+        within: u32,
+        mut each: impl FnMut(usize, u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Segment { segment, deleted } => {
+                segment.search_codes(queries, within, |query, ordinal, distance| {
+                    if !deleted.contains(ordinal) {
+                        each(query, ordinal, distance)?;
+                    }
+                    Ok(ControlFlow::Continue(()))
+                })
+            }
+            Self::Memory(memory) => queries.iter().enumerate().try_for_each(|(query, code)| {
+                let mut near = Vec::new();
+                memory.codes_within(code, within, |row, distance| near.push((row, distance)));
+                near.into_iter().try_for_each(|(row, distance)| {
+                    let mut equal = memory.equal_rows(row, usize::MAX).into_iter();
+                    equal.try_for_each(|row| each(query, row, distance))
+                })
+            }),
+        }
+    }
+
+    /// Returns the distance and the place of each fingerprint within the radius. A place is a rank of a segment, its
+    /// ordinal if codes are stored, or the first row of a content of a memtable, for [`with_fingerprint`](Self::with_fingerprint). Adds the number of skipped buckets to `unvisited`.
     pub(super) fn fingerprints_within(
         &self,
-        fingerprint: u64,
+        code: &Code,
         ask: SearchOptions,
         unvisited: &mut u64,
     ) -> Result<Vec<(u32, u32)>> {
         let mut near = Vec::new();
         match self {
+            Self::Segment { segment, .. } if segment.params().codes.is_some() => {
+                segment.search_codes(&[*code], ask.within, |_, ordinal, distance| {
+                    near.push((distance, ordinal));
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
             Self::Segment { segment, .. } => {
                 *unvisited += SearchScratch::lend(|scratch| {
-                    segment.search(&[fingerprint], ask, scratch, |_, found| {
+                    segment.search(&[code.words()[0]], ask, scratch, |_, found| {
                         near.push((found.distance, found.rank));
                         Ok(ControlFlow::Continue(()))
                     })?;
@@ -86,8 +124,7 @@ impl IndexPart<'_> {
                 }
             }
             Self::Memory(memory) => {
-                check_design(memory, ask.within)?;
-                memory.within(fingerprint, ask.within, |row, distance| near.push((distance, row)));
+                memory_within(memory, code, ask.within, |row, distance| near.push((distance, row)))?;
             }
         }
         Ok(near)
@@ -101,6 +138,7 @@ impl IndexPart<'_> {
         mut each: impl FnMut(u32) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         match self {
+            Self::Segment { segment, .. } if segment.params().codes.is_some() => each(place).map(drop),
             Self::Segment { segment, .. } => {
                 let mut done = Ok(());
                 segment.postings_until(place, |ordinal| {
@@ -288,13 +326,11 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the fingerprint of a document; `None` if it has no sketch, or fingerprints are not stored.
-    pub(super) fn fingerprint(&self, ordinal: u32) -> Result<Option<u64>> {
+    /// Returns the fingerprint of a document; `None` if it has none, or fingerprints are not stored.
+    pub(super) fn code(&self, ordinal: u32) -> Result<Option<Code>> {
         match self {
-            Self::Segment { segment, .. } => {
-                segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()
-            }
-            Self::Memory(memory) => Ok(memory.read(|rows| rows.fingerprint(ordinal))),
+            Self::Segment { segment, .. } => segment.code(ordinal),
+            Self::Memory(memory) => Ok(memory.read(|rows| rows.code(ordinal))),
         }
     }
 
@@ -367,6 +403,22 @@ impl IndexPart<'_> {
             }),
         }
     }
+}
+
+/// Calls `each` with the first row of each content within the radius and its distance.
+fn memory_within(
+    memory: &MemtablePart<'_>,
+    code: &Code,
+    within: u32,
+    each: impl FnMut(u32, u32),
+) -> Result<()> {
+    if memory.params.codes.is_some() {
+        memory.codes_within(code, within, each);
+    } else {
+        check_design(memory, within)?;
+        memory.within(code.words()[0], within, each);
+    }
+    Ok(())
 }
 
 /// Refuses a radius that the table design cannot search, even if no segment exists yet.

@@ -20,7 +20,7 @@ use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch};
-use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch};
+use twindex_sketch::{Code, Containment, Resemblance, Sample, Sketch};
 
 /// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key.
 /// A hit with an unknown distance or resemblance comes after the hits with a known one.
@@ -97,6 +97,15 @@ pub struct Answers {
     pub(super) may_omit_marked: bool,
 }
 
+impl Answers {
+    /// Returns the first `limit` of these hits.
+    pub(super) fn of_nearest(mut hits: Vec<Hit>, limit: usize) -> Self {
+        let has_more = hits.len() > limit;
+        hits.truncate(limit);
+        Self { hits, has_more, ..Self::default() }
+    }
+}
+
 /// A query, created by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
 /// [`resembling`](crate::Snapshot::resembling). Iterate over it, or call [`run`](Query::run). A query with bad
 /// arguments is created without an error, and fails when it is run.
@@ -104,7 +113,7 @@ pub struct Answers {
 #[must_use]
 pub struct Query {
     state: Arc<State>,
-    within: Option<(Fingerprint, u32)>,
+    within: Option<(Code, u32)>,
     bands: Option<Bands>,
     /// The minimum number of features of `bands` that a document must share.
     sharing: usize,
@@ -123,7 +132,7 @@ pub struct Query {
     /// The shingle hashes of the query's document; `None` if the index stores no sets.
     set: Option<Vec<u64>>,
     /// The fingerprint to which the distance of each hit is computed; `None` if no distances are computed.
-    measured_from: Option<Fingerprint>,
+    measured_from: Option<Code>,
     /// The bottom and the modular sample of the query's document; `None` if the index stores no samples.
     samples: Option<[Vec<u64>; 2]>,
     limit: usize,
@@ -192,18 +201,20 @@ impl Query {
     }
 
     /// Like [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a
-    /// document without tokens, which has no sketch.
+    /// document without tokens, which has no sketch. `set` contains the document's shingle hashes, or the words of its
+    /// fingerprint in an index that stores codes.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
+        let code = if state.manifest.params.codes.is_some() { Code::of_words(set) } else { None };
         let kept = kept.unwrap_or_default();
         let mut query = Self::new(state).samples(kept.bottom, kept.modular).hashes(set);
         if let Some(threshold) = near.threshold {
             query = query.features(kept.features.to_vec(), kept.signature.to_vec(), threshold.value());
         }
-        let fingerprint = has_fingerprint.then_some(Fingerprint(kept.fingerprint));
-        match (near.within, fingerprint) {
-            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint, within.into()),
-            _ => query.measure(fingerprint),
+        let code = code.or(has_fingerprint.then_some(kept.fingerprint.into()));
+        match (near.within, code) {
+            (Some(within), Some(code)) => query.fingerprint(code, within.into()),
+            _ => query.measure(code),
         }
     }
 
@@ -211,9 +222,9 @@ impl Query {
         &self.state.manifest.params
     }
 
-    pub(super) fn fingerprint(mut self, fingerprint: Fingerprint, within: u32) -> Self {
-        self.within = Some((fingerprint, within));
-        self.measure(Some(fingerprint))
+    pub(super) fn fingerprint(mut self, code: Code, within: u32) -> Self {
+        self.within = Some((code, within));
+        self.measure(Some(code))
     }
 
     pub(super) fn features(mut self, features: Vec<u64>, signature: Vec<u8>, threshold: f64) -> Self {
@@ -221,7 +232,7 @@ impl Query {
         self
     }
 
-    pub(super) fn measure(mut self, from: Option<Fingerprint>) -> Self {
+    pub(super) fn measure(mut self, from: Option<Code>) -> Self {
         self.measured_from = from;
         self
     }
@@ -426,9 +437,9 @@ impl Query {
         for part in self.state.parts() {
             self.cancel.check()?;
             let mut found = None;
-            if let Some((fingerprint, _)) = self.within.filter(|_| self.marks == Marks::Any) {
+            if let Some((code, _)) = self.within.as_ref().filter(|_| self.marks == Marks::Any) {
                 SearchScratch::lend(|scratch| {
-                    part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
+                    part.search(code, self.ask(), scratch, |ordinal, distance| {
                         found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                         ControlFlow::Break(())
                     })
@@ -488,7 +499,7 @@ impl Query {
                  more; ask by distance, count on the texts, or say that sharing a band is enough"
             )));
         }
-        self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
+        self.within.as_ref().map_or(Ok(()), |(code, within)| self.state.check_radius_of(code, *within))
     }
 
     /// Returns the query's set if resemblance is computed exactly; `None` if it is estimated or unknown.
@@ -505,7 +516,7 @@ impl Query {
 
     fn ask(&self) -> SearchOptions {
         SearchOptions {
-            within: self.within.map_or(0, |(_, within)| within),
+            within: self.within.as_ref().map_or(0, |&(_, within)| within),
             probe: self.probe,
             visits: self.visits,
         }
@@ -587,7 +598,8 @@ impl Query {
     fn counted_resemblance(&self, mine: &[u64], other: &[u64], distance: Option<u32>) -> Option<Resemblance> {
         let resemblance = Resemblance::of_sets(mine, other);
         let resembles = self.bands.as_ref().is_some_and(|bands| resemblance.at_least(bands.threshold));
-        let is_within = self.within.zip(distance).is_some_and(|((_, within), distance)| distance <= within);
+        let is_within =
+            self.within.as_ref().zip(distance).is_some_and(|((_, within), distance)| distance <= *within);
         (resembles || is_within).then_some(resemblance)
     }
 
@@ -656,11 +668,9 @@ impl Query {
             }
             part.check_map()?;
         }
-        let mut hits = nearest.into_sorted_vec();
-        let has_more = hits.len() > self.limit;
-        hits.truncate(self.limit);
         let Omitted { buckets: unvisited, may_be_marked: may_omit_marked, .. } = omitted;
-        Ok(Answers { hits, has_more, unvisited, may_omit_marked })
+        let nearest = Answers::of_nearest(nearest.into_sorted_vec(), self.limit);
+        Ok(Answers { unvisited, may_omit_marked, ..nearest })
     }
 
     /// Returns the hit for the live document with this key, if the document exists and equals the query's document, so
@@ -689,7 +699,7 @@ impl Query {
 
     /// Returns whether no document can be nearer than one with this distance and resemblance.
     pub(super) fn is_equal(&self, distance: Option<u32>, resemblance: Option<Resemblance>) -> bool {
-        distance == self.measured_from.map(|_| 0)
+        distance == self.measured_from.as_ref().map(|_| 0)
             && (self.bands.is_none() || resemblance.is_some_and(|known| known.value() >= 1.0))
     }
 

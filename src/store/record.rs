@@ -5,7 +5,7 @@ use super::part::IndexPart;
 use super::state::State;
 use crate::error::Result;
 use crate::key::Key;
-use twindex_sketch::Fingerprint;
+use twindex_sketch::{Code, Fingerprint};
 
 /// The stored record of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ use twindex_sketch::Fingerprint;
 pub struct Record {
     /// The fingerprint; `None` for a document without tokens or an index without simhash.
     pub fingerprint: Option<Fingerprint>,
+    /// The fingerprint in an index of [codes](crate::params::ParamsBuilder::codes); otherwise `None`.
+    pub code: Option<Code>,
     /// The packed signature; empty if the index stores none.
     pub signature: Vec<u8>,
     /// The bottom sample: the smallest shingle hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom). Empty if
@@ -55,17 +57,19 @@ impl Record {
     }
 
     fn read(state: &State, part: &IndexPart<'_>, ordinal: u32) -> Result<Self> {
-        let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
+        let (code, params) = (part.code(ordinal)?, &state.manifest.params);
+        let fingerprint = code.filter(|_| params.codes.is_none()).map(|code| Fingerprint(code.words()[0]));
+        let code = code.filter(|_| params.codes.is_some());
         let signature = part.signature(ordinal, <[u8]>::to_vec)?;
         let mut samples = [Vec::new(), Vec::new()];
         part.samples(ordinal, &mut samples)?;
         let [bottom, modular] = samples;
-        let value = state.manifest.params.values.then(|| part.value(ordinal)).transpose()?;
+        let value = params.values.then(|| part.value(ordinal)).transpose()?;
         let stamp = part.stamp(ordinal)?;
         let mut set = Vec::new();
         part.set(ordinal, &mut set)?;
         let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);
         part.check_map()?;
-        Ok(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate, priority })
+        Ok(Self { fingerprint, code, signature, bottom, modular, value, stamp, set, is_duplicate, priority })
     }
 }

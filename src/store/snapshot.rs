@@ -1,12 +1,13 @@
 //! An immutable view of the index at one commit.
 
+use std::collections::BinaryHeap;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
 use super::part::IndexPart;
-use super::query::Query;
+use super::query::{Answers, Hit, Query};
 use super::range::{self, Keys};
 use super::record::Record;
 use super::state::State;
@@ -17,7 +18,7 @@ use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::keys::LiveKeys;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
-use twindex_sketch::{Fingerprint, Sketch, pack};
+use twindex_sketch::{Code, Fingerprint, Sketch, pack};
 
 /// An immutable view of the index. Cheap to clone, `Send + Sync`. A snapshot keeps its files open.
 #[derive(Clone, Debug)]
@@ -341,10 +342,11 @@ impl Snapshot {
     /// except with a free table design, which can miss some.
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for a radius that the table design does not support (none supports more
-    /// than [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without fingerprints.
-    pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
-        Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
+    /// When the query is run: [`Error::Invalid`] for a fingerprint of another width, for a radius that the table design does
+    /// not support (none supports more than [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without
+    /// fingerprints. An index of [codes](crate::params::ParamsBuilder::codes) supports any radius.
+    pub fn within(&self, fingerprint: impl Into<Code>, within: u32) -> Query {
+        Query::new(Arc::clone(&self.state)).fingerprint(fingerprint.into(), within)
     }
 
     /// Finds the documents whose resemblance to the document of this sketch is at least `threshold`.
@@ -391,7 +393,10 @@ impl Snapshot {
         let query =
             Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
         Ok(if is_same {
-            query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch)
+            query
+                .measure(sketch.fingerprint().map(Code::from))
+                .samples(sketch.bottom(), sketch.modular())
+                .set(sketch)
         } else {
             query
         })
@@ -492,7 +497,7 @@ impl Snapshot {
             Err(error) => return self.refused(error),
         };
         match (near.within, sketch.fingerprint()) {
-            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint, within.into()),
+            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint.into(), within.into()),
             _ => query,
         }
     }
@@ -501,7 +506,7 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Returns an error if the index has no fingerprints, or for a radius over
+    /// Returns an error if the index has no simhash fingerprints, or for a radius over
     /// [`WITHIN_MAX`](crate::design::WITHIN_MAX). If the table design supports only smaller radii, the query fails
     /// when it is run.
     pub fn check_within(&self, within: u32) -> Result<()> {
@@ -541,6 +546,33 @@ impl Snapshot {
             Ok(ControlFlow::Continue(()))
         })
         .map(drop)
+    }
+
+    /// Returns the answers of [`within`](Self::within) for each of these fingerprints, each with at most `limit` hits, for
+    /// an index of [codes](crate::params::ParamsBuilder::codes). The stored fingerprints are read once for all.
+    ///
+    /// # Errors
+    /// Same as [`within`](Self::within) when it is run.
+    pub fn codes_within(&self, codes: &[Code], within: u32, limit: usize) -> Result<Vec<Answers>> {
+        codes.iter().try_for_each(|code| self.state.check_radius_of(code, within))?;
+        let mut nearest: Vec<BinaryHeap<Hit>> = codes.iter().map(|_| BinaryHeap::new()).collect();
+        let enough = limit.saturating_add(1); // one more shows whether there are hits beyond the limit
+        for part in self.parts() {
+            part.search_codes(codes, within, |query, ordinal, distance| {
+                let hits = &mut nearest[query];
+                let worst = hits.peek().filter(|_| hits.len() == enough).and_then(|worst| worst.distance);
+                if worst.is_none_or(|worst| distance <= worst) {
+                    hits.push(Hit::at_distance(part.key(ordinal)?, distance));
+                    if hits.len() > enough {
+                        hits.pop(); // the farthest
+                    }
+                }
+                Ok(())
+            })?;
+            part.check_map()?;
+        }
+        let answers = nearest.into_iter().map(|hits| Answers::of_nearest(hits.into_sorted_vec(), limit));
+        Ok(answers.collect())
     }
 
     /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: the radius, the strategy for

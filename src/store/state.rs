@@ -22,6 +22,7 @@ use crate::segment::near::check_radius;
 use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
+use twindex_sketch::Code;
 
 /// Maximum memory in bytes of the records replayed from logs. A writer flushes long before this. But a damaged log
 /// could require more: an empty document takes only four bytes in a log.
@@ -497,10 +498,33 @@ impl State {
 
     /// Returns an error if this index has no fingerprints, or for a radius that no table design supports.
     pub(super) fn check_within(&self, within: u32) -> Result<()> {
+        if let Some(codes) = self.manifest.params.codes {
+            let bits = codes.bits;
+            return Err(Error::Invalid(format!(
+                "this index keeps fingerprints of {bits} bits without tables, and this search reads tables"
+            )));
+        }
         if self.manifest.params.simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
         }
         check_radius(within)
+    }
+
+    /// Returns an error if a fingerprint cannot be compared with those of this index, or for a radius that the index does not
+    /// support.
+    pub(super) fn check_radius_of(&self, code: &Code, within: u32) -> Result<()> {
+        let codes = self.manifest.params.codes;
+        let (expected, found) = (codes.map_or(64, |codes| usize::from(codes.bits)), code.bits());
+        match codes {
+            _ if expected != found => Err(Error::Invalid(format!(
+                "this index keeps fingerprints of {expected} bits, and this one has {found}"
+            ))),
+            Some(codes) if within > codes.bits.into() => Err(Error::Invalid(format!(
+                "fingerprints of {expected} bits are at most {expected} bits apart, and you asked for {within}"
+            ))),
+            Some(_) => Ok(()),
+            None => self.check_within(within),
+        }
     }
 
     /// Returns the number of segments, including one for the memtables if they have live rows.

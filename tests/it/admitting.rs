@@ -124,7 +124,7 @@ fn admit_agrees_with_the_model_in_batches_and_single_commits() {
             .simhash(3)
             .marks()
             .expire_after(AGE)
-            .near(Near::within(RADIUS as u8));
+            .near(Near::within(RADIUS as u16));
         let mut index = Index::create(&path, params.build().unwrap()).unwrap();
         let drops = seed % 2 == 0;
         let open = |index: &Index| -> Writer {

@@ -24,9 +24,9 @@ use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
-    FEATURE_BOILERPLATE, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR,
-    FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES, FEATURE_TEXT, FEATURE_VALUES,
-    FEATURE_WEIGHTS, Refusal,
+    FEATURE_BOILERPLATE, FEATURE_CODES, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW,
+    FEATURE_NEAR, FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_SUFFIXES, FEATURE_TEXT,
+    FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -37,7 +37,7 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sketch::{Nearness, Resemblance};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot, WriterOptions};
+use twindex::{Admitted, Code, Document, Error, Index, Key, KeyBuf, Params, Snapshot, Writer, WriterOptions};
 
 use crate::support::skip::{Missing, skip};
 
@@ -306,6 +306,29 @@ fn build_marks(path: &Path) {
     writer.commit().unwrap();
 }
 
+/// Returns a code near those of the same fifth of the numbers.
+fn code_of(number: u64) -> Code {
+    let mut words = [(number / 5).wrapping_mul(0x9E37_79B9_7F4A_7C15); 3];
+    words[number as usize % 3] ^= 1 << (number % 5);
+    Code::of_words(&words).unwrap()
+}
+
+/// Builds an index of fingerprints of 192 bits with marks and priorities; it has a segment and a log.
+fn build_codes(path: &Path) {
+    let params = Params::builder().u64_keys().codes(192, 9).marks().priorities().build().unwrap();
+    let index = Index::create(path, params).unwrap();
+    let mut writer = index.writer().unwrap();
+    let admit = |writer: &mut Writer, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            writer.admit(number, Document::from(code_of(number)).with_priority(number * number)).unwrap();
+        }
+        writer.commit().unwrap();
+    };
+    admit(&mut writer, 0..20);
+    writer.flush().unwrap();
+    admit(&mut writer, 20..25);
+}
+
 /// Returns a file of sketches with the sets of these texts. Its parameters include marks, but a file of sketches stores
 /// none.
 fn sketches_with_sets() -> Vec<u8> {
@@ -318,7 +341,7 @@ fn sketches_with_sets() -> Vec<u8> {
         let mut signature = Vec::new();
         twindex::sketch::pack(sketch.signature(), 1, &mut signature);
         let row = Kept { features: sketch.features(), signature: &signature, ..Kept::default() };
-        fields::encode(&params, false, sketch.set(), &mut set);
+        fields::encode(&params, false, sketch.set(), None, &mut set);
         let key = format!("page {number}");
         records
             .push_with(key.as_str().into(), (!sketch.is_empty()).then_some(row), Fields::of(&set))
@@ -351,6 +374,7 @@ fn committed_as(name: &str) -> PathBuf {
         for (name, build, ..) in WITH_FIELDS {
             write_on_request(&with_fields(name), build);
         }
+        write_on_request(&with_fields("codes"), build_codes);
         let sketches = golden("sets.sketches");
         if is_requested() && !RealVfs.exists(&sketches).unwrap() {
             let mut file = RealVfs.create_temporary(sketches.parent().unwrap()).unwrap();
@@ -592,8 +616,8 @@ fn unknown_manifest_feature_is_refused_and_its_number_reported() {
     let of_sketches =
         FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
     let known = FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES;
-    let known = known | FEATURE_SUFFIXES | of_sketches;
-    for unknown in [FEATURE_PACKED, FEATURE_SUFFIXES << 1, 1 << 31] {
+    let known = known | FEATURE_SUFFIXES | FEATURE_CODES | of_sketches;
+    for unknown in [FEATURE_PACKED, FEATURE_CODES << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -712,6 +736,28 @@ fn format_3_indexes_with_sets_and_marks_are_rebuilt_exactly() {
         let [built, committed] = [&built, &committed].map(|index| read(&index.join("000001.seg")));
         assert!(built == committed, "{name}: another segment");
     }
+}
+
+#[test]
+fn format_3_index_with_codes_is_rebuilt_exactly() {
+    committed();
+    let committed = with_fields("codes");
+    let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
+    let expected = FEATURE_FIELDS | FEATURE_CODES | FEATURE_NEAR | FEATURE_PRIORITIES;
+    assert_eq!([features("000001.seg"), features("LOG-000002")], [expected; 2]);
+    let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    for number in 0..25 {
+        let record = snapshot.get(number).unwrap().unwrap();
+        assert_eq!((record.code, record.is_duplicate), (Some(code_of(number)), number % 5 > 0), "{number}");
+        let hits = snapshot.within(code_of(number), 9).run().unwrap().hits;
+        assert_eq!(hits.len(), 5, "{number}");
+    }
+    assert!(twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("codes");
+    build_codes(&built);
+    assert_eq!(names(&built), names(&committed));
+    assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
 }
 
 /// Returns the number in a key of the indexes with fields.
@@ -918,6 +964,13 @@ fn described(path: &Path) -> twindex::Result<String> {
         if segment.fields(ordinal)?.is_marked() {
             line(format!("mark {ordinal}"));
         }
+        let fields = segment.fields(ordinal).unwrap();
+        if let Some(priority) = fields.priority() {
+            line(format!("priority {ordinal}: {priority}"));
+        }
+        if let Some(codes) = segment.params().codes {
+            line(format!("code {ordinal}: {}", hex(fields.code(codes).unwrap())));
+        }
         if segment.params().sets {
             let mut set = Vec::new();
             segment.set(ordinal, &mut set)?;
@@ -1067,7 +1120,7 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 _ => with_tags_near_common(sketch.set(), number),
             };
             let mut encoded = Vec::new();
-            fields::encode(params, params.marks && number % 3 == 1, &set, &mut encoded);
+            fields::encode(params, params.marks && number % 3 == 1, &set, None, &mut encoded);
             let attached = Attached {
                 fields: Fields::of(&encoded),
                 value: if params.values { &value } else { &[] },
@@ -1135,6 +1188,7 @@ fn python_reader_finds_the_same_content_in_segments() {
     paths.push(narrow().join("000001.seg"));
     paths.push(near().join("000001.seg"));
     paths.extend(WITH_FIELDS.map(|(name, ..)| with_fields(name).join("000001.seg")));
+    paths.push(with_fields("codes").join("000001.seg"));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/read_segment.py");
     let Ok(output) = Command::new("python3").arg(&script).args(&paths).output() else {

@@ -84,7 +84,7 @@ fn all_sketches() -> Vec<u8> {
             [1, 2, 3].map(|band: u64| number.wrapping_mul(band).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let row = Row { features: &features, signature: &[number as u8, 0x12, 0x34], ..Row::default() };
         let hashes: Vec<u64> = (0..number).map(|hash| hash << 40 | number).collect();
-        fields::encode(&params, false, &hashes, &mut set);
+        fields::encode(&params, false, &hashes, None, &mut set);
         let key = format!("page {number}");
         records.push_with(key.as_str().into(), (number != 4).then_some(row), Fields::of(&set)).unwrap();
     }

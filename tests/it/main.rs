@@ -11,6 +11,7 @@ mod answers;
 mod c_front;
 mod cancel;
 mod choosing_page;
+mod codes;
 mod crashes;
 mod dump;
 mod expiry;

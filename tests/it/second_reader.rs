@@ -95,6 +95,9 @@ pub(crate) fn described(snapshot: &Snapshot, came: &LastPut) -> String {
         if snapshot.params().priorities {
             write!(of_fields, ", priority {}", or_none(record.priority)).unwrap();
         }
+        if let Some(code) = record.code {
+            write!(of_fields, ", code {code}").unwrap();
+        }
         if snapshot.params().sets {
             of_fields += &shown_set(set);
         }
@@ -156,6 +159,10 @@ fn fill(
         // If marks are stored, every second document is a duplicate of the previous one.
         let sketch = sketcher.sketch(&text(if marks { i / 2 * 2 } else { i })).unwrap();
         let mut document = Document::from(&sketch);
+        if let Some(codes) = index.params().codes {
+            let word = (i / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 1 << (i % 2);
+            document = twindex::Code::of_words(&vec![word; usize::from(codes.bits) / 64]).unwrap().into();
+        }
         if expires {
             document = document.with_value(&value).with_stamp(1000 + i);
         }
@@ -233,6 +240,8 @@ fn python_reader_finds_the_same_content_in_indexes() {
             .unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
+        Params::builder().codes(64, 3).build().unwrap(),
+        Params::builder().codes(256, 31).marks().priorities().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));
@@ -319,7 +328,7 @@ fn sketches_are_found(dir: &Path, params: &Params) {
         });
         let mut records = Encoded::new(params);
         if params.sets {
-            fields::encode(params, false, sketch.set(), &mut encoded);
+            fields::encode(params, false, sketch.set(), None, &mut encoded);
         }
         records.push_with(key.as_str().into(), row, Fields::of(&encoded)).unwrap();
         encoder.append(&records, &mut file);

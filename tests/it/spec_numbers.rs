@@ -39,7 +39,7 @@ use twindex::params::{
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
-use twindex::sketch::{Sketcher, UNICODE_VERSION, pack};
+use twindex::sketch::{CODE_WIDTHS, Sketcher, UNICODE_VERSION, pack};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Key, Params};
@@ -419,6 +419,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
         (header::FEATURE_WEIGHTS, "weights"),
         (header::FEATURE_BOILERPLATE, "boilerplate"),
         (header::FEATURE_SUFFIXES, "suffixes"),
+        (header::FEATURE_CODES, "codes"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -456,11 +457,9 @@ fn document_fields_match_the_specification() {
         .collect();
     let params = Params::builder().minhash(1, 1).sets().marks().priorities().build().unwrap();
     let mut bytes = Vec::new();
-    document_fields::encode(&params, true, &[], &mut bytes);
-    document_fields::add_priority(0, &mut bytes);
+    document_fields::encode(&params, true, &[], Some(0), &mut bytes);
     let min = tags_and_lengths(&bytes);
-    document_fields::encode(&params, true, &[7], &mut bytes);
-    document_fields::add_priority(1, &mut bytes);
+    document_fields::encode(&params, true, &[7], Some(1), &mut bytes);
     let larger = tags_and_lengths(&bytes);
     let expected: Vec<(String, String, String)> = ["mark", "set", "priority"]
         .into_iter()
@@ -471,6 +470,15 @@ fn document_fields_match_the_specification() {
         })
         .collect();
     assert_eq!((min.len(), larger.len()), (3, 3));
+    let mut of_codes = Vec::new();
+    for bits in CODE_WIDTHS {
+        let params = Params::builder().codes(bits as u16, 0).build().unwrap();
+        document_fields::encode(&params, false, &[], None, &mut bytes);
+        of_codes.extend(tags_and_lengths(&bytes));
+    }
+    assert!(of_codes.iter().all(|(tag, _)| tag == "4"));
+    let lengths: Vec<String> = of_codes.iter().map(|(_, length)| length.to_string()).collect();
+    let expected = [expected, vec![("code".to_owned(), "4".to_owned(), lengths.join(", "))]].concat();
     assert_eq!(found, expected, "left the specification, right the code");
     // The reader must refuse all other tags.
     for tag in 0..=u8::MAX {
@@ -488,7 +496,7 @@ fn encoded_sets_have_the_specified_lengths() {
     for row in &table {
         let (count, high, length): (u64, u32, usize) = (number(&row[0]), number(&row[1]), number(&row[2]));
         let set: Vec<u64> = (0..count).map(|i| i * (u64::MAX / count)).collect();
-        document_fields::encode(&params, false, &set, &mut bytes);
+        document_fields::encode(&params, false, &set, None, &mut bytes);
         assert_eq!(tags_and_lengths(&bytes)[0].1, length, "{row:?}");
         let map = if high == 0 { 0 } else { (count + (1 << (8 * high))).div_ceil(8) };
         assert_eq!(length as u64, 4 + count * u64::from(8 - high) + map, "{row:?}");
@@ -653,12 +661,16 @@ fn every_parameter() -> Params {
 fn parameters_have_the_specified_names_order_and_values() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
     let all = every_parameter();
-    let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
+    // No parameters have both `codes` and sketches.
+    names.insert(names.iter().position(|&name| name == "marks").unwrap(), "codes");
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Parameters with fewer names must keep the specified order.
-    let min = Params::builder().minhash(1, 1).build().unwrap();
-    let mut rest = names.iter();
-    assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
+    for min in [Params::builder().minhash(1, 1), Params::builder().codes(128, 9).marks()] {
+        let min = min.build().unwrap();
+        let mut rest = names.iter();
+        assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
+    }
 
     let values = |name: &str| {
         let row = specified.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
@@ -737,6 +749,7 @@ fn parameters_have_the_specified_names_order_and_values() {
     let is_kept = |name: &&str| values(name) == "kept" && all.encode().contains(&format!("\n{name}=kept\n"));
     assert!(["sets", "suffixes", "marks", "priorities", "values"].iter().all(is_kept));
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
+    assert_eq!(values("codes"), CODE_WIDTHS.map(|bits| bits.to_string()).join(", "));
     assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }
 

@@ -22,7 +22,7 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 FEATURES_WEIGHTS = 1024
-FEATURES_BOILERPLATE, FEATURES_SUFFIXES = 2048, 4096
+FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_CODES = 2048, 4096, 8192
 
 
 def of_text(params):
@@ -93,13 +93,16 @@ class Params:
         need(not self.sets or minhash and self.all.get("threshold") != "none", "sets only where resemblance decides")
         threshold, radius = self.all.get("threshold", "none"), self.all.get("near-within", "none")
         need(threshold == "none" or minhash and 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
-        need(radius == "none" or self.simhash and 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
+        self.code_bits = rs.code_bits_of(self.all)
+        need(radius == "none" or self.code_bits or self.simhash and 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
         near = "threshold" in self.all or "near-within" in self.all
         narrow = FEATURES_NARROW * ("feature-bits" in self.all)
         weights = FEATURES_WEIGHTS * rs.weighs(self.all)
         self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets | weights
         attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
-        fields = FEATURES_FIELDS * (self.sets or self.marks or self.priorities) | FEATURES_PRIORITIES * self.priorities
+        self.has_fields = self.sets or self.marks or self.priorities or self.code_bits > 0
+        fields = FEATURES_FIELDS * self.has_fields | FEATURES_PRIORITIES * self.priorities
+        fields |= FEATURES_CODES * (self.code_bits > 0)
         fields |= FEATURES_SUFFIXES * suffixes
         self.features = attached | fields | self.of_sketches
 
@@ -169,7 +172,8 @@ def read_manifest(data):
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
              for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
              for weights in (0, FEATURES_WEIGHTS)
-             for left in (0, FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_BOILERPLATE | FEATURES_SUFFIXES)}
+             for left in (0, FEATURES_BOILERPLATE, FEATURES_SUFFIXES, FEATURES_BOILERPLATE | FEATURES_SUFFIXES,
+                          FEATURES_CODES)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -311,6 +315,7 @@ def read_index(path):
                 "mark": segment.marked[ordinal] if segment.fields is not None else False,
                 "set": segment.sets[ordinal] if segment.fields is not None else None,
                 "priority": segment.priorities[ordinal] if segment.fields is not None else None,
+                "code": segment.codes[ordinal] if segment.fields is not None else None,
                 **{name: sample[ordinal] for name, sample in segment.samples.items()},
             }
     newest, payload, commit = manifest["now"], manifest["payload"], generation
@@ -337,9 +342,10 @@ def read_index(path):
             if params.age is not None:
                 parts["stamp"] = source.number(8)
                 newest = max(newest or 0, parts["stamp"])
-            if params.sets or params.marks or params.priorities:
-                fields = rs.read_fields(source.take(source.number(4)), params.sets, params.marks, params.priorities)
-                parts["mark"], parts["set"], parts["priority"] = fields
+            if params.has_fields:
+                kept = params.sets, params.marks, params.priorities, params.code_bits
+                fields = rs.read_fields(source.take(source.number(4)), *kept)
+                parts["mark"], parts["set"], parts["priority"], parts["code"] = fields
             documents[key] = parts
         need(source.is_over(), "nothing after the last operation")
         commit = max(commit, number)
@@ -368,6 +374,8 @@ def read_index(path):
             shown.append(f"mark {int(parts['mark'])}")
         if params.priorities:
             shown.append(f"priority {parts['priority'] if parts['priority'] is not None else '-'}")
+        if params.code_bits:
+            shown.append(f"code {parts['code'].hex()}")
         if params.sets:
             shown.append(shown_set(parts["set"]))
         yield ", ".join(shown)

@@ -24,7 +24,8 @@ KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 
          17: "prefixes", 18: "suffixes", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
-MARK, SET, PRIORITY, FIELDS_MOST = 1, 2, 3, 1 << 27
+MARK, SET, PRIORITY, CODE, FIELDS_MOST = 1, 2, 3, 4, 1 << 27
+WIDTHS = 64, 128, 192, 256, 384, 512
 CLASSES, COMMON, COMMON_MOST, SPREAD = 256, 32, 1 << 17, 0x9E3779B1
 
 
@@ -185,26 +186,40 @@ def weighs(params):
     return weights is not None or params["minhash"] == "darts"
 
 
-def read_fields(data, sets, marks, priorities):
-    """Reads a document's fields in an index that keeps any of them: whether it is marked, its set, and its priority."""
+def read_fields(data, sets, marks, priorities, code_bits=0):
+    """Reads a document's fields in an index that keeps any of them: its mark, its set, its priority, and its code."""
     need(len(data) <= FIELDS_MOST, "fields within their limit")
-    at, last, is_marked, hashes, priority = 0, 0, False, None, None
+    at, last, is_marked, hashes, priority, code = 0, 0, False, None, None, None
     while at < len(data):
         need(at + 5 <= len(data), "the head of a field")
         tag, length = struct.unpack_from("<BI", data, at)
         content = data[at + 5 : at + 5 + length]
         need(len(content) == length and tag > last, "consecutive fields with ascending tags")
-        kept = {MARK: marks and not length, SET: sets, PRIORITY: priorities and length == 8}
+        kept = {MARK: marks and not length, SET: sets, PRIORITY: priorities and length == 8,
+                CODE: code_bits == 8 * length > 0}
         need(kept.get(tag, False), "a field that the parameters keep")
         if tag == MARK:
             is_marked = True
         elif tag == PRIORITY:
             priority = int.from_bytes(content, "little")
+        elif tag == CODE:
+            code = content
         else:
             hashes = read_set(content)
         at, last = at + 5 + length, tag
     need(sets == (hashes is not None), "a set of each document, if sets are kept")
-    return is_marked, hashes, priority
+    need((code_bits > 0) == (code is not None), "a code of each document, if codes are kept")
+    return is_marked, hashes, priority, code
+
+
+def code_bits_of(params):
+    """Returns the number of bits of codes; 0 if none are kept."""
+    if "codes" not in params:
+        return 0
+    bits, kept = int(params["codes"]), (params["simhash"], params["minhash"], params["bottom"], params["modulus"])
+    need(bits in WIDTHS and kept == ("none", "none", "0", "0") and "sets" not in params, "codes without sketches")
+    need(0 <= int(params["near-within"]) <= bits, "a radius of 0 to the number of bits")
+    return bits
 
 
 def common_tags(sets):
@@ -379,7 +394,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~8182 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~16374 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -474,17 +489,19 @@ class Segment:
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
         self.fields = self.common = self.prefixes = self.suffixes = None
         has_sets, has_marks, has_priorities = (name in self.params for name in ("sets", "marks", "priorities"))
-        if has_sets or has_marks or has_priorities:
-            self.read_fields(has_sets, has_marks, has_priorities)
+        code_bits = code_bits_of(self.params)
+        if has_sets or has_marks or has_priorities or code_bits:
+            self.read_fields(has_sets, has_marks, has_priorities, code_bits)
         if has_sets:
             self.read_prefixes()
         threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
         need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
-        need(radius in (None, "none") or 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
+        need(radius in (None, "none") or 0 <= int(radius) <= (code_bits or 10), "a radius of 0 to 10, or none")
         need("suffixes" not in self.params or has_sets, "suffixes only with sets")
         for name in ("sets", "suffixes", "marks", "priorities", "values"):
             need(self.params.get(name) in (None, "kept"), f"{name} that are kept, or no such line")
-        fields = 256 * (has_sets or has_marks or has_priorities) + 512 * has_priorities
+        fields = 256 * (has_sets or has_marks or has_priorities or code_bits > 0) + 512 * has_priorities
+        fields |= 8192 * (code_bits > 0)
         fields |= 4096 * ("suffixes" in self.params)
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
@@ -868,10 +885,10 @@ class Segment:
                 self.note(base + start, end - start, f"{name}: of document {ordinal}{shown}")
         return values
 
-    def read_fields(self, sets, marks, priorities):
+    def read_fields(self, sets, marks, priorities, code_bits):
         self.fields = self.read_bytes("fields", FIELDS_MOST)
-        read = [read_fields(fields, sets, marks, priorities) for fields in self.fields]
-        self.marked, self.sets, self.priorities = ([fields[part] for fields in read] for part in range(3))
+        read = [read_fields(fields, sets, marks, priorities, code_bits) for fields in self.fields]
+        self.marked, self.sets, self.priorities, self.codes = ([fields[part] for fields in read] for part in range(4))
 
     def read_prefixes(self):
         threshold = self.params.get("threshold", "0.8")
@@ -974,6 +991,8 @@ class Segment:
                 yield f"mark {ordinal}"
             if self.fields is not None and self.priorities[ordinal] is not None:
                 yield f"priority {ordinal}: {self.priorities[ordinal]}"
+            if self.fields is not None and self.codes[ordinal] is not None:
+                yield f"code {ordinal}: {self.codes[ordinal].hex()}"
             if self.common is not None:
                 yield f"set {ordinal}:{''.join(f' {one:016x}' for one in self.sets[ordinal])}"
         for rank, fingerprint in enumerate(self.fingerprints or []):

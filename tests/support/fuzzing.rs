@@ -288,10 +288,8 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     for commit in 2..5_u64 {
         let mut batch = LogBatch::default();
         let set: Vec<u64> = (0..commit * 20).map(|hash| hash << 52 | commit).collect();
-        fields::encode(params, params.marks && commit == 3, &set, &mut encoded);
-        if params.priorities {
-            fields::add_priority(commit, &mut encoded);
-        }
+        let priority = params.priorities.then_some(commit);
+        fields::encode(params, params.marks && commit == 3, &set, priority, &mut encoded);
         let of_document = Fields::of(&encoded);
         let attached = |stamp| Attached { value: b"value", stamp: Some(stamp), fields: of_document };
         for key in ["a", "bb", "ccc"] {

@@ -72,6 +72,7 @@ pub fn samples() -> Vec<Sample> {
     let sets = Params::builder().u64_keys().minhash(1, 1).signature_bits(0).sets().marks();
     let sets = sets.suffixes().priorities().build().unwrap();
     let marks = Params::builder().simhash(3).marks().build().unwrap();
+    let codes = Params::builder().codes(256, 31).priorities().build().unwrap();
     let bits_of_features = Params::builder().minhash(2, 1).signature_bits(1).feature_bits(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
         name: name.into(),
@@ -100,6 +101,7 @@ pub fn samples() -> Vec<Sample> {
         sample("forty with sets and marks", &sets, 40, None),
         sample("nothing, with sets", &sets, 0, None),
         sample("ten with marks", &marks, 10, None),
+        sample("forty with codes", &codes, 40, None),
         sample("forty with features of one byte", &bytes_of_features, 40, None),
         sample("forty with features of one bit", &bits_of_features, 40, None),
     ];
@@ -190,7 +192,7 @@ pub fn records(params: &Params, count: u64) -> Records {
             bottom: &bottom,
             modular: &modular,
         };
-        let kept = (i % 10 != 7).then_some(kept);
+        let kept = (i % 10 != 7 && params.codes.is_none()).then_some(kept);
         let value = vec![i as u8; i as usize * 7 % 20];
         // The set has one hash in common with all sets and some in common with the previous one. One set has enough
         // hashes for a bitmap of high bytes.
@@ -200,10 +202,8 @@ pub fn records(params: &Params, count: u64) -> Records {
         set.sort_unstable();
         set.dedup();
         let mut encoded = Vec::new();
-        fields::encode(params, params.marks && i % 4 == 1, &set, &mut encoded);
-        if params.priorities && i % 4 > 1 {
-            fields::add_priority(i << 40, &mut encoded);
-        }
+        let priority = (params.priorities && i % 4 > 1).then_some(i << 40);
+        fields::encode(params, params.marks && i % 4 == 1, &set, priority, &mut encoded);
         let attached = Attached {
             fields: Fields::of(&encoded),
             value: if params.values { &value } else { &[] },

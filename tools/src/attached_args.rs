@@ -71,7 +71,11 @@ impl AttachedArgs {
             Keep::Max(_) => !number,
             _ => number,
         });
-        one.attached.with(&one.sketch).with_priority(priority)
+        let document = match one.code {
+            Some(code) => one.attached.with(code),
+            None => one.attached.with(&one.sketch),
+        };
+        document.with_priority(priority)
     }
 
     /// Returns an error if options name fields although the run reads no documents.

@@ -46,12 +46,13 @@ const BUILD: &[Difference] = &[
     Difference {
         repeats: true,
         refused: &[("containment:J", NOT_STORED), ("equal", NO_TEXTS)],
-        within_max: WITHIN_MAX,
         ..Difference::of(
             "near",
             "Rule for near documents: J, within:K, or both\n\
             `J`, 0.05 to 1: the smallest resemblance of near documents; bands and rows are chosen to find 99.5 % of such \
-            pairs. `within:K`, 0 to 10: the simhashes differ in at most K bits; the tables are optimized for it. With \
+            pairs. `within:K`, 0 to 10: the simhashes differ in at most K bits; the tables are optimized for it. \
+            With --fingerprint-field, K may be up to the number of bits: an index for a larger K, or of more than 64 bits, \
+            has no tables, and queries compare all fingerprints. With \
             --near J --near within:K, either makes documents near. [default: 0.8, with tables for within:3; within:3 if no \
             MinHash is kept]",
         )
@@ -64,7 +65,6 @@ const STREAM: &[Difference] = &[
     Difference {
         repeats: true,
         refused: &[("equal", NO_TEXTS)],
-        within_max: WITHIN_MAX,
         ..Difference::of(
             "near",
             "Rule for near documents: J, within:K, or both; or containment:J\n\
@@ -81,12 +81,11 @@ const STREAM: &[Difference] = &[
 
 const QUERY: &[Difference] = &[Difference {
     refused: &[("equal", NO_TEXTS)],
-    within_max: WITHIN_MAX,
     ..Difference::of(
         "near",
         "Rule for near documents: J, containment:J or within:K\n\
-        `J`, 0.05 to 1: documents whose resemblance is J or more. `within:K`, 0 to 10: exactly the documents within this \
-        Hamming radius. `containment:J`: documents that are at least as large as the query and contain at least this share \
+        `J`, 0.05 to 1: documents whose resemblance is J or more. `within:K`, 0 to 10, or any if the index has no tables: exactly the documents \
+        within this Hamming radius. `containment:J`: documents that are at least as large as the query and contain at least this share \
         of it, and documents that are contained in the query by at least this share; it needs an index with sets, and \
         reads the sets of all documents once for as many queries as fit in half of --memory. [default: what the index \
         says; with --fingerprints, its radius]",

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
-use twindex::design::{CodecChoice, DesignChoice};
+use twindex::design::{CodecChoice, DesignChoice, WITHIN_MAX};
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, ParamsBuilder, Preset,
     SIGNATURE_BITS, SimhashWeights, WeightUnit,
@@ -89,6 +89,8 @@ pub(crate) enum DocumentKind {
     Features,
     /// Fingerprints with strings as keys.
     Fingerprints,
+    /// Fingerprints of this many bits with strings as keys, which no tables find.
+    Codes(u16),
     /// Raw fingerprints with numbers as keys.
     RawFingerprints,
 }
@@ -166,7 +168,7 @@ fn is_of(weights: Weights, kept: MinhashWeights) -> bool {
 struct GivenNear {
     /// The resemblance, or the share of `containment:J`. Bands are made for this value.
     threshold: Option<f64>,
-    within: Option<u8>,
+    within: Option<u16>,
     containment: Option<f64>,
 }
 
@@ -233,6 +235,7 @@ impl<P: Pick> ParamArgs<P> {
 
     /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
     pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
+        check_within(self.given_near()?.within.filter(|_| !fingerprints))?;
         let weighting = [
             ("--idf", self.tables.idf.is_some()),
             ("--simhash-weights", self.simhash_weights.is_some()),
@@ -247,12 +250,21 @@ impl<P: Pick> ParamArgs<P> {
         self.text.settings.check_fingerprints(fingerprints)
     }
 
+    /// Returns the kind of documents that are fingerprints of this many bits; `None` if there are none.
+    pub(crate) fn kind_of_fingerprints(&self, bits: Option<usize>) -> Result<DocumentKind, Usage> {
+        let is_far = self.given_near()?.within.is_some_and(|within| within > WITHIN_MAX.into());
+        Ok(match bits {
+            Some(bits) if bits > 64 || is_far => DocumentKind::Codes(bits as u16),
+            _ => DocumentKind::Fingerprints,
+        })
+    }
+
     /// Returns the parameters of a new index.
     pub(crate) fn params(&self, brought: DocumentKind, table: Option<&IdfTable>) -> anyhow::Result<Params> {
-        let raw = matches!(brought, DocumentKind::Fingerprints | DocumentKind::RawFingerprints);
+        let raw = !matches!(brought, DocumentKind::Texts | DocumentKind::Features);
         // Fingerprints that are read from records use the parameters of features, so that texts are never compared with
         // them.
-        let features = matches!(brought, DocumentKind::Features | DocumentKind::Fingerprints);
+        let features = !matches!(brought, DocumentKind::Texts | DocumentKind::RawFingerprints);
         let (bands, rows) = self.banding()?;
         let wanted = |method| {
             if self.method.is_empty() {
@@ -300,13 +312,23 @@ impl<P: Pick> ParamArgs<P> {
         if table.is_some() && !wanted(Method::Simhash) && self.weights() != Some(Weights::Idf) {
             return Err(Usage::new("--idf goes with --method simhash, or with --weights idf").into());
         }
+        if let DocumentKind::Codes(bits) = brought {
+            let Some(within) = near.within else {
+                return Err(Usage::new(format!(
+                    "fingerprints of {bits} bits: give --near within:K, the distance of near ones"
+                ))
+                .into());
+            };
+            let params = builder.codes(bits, within).build();
+            return params.map_err(|error| Usage::new(error.to_string()).into());
+        }
         if wanted(Method::Simhash) {
             let weights = match (table, self.simhash_weights) {
                 (Some(table), _) => table.weights(),
                 (None, Some(OccurrenceWeights::Distinct)) => SimhashWeights::Distinct,
                 (None, _) => SimhashWeights::Occurrences,
             };
-            builder = builder.simhash_weighted(near.within.unwrap_or(3), weights);
+            builder = builder.simhash_weighted(near.within.unwrap_or(3) as u8, weights); // checked above
             builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());
         }
         if wanted(Method::Minhash) {
@@ -368,7 +390,7 @@ impl<P: Pick> ParamArgs<P> {
         let mut given = GivenNear::default();
         for near in self.rule.values("near") {
             let is_twice = match near {
-                GivenValue::Within(within) => given.within.replace(within as u8).is_some(), // the parser limits it
+                GivenValue::Within(within) => given.within.replace(within).is_some(),
                 GivenValue::Containment(share) => {
                     given.containment = Some(share);
                     given.threshold.replace(share).is_some()
@@ -446,7 +468,8 @@ impl<P: Pick> ParamArgs<P> {
             );
         }
         if let Some(within) = given.within {
-            let kept = params.simhash.map(|simhash| simhash.within);
+            let kept = params.codes.map(|codes| codes.near);
+            let kept = kept.or(params.simhash.map(|simhash| simhash.within.into()));
             ensure!(
                 kept == Some(within),
                 "{}: within is {} in this {noun}, --near within:{within} was given; leave it out, or make another {noun}",
@@ -566,8 +589,18 @@ impl<P: Pick> ParamArgs<P> {
     }
 }
 
+/// Returns an error for a radius that only fingerprints without tables have.
+pub(crate) fn check_within(within: Option<u16>) -> Result<(), Usage> {
+    match within.filter(|&within| within > WITHIN_MAX.into()) {
+        Some(within) => Err(Usage::new(format!(
+            "--near within:{within}: within:0 to within:{WITHIN_MAX} are found by tables; larger ones go with --fingerprint-field"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Returns the near relation for a resemblance, and for a distance if one is given.
-fn named(threshold: f64, within: Option<u8>) -> anyhow::Result<Near> {
+fn named(threshold: f64, within: Option<u16>) -> anyhow::Result<Near> {
     let near = Near::resembling(threshold)?;
     Ok(within.map_or(near, |within| near.or_within(within)))
 }

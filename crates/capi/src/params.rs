@@ -506,9 +506,9 @@ pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
         Err(_) => return Err(Error::invalid(format!("within is {within}, expected at most 64"))),
     };
     match (threshold == 0.0, bits) {
-        (true, Some(bits)) => Ok(Near::within(bits)),
+        (true, Some(bits)) => Ok(Near::within(bits.into())),
         (true, None) => Err(Error::invalid("near: name a resemblance or a distance")),
-        (false, Some(bits)) => Ok(Near::resembling(threshold)?.or_within(bits)),
+        (false, Some(bits)) => Ok(Near::resembling(threshold)?.or_within(bits.into())),
         (false, None) => Ok(Near::resembling(threshold)?),
     }
 }

@@ -110,7 +110,7 @@ fn near(value: &str) -> Result<Near> {
     for one in value.split(',') {
         let twice = match one.split_once(':') {
             Some(("within", bits)) => {
-                bits.parse().ok().filter(|&bits| bits <= 10).map(|bits: u8| within.replace(bits).is_some())
+                bits.parse().ok().filter(|&bits| bits <= 10).map(|bits: u16| within.replace(bits).is_some())
             }
             None | Some(("resemblance", _)) => {
                 let share = one.strip_prefix("resemblance:").unwrap_or(one).parse::<f64>();
@@ -290,7 +290,8 @@ impl ParamSettings {
             let banding = Banding::for_threshold(threshold.value());
             builder = builder.minhash(banding.bands, banding.rows);
         }
-        let of_near = near.and_then(|near| near.within).filter(|_| !self.has_simhash);
+        let of_near =
+            near.and_then(|near| near.within.map(|within| within as u8)).filter(|_| !self.has_simhash);
         if let Some(within) = self.simhash.or(of_near) {
             let weights =
                 if self.distinct_simhash { SimhashWeights::Distinct } else { SimhashWeights::Occurrences };

@@ -9,9 +9,9 @@ use super::pairs::PairBuffer;
 use super::{Kernel, Level, Simd};
 
 /// Maximum number of columns of a tile.
-pub const COLUMNS: usize = 64;
+pub(super) const COLUMNS: usize = 64;
 /// Maximum number of 32-bit words of a code.
-pub const CODE_WORDS: usize = 16;
+pub(super) const CODE_WORDS: usize = 16;
 
 /// Up to [`COLUMNS`] codes, stored word by word.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct CodeRows<'a> {
 /// Appends to `found` the ids `[i, j]` of all pairs of a row and a column that differ in at most `radius` bits of their
 /// first `prefix` words, in no particular order. A larger `prefix` than the width of the rows means all words.
 #[inline(always)]
-pub fn near_codes<S: Simd>(
+pub(super) fn near_codes<S: Simd>(
     simd: S,
     rows: CodeRows<'_>,
     columns: &CodeColumns,

@@ -35,15 +35,17 @@ mod near;
 mod pairs;
 pub mod splitmix;
 mod strings;
+mod tiles;
 pub mod weighted;
 
 pub use bytes::ByteClasses;
-pub use codes::{CODE_WORDS, COLUMNS, CodeColumns, CodeRows, near_codes, near_codes_at};
+pub use codes::{CodeColumns, CodeRows, near_codes_at};
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
 pub use look_up::{SortedSet, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Lanes, PairBuffer, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
+pub use tiles::{BLOCK, HalfWords, Sides, TileScan, TileScratch};
 
 /// The size of a cache line on common processors, in bytes.
 pub const CACHE_LINE: usize = 64;

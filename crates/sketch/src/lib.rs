@@ -33,6 +33,7 @@
 //! sketches are stored in files. The crate reads no files, no clock and no random numbers, and starts no threads.
 
 mod classic;
+mod code;
 pub mod cut;
 pub mod darts;
 pub mod estimate;
@@ -65,6 +66,7 @@ mod tables;
 pub use classic::rabin::Rabin;
 pub use classic::rabin_karp::RabinKarp;
 pub use classic::{rabin, rabin_karp};
+pub use code::{CODE_WIDTHS, Code};
 pub use cut::{Cutter, Units};
 pub use error::{Error, Result};
 pub use estimate::{Resemblance, containment, intersection_from, jaccard, standard_error};

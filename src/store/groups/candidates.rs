@@ -126,6 +126,9 @@ impl Neighbourhood {
         // By the rule `Distance`, documents with equal fingerprints are near each other. Only the first of them can be
         // a leader, so only the first is a candidate.
         let is_one = self.rule == GroupRule::Distance;
+        if segment.params().codes.is_some() {
+            return query.for_each_candidate(part, |ordinal, is_near| found.add(ordinal, is_near));
+        }
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
             short.clear();

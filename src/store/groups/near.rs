@@ -14,6 +14,7 @@ use crate::store::query::Query;
 use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::MemoryBudget;
+use twindex_sketch::Code;
 
 /// The rule that decides whether two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +117,11 @@ impl Neighbourhood {
         Self { state, as_segments: false, rule, near, unverified, features: Vec::new() }
     }
 
-    /// Returns the radius if only the distance of fingerprints decides which documents are near; otherwise `None`.
+    /// Returns the radius if only the distance of fingerprints decides which documents are near, and tables find them;
+    /// otherwise `None`.
     pub(super) fn radius(&self) -> Option<u32> {
-        self.near.within.filter(|_| self.rule == GroupRule::Distance).map(u32::from)
+        let has_tables = self.state.manifest.params.simhash.is_some();
+        self.near.within.filter(|_| has_tables && self.rule == GroupRule::Distance).map(u32::from)
     }
 
     /// Calls `each` with the number of each part and the part. Only one part is locked at a time.
@@ -184,7 +187,10 @@ impl Neighbourhood {
     pub(in crate::store) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
-            let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
+            let code = if self.near.within.is_some() { part.code(ordinal)? } else { None };
+            let is_code = self.state.manifest.params.codes.is_some();
+            let fingerprint = code.filter(|_| !is_code).map(|code| code.words()[0]);
+            set.extend(code.iter().filter(|_| is_code).flat_map(Code::words));
             let mut signature = Vec::new();
             let mut is_sketched = fingerprint.is_some();
             match self.rule {
@@ -310,10 +316,10 @@ impl Neighbourhood {
         out.clear();
         self.read(of, |part, ordinal| {
             if self.near.within.is_some() {
-                match part.fingerprint(ordinal)? {
-                    Some(fingerprint) => {
+                match part.code(ordinal)? {
+                    Some(code) => {
                         out.push(1);
-                        out.extend_from_slice(&fingerprint.to_le_bytes());
+                        out.extend(code.words().iter().flat_map(|word| word.to_le_bytes()));
                     }
                     None => out.push(0),
                 }

@@ -1,5 +1,5 @@
 //! Groups of rows with equal content: the stored data that decides how near a document is to another one. These are the
-//! fingerprint, the features, the signature, the set and the mark.
+//! fingerprint, the features, the signature, the set or the code, and the mark.
 //!
 //! Only the first row of a group is indexed by its content, and a query compares only this row. The rows of a large group
 //! are also sorted by key, because a query with a limit returns those with the smallest keys. So the time of neither
@@ -217,8 +217,9 @@ pub(super) fn fingerprint_hash(fingerprint: u64) -> u64 {
 fn content_hash(records: &Pieces, row: u32) -> u64 {
     let row = row as usize;
     let fingerprint = if records.params().simhash.is_some() { records.fingerprint(row) } else { 0 };
-    if records.params().sets {
-        return xxh3_64_with_seed(records.fields(row).encoded_set(), fingerprint);
+    let codes = records.params().codes;
+    if records.params().sets || codes.is_some() {
+        return xxh3_64_with_seed(records.fields(row).encoded_content(codes), fingerprint);
     }
     match records.band_keys(row) {
         [] => fingerprint_hash(fingerprint),
@@ -234,7 +235,7 @@ fn is_equal(records: &Pieces, a: u32, b: u32) -> bool {
         && records.band_keys(a) == records.band_keys(b)
         && records.signature(a) == records.signature(b)
         && fields.is_marked() == others.is_marked()
-        && fields.encoded_set() == others.encoded_set()
+        && fields.encoded_content(records.params().codes) == others.encoded_content(records.params().codes)
 }
 
 #[cfg(test)]
@@ -257,7 +258,7 @@ mod tests {
             return (key, None);
         }
         let mut encoded = Vec::new();
-        fields::encode(params, content == 4, &[content % 4, 7], &mut encoded);
+        fields::encode(params, content == 4, &[content % 4, 7], None, &mut encoded);
         let kept = Kept { features: &[1 << 32], fingerprint: content / 2, ..Kept::default() };
         let attached = Attached { fields: Fields::of(&encoded), ..Attached::default() };
         rows.put(Key::U64(key), Some(kept), attached).unwrap();

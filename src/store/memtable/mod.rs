@@ -52,6 +52,7 @@ use crate::params::Params;
 use crate::segment::records::Kept;
 use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twindex_sketch::Code;
 
 /// The maximum radius of searches by blocks; larger radii need a scan.
 const BLOCKS_WITHIN: u32 = 3;
@@ -617,10 +618,13 @@ impl Rows {
         self.keys.of(key_hash(key), is_same).find(|&row| row < limit)
     }
 
-    /// Returns the fingerprint of a row; `None` if it has no sketch or the index stores no fingerprints.
-    pub(super) fn fingerprint(&self, row: u32) -> Option<u64> {
+    /// Returns the fingerprint of a row; `None` if it has none or the index stores no fingerprints.
+    pub(super) fn code(&self, row: u32) -> Option<Code> {
+        if let Some(codes) = self.params().codes {
+            return self.records.fields(row as usize).code(codes).ok().and_then(Code::of_bytes);
+        }
         let sketched = self.simhash && self.records.is_sketched(row as usize);
-        sketched.then(|| self.fingerprints.get(row as usize))
+        sketched.then(|| self.fingerprints.get(row as usize).into())
     }
 }
 
@@ -761,7 +765,8 @@ mod tests {
             (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
         let mut found = Vec::new();
         let mut state = 99;
-        let stored = (0..limit).step_by(37).filter_map(|row| rows.fingerprint(row)).map(|stored| (0, stored));
+        let stored =
+            (0..limit).step_by(37).filter_map(|row| rows.code(row)).map(|stored| (0, stored.words()[0]));
         let others = [0, 3, 3, 5].map(|within| (within, fingerprint(&mut state)));
         for (within, asked) in stored.chain(others) {
             let mut near = Vec::new();

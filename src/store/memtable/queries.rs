@@ -7,6 +7,7 @@ use super::equals::fingerprint_hash;
 use super::{BLOCKS, BLOCKS_WITHIN, NONE, Rows, SCANNED, bucket, feature_hash, prefix_hash};
 use crate::format::prefixes::Marks;
 use crate::format::{bands, prefixes};
+use twindex_sketch::Code;
 
 /// The position at which a query continues in its next step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +131,27 @@ impl Rows {
         let next = row + slice.len() as u32;
         *at = if slice.is_empty() || next == limit { ScanPosition::End } else { ScanPosition::Row(next) };
         slice.len() as u32
+    }
+
+    /// Like [`within`](Self::within), for an index that stores codes: scans all rows.
+    pub(in crate::store) fn codes_within(
+        &self,
+        (code, within): (&Code, u32),
+        limit: u32,
+        (at, steps): (&mut ScanPosition, u32),
+        mut each: impl FnMut(u32, u32),
+    ) -> u32 {
+        let from = if let ScanPosition::Row(row) = *at { row } else { 0 };
+        let to = limit.min(self.len()).min(from.saturating_add(steps)).max(from);
+        for row in (from..to).filter(|&row| self.equals.is_first(row)) {
+            if let Some(distance) = self.code(row).map(|other| code.distance(&other))
+                && distance <= within
+            {
+                each(row, distance);
+            }
+        }
+        *at = if to == from || to == limit { ScanPosition::End } else { ScanPosition::Row(to) };
+        to - from
     }
 
     /// Prefetches the memory that queries for these features, one per band, will read, so that the memory accesses overlap.

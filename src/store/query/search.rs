@@ -12,7 +12,7 @@ use crate::segment::buckets::merge_lists;
 use crate::segment::held::Bucket;
 use crate::segment::{SearchScratch, Segment};
 use crate::store::part::IndexPart;
-use twindex_sketch::{Fingerprint, Nearness, Resemblance, intersection_from, matches};
+use twindex_sketch::{Nearness, Resemblance, intersection_from, matches};
 
 /// Number of compared documents after which a query checks whether it was cancelled.
 const CHECKED: u32 = 64;
@@ -71,8 +71,8 @@ impl Query {
             unchecked: 0,
         };
         self.cancel.check()?;
-        if let Some((fingerprint, _)) = self.within {
-            let mut near = part.fingerprints_within(fingerprint.0, self.ask(), &mut found.omitted.buckets)?;
+        if let Some((code, _)) = &self.within {
+            let mut near = part.fingerprints_within(code, self.ask(), &mut found.omitted.buckets)?;
             near.sort_unstable();
             for same in near.chunk_by(|a, b| a.0 == b.0) {
                 for &(distance, place) in same {
@@ -115,10 +115,10 @@ impl Query {
         segment: &Segment,
         mut each: impl FnMut(Bucket, bool) -> Result<()>,
     ) -> Result<()> {
-        if let Some((fingerprint, _)) = self.within {
+        if let Some((code, _)) = &self.within {
             let mut ranks = Vec::new();
             SearchScratch::lend(|scratch| {
-                segment.search(&[fingerprint.0], self.ask(), scratch, |_, near| {
+                segment.search(&[code.words()[0]], self.ask(), scratch, |_, near| {
                     ranks.push(near.rank);
                     Ok(ControlFlow::Continue(()))
                 })
@@ -144,9 +144,9 @@ impl Query {
         part: &IndexPart<'_>,
         mut each: impl FnMut(u32, bool),
     ) -> Result<()> {
-        if let Some((fingerprint, _)) = self.within {
+        if let Some((code, _)) = &self.within {
             SearchScratch::lend(|scratch| {
-                part.search(fingerprint.0, self.ask(), scratch, |ordinal, _| {
+                part.search(code, self.ask(), scratch, |ordinal, _| {
                     each(ordinal, true);
                     ControlFlow::Continue(())
                 })
@@ -249,8 +249,8 @@ impl Query {
     }
 
     pub(super) fn distance(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<Option<u32>> {
-        let Some(from) = self.measured_from else { return Ok(None) };
-        Ok(part.fingerprint(ordinal)?.map(|fingerprint| from.distance(Fingerprint(fingerprint))))
+        let Some(from) = &self.measured_from else { return Ok(None) };
+        Ok(part.code(ordinal)?.map(|code| from.distance(&code)))
     }
 }
 

@@ -122,7 +122,7 @@ impl Writer {
         match self.dropped.take() {
             Some(key) if !self.contains(&key)? => {
                 let mut fields = Vec::new();
-                fields::encode(&self.params, false, &[], &mut fields);
+                fields::encode(&self.params, false, &[], None, &mut fields);
                 let fields = Fields::of(&fields);
                 self.push(
                     key.as_key(),

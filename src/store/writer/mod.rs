@@ -522,7 +522,7 @@ impl Writer {
         };
         if let Some(kept) = kept {
             self.records.check_shape(kept)?;
-        } else if set.is_empty() || comparison.counted.is_some() {
+        } else if set.is_empty() || comparison.counted.is_some() && self.params.codes.is_none() {
             return Ok((None, false));
         }
         let limit = if known.is_some() { 2 } else { 1 };

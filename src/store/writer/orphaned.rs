@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use twindex_sketch::{MinHasher, Resemblance, features};
+use twindex_sketch::{Code, MinHasher, Resemblance, features};
 
 use super::smallest::Content;
 use super::{Comparison, Writer};
@@ -94,11 +94,9 @@ impl Writer {
             modular: &record.modular,
         });
         let mut fields = Vec::new();
-        fields::encode(&self.params, false, &record.set, &mut fields);
-        if let Some(priority) = record.priority {
-            fields::add_priority(priority, &mut fields);
-        }
-        if let Some(content) = Content::of(&self.options, &self.params, kept, &record.set) {
+        let words = record.code.as_ref().map_or(&record.set[..], Code::words);
+        fields::encode(&self.params, false, words, record.priority, &mut fields);
+        if let Some(content) = Content::of(&self.options, &self.params, kept, words) {
             self.smallest.put(&content, key);
         }
         let value = record.value.as_deref().unwrap_or_default();

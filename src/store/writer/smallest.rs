@@ -37,7 +37,8 @@ impl<'a> Content<'a> {
     ) -> Option<Self> {
         let fingerprint = kept.filter(|_| params.simhash.is_some()).map(|kept| kept.fingerprint);
         let by_resemblance = options.near_or(params).threshold.is_some();
-        if by_resemblance && params.sets && !options.unverified && !options.estimated {
+        let by_set = by_resemblance && params.sets && !options.unverified && !options.estimated;
+        if by_set || params.codes.is_some() {
             return (!set.is_empty()).then(|| Self {
                 hash: xxh3_128(set.as_bytes()),
                 fingerprint,

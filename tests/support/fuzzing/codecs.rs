@@ -410,10 +410,7 @@ fn document_fields(bytes: &[u8], rows: u64) {
         assert!(read.is_sorted_by(|a, b| a < b));
         assert_eq!(of_document.set_size().unwrap(), read.len());
         let mut again = Vec::new();
-        fields::encode(params, of_document.is_marked(), &read, &mut again);
-        if let Some(number) = of_document.priority() {
-            fields::add_priority(number, &mut again);
-        }
+        fields::encode(params, of_document.is_marked(), &read, of_document.priority(), &mut again);
         assert_eq!(again, bytes);
     }
     let spread = [1, 0x9E37_79B9_7F4A_7C15, 1 << 56, 1 << 32][rows as usize % 4];
@@ -424,11 +421,8 @@ fn document_fields(bytes: &[u8], rows: u64) {
     set.sort_unstable();
     set.dedup();
     let mut encoded = Vec::new();
-    fields::encode(&WITH_FIELDS[3], rows & 4 == 4, &set, &mut encoded);
     let priority = (rows & 8 == 8).then_some(rows);
-    if let Some(number) = priority {
-        fields::add_priority(number, &mut encoded);
-    }
+    fields::encode(&WITH_FIELDS[3], rows & 4 == 4, &set, priority, &mut encoded);
     let of_document = Fields::of(&encoded);
     of_document.check(&WITH_FIELDS[3]).unwrap();
     assert_eq!((of_document.is_marked(), of_document.priority()), (rows & 4 == 4, priority));
@@ -521,7 +515,7 @@ pub(super) fn sections_seeds() -> Vec<Vec<u8>> {
     for (rows, count) in [(0, 0), (7, 3), (9, 40), (14, 300), (3, 900)] {
         let set: Vec<u64> = (0..count).map(|hash| hash * (u64::MAX / 1000)).collect();
         let mut encoded = Vec::new();
-        fields::encode(&WITH_FIELDS[2], count % 2 == 1, &set, &mut encoded);
+        fields::encode(&WITH_FIELDS[2], count % 2 == 1, &set, None, &mut encoded);
         seeds.push([&[11, rows, 1][..], &encoded].concat());
     }
     seeds.push([&[2, 4, 0][..], b"key one\0key two\0key twofold\0other"].concat());

@@ -279,7 +279,7 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
 fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     let mut encoded = Vec::new();
     let set: Vec<u64> = (0..count).map(|hash| hash << shift | hash).collect();
-    fields::encode(params, false, &set, &mut encoded);
+    fields::encode(params, false, &set, None, &mut encoded);
     encoded
 }
 

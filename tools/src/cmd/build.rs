@@ -221,7 +221,7 @@ impl BuildArgs {
             );
         }
 
-        let (index, created) = self.open(sketches.as_ref())?;
+        let (index, created) = self.open(sketches.as_ref(), documents.as_mut())?;
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
@@ -312,7 +312,11 @@ impl BuildArgs {
 
     /// Opens an existing index after checking that the inputs match its parameters, or creates a new one. Also returns
     /// whether the index is new.
-    fn open(&self, sketches: Option<&SketchFiles>) -> anyhow::Result<(Index, bool)> {
+    fn open(
+        &self,
+        sketches: Option<&SketchFiles>,
+        documents: Option<&mut Documents>,
+    ) -> anyhow::Result<(Index, bool)> {
         let features = self.input.reads_features();
         Ok(match Index::open(&self.index) {
             Ok(index) => {
@@ -352,7 +356,13 @@ impl BuildArgs {
                 } else {
                     let table = self.params.table(features)?;
                     let brought = if self.fingerprint.are_read() {
-                        DocumentKind::Fingerprints
+                        let bits = match documents {
+                            Some(documents) => documents.fingerprint_bits(),
+                            None => {
+                                Documents::open_part(&self.input.inputs, &self.options()?)?.fingerprint_bits()
+                            }
+                        };
+                        self.params.kind_of_fingerprints(bits)?
                     } else if self.fingerprints.is_some() {
                         DocumentKind::RawFingerprints
                     } else {
@@ -486,13 +496,15 @@ impl BuildArgs {
             RepeatedKeys::Last => RepeatedKeys::Any, // the index keeps the last document with each key anyway
             other => other,
         };
-        let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };
+        let wide = index.params().codes.is_some();
+        let wanted =
+            SketchOptions { shard: self.shard.shard, repeated_keys, wide, ..SketchOptions::default() };
         let sketcher = self.boilerplate.sketcher(index)?;
         for_each_sketched(documents, &sketcher, &wanted, &progress, |one| {
             let put = writer.put(one.key.as_slice(), self.attached.document(one));
             put.map_err(|error| refused(&one.place, "cannot add the document", error))?;
             added.documents += 1;
-            added.empty += u64::from(one.sketch.is_empty());
+            added.empty += u64::from(one.sketch.is_empty() && one.code.is_none());
             Ok(())
         })?;
         added.counts.add(documents.counts());

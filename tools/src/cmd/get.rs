@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use twindex::params::KeyKind;
-use twindex::{Index, Key, Snapshot};
+use twindex::{Code, Index, Key, Snapshot};
 use twindex_corpus::tsv;
 
 use crate::json_lines::JsonColumns;
@@ -106,7 +106,9 @@ impl GetArgs {
             all.push(Document {
                 key: shown,
                 found,
-                fingerprint: record.and_then(|r| r.fingerprint).map(|f| format!("{:016x}", f.0)),
+                fingerprint: record
+                    .and_then(|r| r.code.or(r.fingerprint.map(Code::from)))
+                    .map(|code| code.to_string()),
                 signature: record.filter(|r| !r.signature.is_empty()).map(|r| hex(&r.signature)),
                 bottom: record.map_or_else(Vec::new, |r| r.bottom.clone()),
                 modular: record.map_or_else(Vec::new, |r| r.modular.clone()),

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use twindex::design::WITHIN_MAX;
 use twindex::params::Threshold;
 use twindex::{Index, Snapshot};
 
@@ -94,13 +95,23 @@ impl PairsArgs {
             )
             .into());
         }
+        if let Some(kept) = snapshot.params().codes {
+            let within = self.within().unwrap_or(kept.near.into());
+            let right = other.as_ref().map(|(path, _, other)| (*path, other));
+            let found = codes::find_in_indexes(&self, (self.index()?, &snapshot), right, within)?;
+            return self.report(found, Some(within), SearchReport::default(), watch);
+        }
         let Some(simhash) = snapshot.params().simhash else {
             bail!(
                 "{}: this index keeps no simhash fingerprints; --near J finds pairs by its bands",
                 self.index()?.display()
             );
         };
-        let within = self.within().unwrap_or(simhash.near.unwrap_or(simhash.within).into());
+        let within = self.within().unwrap_or(simhash.near.unwrap_or(simhash.within.into()).into());
+        if within > WITHIN_MAX.into() {
+            let why = "--near within:K: an index finds 0 to 10; --fingerprints FILE takes any distance";
+            return Err(Usage::new(why).into());
+        }
         if let Some((path, _, other)) = &other {
             let (mine, theirs) = (snapshot.params(), other.params());
             self.explain(mine.check_same_fingerprints(theirs), mine, (path, theirs))?;

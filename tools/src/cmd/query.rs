@@ -16,12 +16,12 @@ use twindex::format::table::Probe;
 use twindex::params::{KeyKind, Near, Threshold};
 use twindex::segment::SearchOptions;
 use twindex::sketch::{Containment, jaccard};
-use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Code, Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
 use twindex_corpus::settings::Rule;
 use twindex_corpus::sharing;
-use twindex_corpus::sketching::{DocumentScratch, for_each_looked_up};
+use twindex_corpus::sketching::{DocumentScratch, SketchOptions, for_each_looked_up, for_each_sketched};
 use twindex_corpus::texts::Texts;
 use twindex_corpus::tsv;
 use twindex_join::Agreement;
@@ -31,6 +31,7 @@ use crate::boilerplate_args::BoilerplateArgs;
 use crate::differs::NearOfQuery;
 use crate::feature_args::FeatureArgs;
 use crate::options::{AccessArgs, FingerprintArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
+use crate::param_args::check_within;
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -51,6 +52,9 @@ const CANNOT_WRITE: &str = "cannot write the results";
 const BATCH: usize = 4096;
 /// Maximum number of queries per core in a batch.
 const BATCH_MAX: usize = 1 << 18;
+
+/// Number of fingerprints per core in a batch for an index of fingerprints of any width.
+const BATCH_OF_CODES: usize = 1024;
 
 /// Options of `query`.
 #[derive(Args)]
@@ -313,7 +317,8 @@ impl QueryArgs {
         if let Some(share) = self.near.containment() {
             return self.answer_containment(share, &index, &snapshot);
         }
-        if self.within().is_some() && snapshot.params().simhash.is_none() {
+        let has_fingerprints = snapshot.params().simhash.is_some() || snapshot.params().codes.is_some();
+        if self.within().is_some() && !has_fingerprints {
             bail!(
                 "{}: this index keeps no simhash fingerprints, so --near within:K cannot be answered: ask by --near J, or \
                  build one with them (as `build` does, unless --method says otherwise)",
@@ -358,7 +363,7 @@ impl QueryArgs {
             self.raw(
                 &snapshot,
                 queries,
-                self.within().unwrap_or(simhash.near.unwrap_or(simhash.within).into()),
+                self.within().unwrap_or(simhash.near.unwrap_or(simhash.within.into()).into()),
                 &mut out,
             )?
         } else {
@@ -419,6 +424,7 @@ impl QueryArgs {
 
     /// Returns an error if the chosen near relation does not use a given option.
     fn check_near(&self) -> anyhow::Result<()> {
+        check_within(self.near.within().filter(|_| !self.fingerprint.are_read()))?;
         let raw = self.fingerprints.is_some();
         if raw && self.near.near.is_some() && self.within().is_none() {
             let why = "--fingerprints brings fingerprints without texts, which are near by distance: give --near within:K";
@@ -622,6 +628,9 @@ impl QueryArgs {
     ) -> anyhow::Result<QueryTotals> {
         if self.fingerprint.are_read() {
             contents::check_fingerprints(self.index(), snapshot.params())?;
+            if let Some(codes) = snapshot.params().codes {
+                return self.codes(index, snapshot, self.within().unwrap_or(codes.near.into()), out);
+            }
         } else {
             contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         }
@@ -678,6 +687,57 @@ impl QueryArgs {
         })?;
         if !self.output.quiet {
             // Notes go to standard error at the end, so that they do not interrupt the answers on standard output.
+            documents.counts().remarks().iter().for_each(|remark| report::note(remark));
+        }
+        Ok(totals)
+    }
+
+    /// Answers fingerprints from an index of fingerprints of any width, which is read once for many of them.
+    fn codes(
+        &self,
+        index: &Index,
+        snapshot: &Snapshot,
+        within: u32,
+        out: &mut StageFile,
+    ) -> anyhow::Result<QueryTotals> {
+        let options = self.input.options_with(&self.fingerprint)?;
+        let mut documents = Documents::open_part(&self.input.inputs, &options)?;
+        let progress =
+            Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
+        let wanted = SketchOptions { wide: true, ..self.repeated.wanted(self.work.memory / 4) };
+        let limit = if self.first { 1 } else { self.limit.unwrap_or(usize::MAX) };
+        let mut totals = QueryTotals::default();
+        let mut answer = |waiting: &mut Vec<(Vec<u8>, Code)>| {
+            let some = waiting.len().div_ceil(rayon::current_num_threads()).max(1);
+            let answers = waiting.par_chunks(some).map(|waiting| {
+                let codes: Vec<Code> = waiting.iter().map(|&(_, code)| code).collect();
+                snapshot.codes_within(&codes, within, limit)
+            });
+            let answers = answers.collect::<twindex::Result<Vec<_>>>()?;
+            for ((key, _), mut answers) in waiting.drain(..).zip(answers.into_iter().flatten()) {
+                answers.hits.retain(|hit| self.shard.has(&hit.key));
+                totals.limited += u64::from(answers.has_more);
+                for hit in &answers.hits {
+                    totals.hits += 1;
+                    totals.checksum = totals.checksum.wrapping_add(mix(totals.queries, key_number(&hit.key)));
+                    if self.prints() {
+                        write_hit(out, &key, hit, false)?;
+                    }
+                }
+                totals.queries += 1;
+            }
+            anyhow::Ok(())
+        };
+        let mut waiting = Vec::new();
+        for_each_sketched(&mut documents, &index.sketcher()?, &wanted, &progress, |one| {
+            waiting.extend(one.code.map(|code| (one.key.clone(), code)));
+            if waiting.len() >= BATCH_OF_CODES * rayon::current_num_threads() {
+                answer(&mut waiting)?;
+            }
+            Ok(())
+        })?;
+        answer(&mut waiting)?;
+        if !self.output.quiet {
             documents.counts().remarks().iter().for_each(|remark| report::note(remark));
         }
         Ok(totals)

@@ -85,7 +85,7 @@ pub(crate) struct NearRelation {
     /// Smallest resemblance of near documents; `None` if resemblance is not used.
     threshold: Option<f64>,
     /// Largest distance of near fingerprints; `None` if distance is not used.
-    within: Option<u8>,
+    within: Option<u16>,
 }
 
 impl From<twindex::params::Near> for NearRelation {

@@ -20,7 +20,8 @@ use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::settings::Scope;
 use twindex_corpus::sketching::{
-    DocumentScratch, DocumentSink, Sketched, for_each_looked_up, for_each_looked_up_streaming, refused,
+    DocumentScratch, DocumentSink, SketchOptions, Sketched, for_each_looked_up, for_each_looked_up_streaming,
+    refused,
 };
 use twindex_corpus::stream::AdmitOptions;
 use twindex_corpus::text::ExistingParams;
@@ -263,7 +264,7 @@ impl<W: Write> DocumentSink<Lookahead> for AdmittedLines<'_, W> {
             StreamDecision::New => self.new += 1,
         }
         self.contained += outcome.contained.len() as u64;
-        self.empty += u64::from(one.sketch.is_empty());
+        self.empty += u64::from(one.sketch.is_empty() && one.code.is_none());
         self.print(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX || self.waiting.len() >= LINES_MAX {
@@ -321,7 +322,7 @@ impl StreamArgs {
         let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
         // Reading a pipe may block, so its documents are admitted before more input is read.
         let piped = documents.total_bytes().is_none();
-        let (index, (near, verify)) = self.open()?;
+        let (index, (near, verify)) = self.open(&mut documents)?;
         let sketcher = self.boilerplate.sketcher(&index)?;
         let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify)?, &self.attached)?;
         let containment = deciding.containment();
@@ -355,7 +356,8 @@ impl StreamArgs {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let wanted = self.repeated.wanted(self.work.memory / 4);
+        let wide = index.params().codes.is_some();
+        let wanted = SketchOptions { wide, ..self.repeated.wanted(self.work.memory / 4) };
         let is_looked_up = !self.groups && admitting.deciding.is_by_writer();
         // If a lookup fails, `admit` repeats it and reports the error.
         let look = |sketch: &Sketch| {
@@ -480,7 +482,7 @@ impl StreamArgs {
 
     /// Opens an existing index after checking that the documents match its parameters, or creates a new one. Also
     /// returns the near relation and the method that verifies resemblance.
-    fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
+    fn open(&self, documents: &mut Documents) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
             Ok(index) => {
@@ -504,7 +506,7 @@ impl StreamArgs {
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
                 let brought = if self.fingerprint.are_read() {
-                    DocumentKind::Fingerprints
+                    self.params.kind_of_fingerprints(documents.fingerprint_bits())?
                 } else {
                     DocumentKind::documents(features)
                 };

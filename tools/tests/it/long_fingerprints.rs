@@ -236,12 +236,11 @@ fn fingerprints_of_other_widths_are_refused_and_named() {
         );
         says(&bench.refused(&line), &[&expected]);
     }
-    // An index has 64 bits.
-    let an_index = "long.csv:2: a fingerprint of 256 bits: an index has 64 bits; `dedup` without --index";
+    // An index has fingerprints of one width.
+    let an_index = "long.csv:2: a fingerprint of 256 bits: this index keeps 64 bits; `build` makes another";
     bench.ok("build i.twx usual.csv --fingerprint-field pdq -q");
     bench.ok("dedup usual.csv --fingerprint-field pdq -o before -q");
     for line in [
-        "build j.twx long.csv",
         "build i.twx long.csv",
         "query i.twx long.csv",
         "stream i.twx long.csv",
@@ -279,4 +278,44 @@ fn fingerprints_of_other_widths_are_refused_and_named() {
         &refused,
         &["bad.parquet, row 1: field \"pdq\": expected 8, 16, 24, 32, 48 or 64 bytes", "found 20 bytes"],
     );
+}
+
+#[test]
+fn index_of_each_width_finds_the_hits_and_pairs_of_brute_force() {
+    for width in WIDTHS {
+        let (bench, all) = (Bench::new(), codes(width));
+        bench.write("a.csv", table(&all, ',', hex));
+        bench.write("q.csv", table(&all[..40], ',', hex));
+        let within = 11 + 4 * width as u32;
+        let line = format!("a.csv --fingerprint-field hex:pdq --near within:{within} -q");
+        bench.ok(&format!("build i.twx {line}"));
+        let near = |at: usize, wants: &dyn Fn(usize) -> bool| {
+            let found = (0..COUNT)
+                .filter(|&other| wants(other))
+                .map(|other| (distance(&all[at], &all[other]), key(other)));
+            let mut found: Vec<(u32, String)> = found.filter(|&(distance, _)| distance <= within).collect();
+            found.sort_unstable();
+            found
+        };
+        let hits: String = (0..40)
+            .flat_map(|at| {
+                near(at, &|_| true)
+                    .into_iter()
+                    .map(move |(distance, other)| format!("{}\t{other}\t{distance}\t-\n", key(at)))
+            })
+            .collect();
+        assert_eq!(bench.ok("query i.twx q.csv --fingerprint-field hex:pdq -q"), hits, "{width}");
+        let mut pairs: Vec<String> = (0..COUNT)
+            .flat_map(|at| {
+                near(at, &|other| key(at) < key(other))
+                    .into_iter()
+                    .map(move |(distance, other)| format!("{}\t{other}\t{distance}\n", key(at)))
+            })
+            .collect();
+        pairs.sort_unstable();
+        assert_eq!(bench.ok("pairs i.twx -q"), pairs.concat(), "{width}");
+        bench.ok(&format!("stream s.twx {line}"));
+        assert!(bench.ok("verify s.twx").contains("sound"));
+        assert!(bench.ok("get i.twx 000.png").contains(&hex(&all[0])));
+    }
 }

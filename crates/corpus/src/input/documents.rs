@@ -12,7 +12,8 @@ use twindex::params::Shingling;
 use twindex::sketch::Cutter;
 
 use crate::error::InvalidOptions;
-use crate::input::batch::{Batch, ChunkTotals};
+use crate::input::batch::{Batch, Buffers, ChunkTotals};
+use crate::input::content::Content;
 use crate::input::counts::{BAD_KEPT, Counts, Forms};
 use crate::input::fields::attached::OwnAttached;
 use crate::input::fields::record::Ids;
@@ -32,6 +33,8 @@ use crate::work::numbers::counted;
 
 /// The names of the files beside Arrow files by which Hugging Face describes a dataset. They contain no documents.
 const DATASET_FILES: [&str; 3] = ["dataset_dict.json", "dataset_info.json", "state.json"];
+/// Bytes of records that are read ahead to learn the width of fingerprints.
+const AHEAD_BYTES: usize = 1 << 16;
 
 /// The documents of all inputs, in order.
 pub struct Documents {
@@ -561,6 +564,22 @@ impl Documents {
     pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
         self.inputs.next_batch(&self.parser, batch, bytes);
         batch.load(&self.parser);
+    }
+
+    /// Returns the number of bits of the first fingerprint; `None` if the first records have none. The records are read
+    /// ahead, and are part of the next batch.
+    pub fn fingerprint_bits(&mut self) -> Option<usize> {
+        let (mut batch, mut bits) = (Batch::default(), None);
+        self.next_batch(&mut batch, AHEAD_BYTES);
+        // An error is reported when the batch is processed.
+        let _ = batch.whole().read(&self.parser, &mut Buffers::default(), |record| {
+            if let Content::Fingerprint(code) = record.content {
+                bits = bits.or(Some(code.bits()));
+            }
+            Ok(())
+        });
+        self.inputs.ahead = Some(batch);
+        bits
     }
 
     /// Takes the inputs out of `self`, so that other threads can read them.

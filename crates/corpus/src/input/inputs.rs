@@ -51,6 +51,8 @@ pub(crate) struct Inputs {
     streaming: bool,
     /// Whether reading has failed. No further records are read then.
     stopped: bool,
+    /// A batch that was read ahead; it is the next one.
+    pub(crate) ahead: Option<Batch>,
     /// The error of opening the first input; the next batch has it.
     failed: Option<Problem>,
     /// The number of bytes read from all inputs, before decompression.
@@ -61,7 +63,8 @@ impl Inputs {
     /// Creates an empty list. The bytes that are read are added to `consumed`.
     pub(crate) fn new(streaming: bool, consumed: &Arc<AtomicU64>) -> Self {
         let consumed = Arc::clone(consumed);
-        Self { sources: Vec::new(), records: None, streaming, stopped: false, failed: None, consumed }
+        let (ahead, failed) = (None, None);
+        Self { sources: Vec::new(), records: None, streaming, stopped: false, ahead, failed, consumed }
     }
 
     /// Returns whether all inputs were opened or removed.
@@ -103,6 +106,10 @@ impl Inputs {
     /// Like [`Documents::next_batch`](crate::input::documents::Documents::next_batch), but adds files that are one
     /// document each without reading them. [`Batch::load`] reads these files.
     pub(crate) fn next_batch(&mut self, parser: &Parser, batch: &mut Batch, bytes: usize) {
+        if let Some(ahead) = self.ahead.take() {
+            *batch = ahead;
+            return;
+        }
         batch.clear(bytes);
         if let Some(problem) = self.failed.take() {
             self.stopped = true;

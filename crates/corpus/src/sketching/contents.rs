@@ -51,6 +51,9 @@ pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
         "{path}: made of texts, and --fingerprint-field reads fingerprints; make an index of those with `build \
          --fingerprint-field`"
     );
+    if params.codes.is_some() {
+        return Ok(());
+    }
     let keeps_more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0 || params.sets;
     ensure!(
         params.simhash.is_some() && !keeps_more,

@@ -106,6 +106,10 @@ impl<'s> Sketching<'s> {
                 sketcher.replace_set(identity, sketch);
                 Ok(())
             }
+            // An index of fingerprints of any width has no sketches.
+            Content::Fingerprint(_) if sketcher.params().simhash.is_none() => {
+                Ok(sketcher.sketch_features(&[], scratch, sketch)?)
+            }
             Content::Fingerprint(fingerprint) => {
                 // A longer fingerprint is compared itself; its sketch only shows that there is one.
                 let first = Fingerprint(fingerprint.words()[0]);
@@ -688,7 +692,7 @@ pub(crate) fn check_memory(
 }
 
 /// What takes fingerprints of more than 64 bits.
-pub(crate) const LONG_FINGERPRINTS: &str = "an index has 64 bits; `dedup` without --index and --against, and `pairs --fingerprints`, take longer ones";
+pub(crate) const LONG_FINGERPRINTS: &str = "this index keeps 64 bits; `build` makes another of longer ones, and `dedup` without --index and --against, and `pairs --fingerprints`, take them";
 
 /// Returns an error if a fingerprint has another number of bits than the first one, `width`. The document is then a bad
 /// record, unless the first one need not be that of the input.

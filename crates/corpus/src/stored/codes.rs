@@ -1,10 +1,15 @@
 //! Stores fingerprints of up to 512 bits in memory or, beyond the memory budget, in scratch files.
 
+use twindex::params::KeyKind;
 use twindex::sys::{Column, MemoryBudget};
+use twindex::{Error, KeyBuf, Snapshot};
 use twindex_join::Codes;
 
 use crate::input::fields::fingerprint::Code;
 use crate::stored::keys::{ByKey, DocumentKeys};
+
+/// Number of fingerprints that are read from an index at a time.
+const READ_TOGETHER: usize = 1 << 12;
 
 /// Fingerprints of the same number of bits.
 struct CodeColumn {
@@ -69,6 +74,37 @@ impl KeyedCodes {
     #[must_use]
     pub fn new(budget: &MemoryBudget) -> Self {
         Self { codes: CodeColumn::new(budget), keys: DocumentKeys::new(budget), budget: budget.clone() }
+    }
+
+    /// Returns the fingerprints of the documents of an index whose keys are bytes.
+    ///
+    /// # Errors
+    ///
+    /// The index is damaged or stores no codes, its keys are numbers, or I/O errors of scratch files.
+    pub fn of_index(snapshot: &Snapshot, budget: &MemoryBudget) -> twindex::Result<Self> {
+        let (mut all, mut words) = (Self::new(budget), Vec::new());
+        let Some(codes) = snapshot.params().codes.filter(|_| snapshot.params().key == KeyKind::Bytes) else {
+            return Err(Error::Invalid("expected an index of fingerprints whose keys are strings".into()));
+        };
+        let width = usize::from(codes.bits / 64);
+        all.codes.width = width;
+        for (segment, deleted) in snapshot.segments() {
+            let documents = segment.documents() as u32;
+            for start in (0..documents).step_by(READ_TOGETHER) {
+                let ordinals = start..documents.min(start + READ_TOGETHER as u32);
+                segment.code_words(ordinals.clone(), &mut words)?;
+                for (ordinal, words) in ordinals.zip(words.chunks_exact(width)) {
+                    if !deleted.contains(ordinal)
+                        && let KeyBuf::Bytes(key) = segment.key(ordinal)?
+                    {
+                        all.codes.words.extend(words)?;
+                        all.keys.push(&key)?;
+                    }
+                }
+            }
+            segment.check_map()?;
+        }
+        Ok(all)
     }
 
     /// Adds a document. Its fingerprint must have as many bits as all others.

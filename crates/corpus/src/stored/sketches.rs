@@ -85,7 +85,7 @@ impl Sketches {
                 }
             }
         } else if params.sets {
-            fields::encode(params, false, sketch.set(), set);
+            fields::encode(params, false, sketch.set(), None, set);
             block.extend((set.len() as u32).to_le_bytes());
             block.extend_from_slice(set);
         }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::inside::NearPair;
 use super::parts::PartsPlan;
-use super::tiles::{BLOCK, CodeWorker, Sides, TileScan, TileScratch, add};
+use super::tiles::{CodeWorker, add};
 use super::{JoinResources, on_threads};
 use twindex::error::{Error, Result};
-use twindex_kernel::Level;
+use twindex_kernel::{BLOCK, Level, Sides, TileScan, TileScratch};
 
 pub use super::tiles::{CODE_WIDTH_MAX, Codes};
 

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::inside::NearPair;
 use super::on_threads;
-use super::tiles::{CodeWorker, Codes, HalfWords, Sides, TileScan, add};
+use super::tiles::{CodeWorker, Codes, add};
 use twindex::error::Result;
-use twindex_kernel::Level;
+use twindex_kernel::{HalfWords, Level, Sides, TileScan};
 
 /// Maximum number of bits of a bucket.
 const BITS_MAX: u32 = 24;
@@ -267,7 +267,7 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hamming::tiles::TileScratch;
+    use twindex_kernel::TileScratch;
     use twindex_kernel::splitmix::SplitMix;
 
     /// Returns random codes, and near ones of them with equal bits in places.

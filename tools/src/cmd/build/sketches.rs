@@ -266,7 +266,7 @@ impl SketchRow {
         };
         set.clear();
         if params.sets {
-            fields::encode(params, false, sketch.set(), set);
+            fields::encode(params, false, sketch.set(), None, set);
         }
         let row = (!sketch.is_empty()).then_some(row);
         rows.push_with(key.into(), row, Fields::of(set))

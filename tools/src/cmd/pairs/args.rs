@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use twindex::design::WITHIN_MAX;
 use twindex::params::{KeyKind, ParamDifference};
 use twindex::{KeyBuf, Params};
 use twindex_corpus::input::{Documents, InputOptions};
@@ -410,10 +409,6 @@ impl PairsArgs {
         self.page.check(files.map(PathBuf::as_path).chain(self.stage.named()))?;
         if self.fingerprints.is_some() && self.within().is_none() {
             return Err(Usage::new("--fingerprints needs a distance: give --near within:K").into());
-        }
-        if self.index.is_some() && self.within().is_some_and(|within| within > WITHIN_MAX.into()) {
-            let why = "--near within:K: an index finds 0 to 10; --fingerprints FILE takes any distance";
-            return Err(Usage::new(why).into());
         }
         if self.ids.is_some() && self.fingerprints.is_none() {
             return Err(Usage::new("--ids goes with --fingerprints, whose keys it has").into());

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use anyhow::{anyhow, ensure};
 use serde_json::value::RawValue;
+use twindex::Document;
 use twindex::format::attached::VALUE_BYTES_MAX;
-use twindex::{Document, Sketch};
 
 use crate::input::fields::deciding::{DecidingFields, DecidingValues};
 use crate::input::fields::names::FieldPath;
@@ -43,9 +43,9 @@ impl OwnAttached {
         &self.deciding
     }
 
-    /// Returns a document for an index: this sketch, with the value and the stamp.
-    pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
-        Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
+    /// Returns a document for an index: this sketch or fingerprint, with the value and the stamp.
+    pub fn with<'a>(&'a self, content: impl Into<Document<'a>>) -> Document<'a> {
+        content.into().with_value(&self.value).with_stamp(self.stamp)
     }
 }
 

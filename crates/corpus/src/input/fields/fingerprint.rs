@@ -19,83 +19,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The numbers of bits of a fingerprint.
-pub(crate) const WIDTHS: [usize; 6] = [64, 128, 192, 256, 384, 512];
-
-/// A fingerprint of 64, 128, 192, 256, 384 or 512 bits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Code {
-    /// The bits, the highest first. Words past `count` are 0.
-    words: [u64; WORDS_MAX],
-    count: u8,
-}
-
-/// Maximum number of 64-bit words.
-const WORDS_MAX: usize = 8;
-
-impl Code {
-    /// Returns the fingerprint with these words, the highest first; `None` if their number is not that of a width.
-    fn of_words(all: impl Iterator<Item = Option<u64>>) -> Option<Self> {
-        let (mut words, mut count) = ([0; WORDS_MAX], 0);
-        for word in all {
-            *words.get_mut(count)? = word?;
-            count += 1;
-        }
-        WIDTHS.contains(&(count * 64)).then_some(Self { words, count: count as u8 })
-    }
-
-    /// Returns the fingerprint with these bytes, the highest first; `None` if their number is not that of a width.
-    #[must_use]
-    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let word = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
-        Self::of_words(bytes.chunks(size_of::<u64>()).map(word))
-    }
-
-    /// Returns the 64-bit words, the highest first.
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        &self.words[..self.count.into()]
-    }
-
-    /// Returns the bytes, the highest first.
-    #[must_use]
-    pub fn to_bytes(self) -> Vec<u8> {
-        self.words().iter().flat_map(|word| word.to_be_bytes()).collect()
-    }
-
-    /// Returns the number of bits in which two fingerprints of equal width differ.
-    #[must_use]
-    pub fn distance(&self, other: &Self) -> u32 {
-        self.words.iter().zip(&other.words).map(|(a, b)| (a ^ b).count_ones()).sum()
-    }
-
-    /// Returns the number of bits.
-    #[must_use]
-    pub fn bits(&self) -> usize {
-        64 * self.words().len()
-    }
-}
-
-impl From<u64> for Code {
-    fn from(number: u64) -> Self {
-        let mut words = [0; WORDS_MAX];
-        words[0] = number;
-        Self { words, count: 1 }
-    }
-}
-
-/// Shows the hexadecimal digits.
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.words().iter().try_for_each(|word| write!(f, "{word:016x}"))
-    }
-}
-
-impl fmt::Debug for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
+pub use twindex::Code;
+#[cfg(test)]
+use twindex::sketch::CODE_WIDTHS;
 
 /// The format of fingerprints in their field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -280,7 +206,7 @@ impl fmt::Debug for ValueExcerpt<'_> {
 }
 
 const HEX_DIGITS: usize = 16;
-const HEX_DIGITS_MAX: usize = WORDS_MAX * HEX_DIGITS;
+const HEX_DIGITS_MAX: usize = Code::WORDS_MAX * HEX_DIGITS;
 
 /// Parses up to 16 hexadecimal digits, or as many as a longer fingerprint has; without `0x` before them, at least
 /// `digits_min`.
@@ -304,7 +230,9 @@ fn words(written: &str, digits: usize, radix: u32) -> Option<Code> {
             .filter(|_| are_digits && is_whole)
             .and_then(|word| u64::from_str_radix(word, radix).ok())
     };
-    Code::of_words(written.as_bytes().chunks(digits).map(word))
+    let words: Option<Vec<u64>> =
+        written.as_bytes().chunks(digits).take(Code::WORDS_MAX + 1).map(word).collect();
+    Code::of_words(&words?)
 }
 
 fn decimal(written: &str) -> Option<Code> {
@@ -413,7 +341,7 @@ mod tests {
         for width in (8..1100).step_by(8) {
             let bytes: Vec<u8> = (0..width / 8).map(|byte| (byte * 37 + 0xab) as u8).collect();
             let code = Code::of_bytes(&bytes);
-            assert_eq!(code.is_some(), WIDTHS.contains(&width), "{width}");
+            assert_eq!(code.is_some(), CODE_WIDTHS.contains(&width), "{width}");
             let digits = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             let zeros_and_ones = bytes.iter().map(|byte| format!("{byte:08b}")).collect::<Vec<_>>().concat();
             // Up to 16 digits are 64 bits.
