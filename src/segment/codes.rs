@@ -34,7 +34,9 @@ impl Segment {
     ) -> Result<()> {
         let Some(codes) = self.params().codes else { return Ok(()) };
         let (width, mut columns, mut block) = (usize::from(codes.bits / 32), Vec::new(), Vec::new());
-        queries.iter().for_each(|query| append(&query.to_bytes(), &mut columns));
+        for query in queries {
+            append(&query.to_bytes(), &mut columns);
+        }
         let mut scratch = TileScratch::default();
         let (mut ended, mut left) = (vec![false; queries.len()], queries.len());
         let level = Level::chosen();
@@ -56,8 +58,14 @@ impl Segment {
                 }
                 if left == 0 { Err(None) } else { Ok(()) }
             };
-            let rows = &[0..ordinals.len()];
-            let scan = TileScan { sides, columns: 0..queries.len(), rows, scratch: &mut scratch, emit };
+            let all = 0..ordinals.len();
+            let scan = TileScan {
+                sides,
+                columns: 0..queries.len(),
+                rows: std::slice::from_ref(&all),
+                scratch: &mut scratch,
+                emit,
+            };
             match level.dispatch(scan) {
                 Err(Some(error)) => return Err(error),
                 Err(None) => return Ok(()),

@@ -1,4 +1,5 @@
 //! Tests indexes of fingerprints of any width against a comparison of all documents.
+#![allow(clippy::disallowed_methods, reason = "changes the files of an index from outside")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ type Model = BTreeMap<u64, Stored>;
 /// Returns a random code, or one near a code that was returned before, often the same one.
 fn code(random: &mut SplitMix, bits: usize, before: &mut Vec<Code>) -> Code {
     let mut words: Vec<u64> = (0..bits / 64).map(|_| random.next()).collect();
-    if random.next() % 4 > 0 && !before.is_empty() {
+    if !random.next().is_multiple_of(4) && !before.is_empty() {
         words = before[random.next() as usize % before.len()].words().to_vec();
         for _ in 0..[0, 0, 1, bits / 10][random.next() as usize % 4] {
             let bit = random.next() as usize % bits;
@@ -90,13 +91,13 @@ fn index_of_each_width_answers_as_a_comparison_of_all_documents() {
         let (mut model, mut before) = (Model::new(), Vec::new());
         for step in 0..900_u64 {
             let key = random.next() % 400;
-            if random.next() % 5 == 0 {
+            if random.next().is_multiple_of(5) {
                 writer.delete(key).unwrap();
                 model.remove(&key);
             } else {
                 let code = code(&mut random, bits, &mut before);
-                let is_marked = random.next() % 3 == 0;
-                let priority = (random.next() % 2 == 0).then_some(step);
+                let is_marked = random.next().is_multiple_of(3);
+                let priority = random.next().is_multiple_of(2).then_some(step);
                 let document = Document::from(code).with_priority(priority);
                 writer.put(key, if is_marked { document.as_duplicate() } else { document }).unwrap();
                 model.insert(key, Stored { code, is_marked, priority });

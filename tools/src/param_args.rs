@@ -187,6 +187,15 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
         .map(|name| Family::named(&name).expect("a name from the list"))
 }
 
+/// Returns the parameters of a new index of fingerprints of any width.
+fn codes(builder: ParamsBuilder, bits: u16, within: Option<u16>) -> anyhow::Result<Params> {
+    let Some(within) = within else {
+        let why = format!("fingerprints of {bits} bits: give --near within:K, the distance of near ones");
+        return Err(Usage::new(why).into());
+    };
+    builder.codes(bits, within).build().map_err(|error| Usage::new(error.to_string()).into())
+}
+
 impl<P: Pick> ParamArgs<P> {
     /// Reads the table of `--idf`, and checks that it matches the kind of documents and the text options.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
@@ -313,14 +322,7 @@ impl<P: Pick> ParamArgs<P> {
             return Err(Usage::new("--idf goes with --method simhash, or with --weights idf").into());
         }
         if let DocumentKind::Codes(bits) = brought {
-            let Some(within) = near.within else {
-                return Err(Usage::new(format!(
-                    "fingerprints of {bits} bits: give --near within:K, the distance of near ones"
-                ))
-                .into());
-            };
-            let params = builder.codes(bits, within).build();
-            return params.map_err(|error| Usage::new(error.to_string()).into());
+            return codes(builder, bits, near.within);
         }
         if wanted(Method::Simhash) {
             let weights = match (table, self.simhash_weights) {

@@ -73,6 +73,7 @@ const BATCH_OF_CODES: usize = 1024;
     query is contained in the hit, and of the hit in the query; with --near containment:J these are counted, and the greater one \
     decides and orders the hits. Without --near, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
+#[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub(crate) struct QueryArgs {
     /// Directory of the index
     #[arg(required_unless_present = "against_fingerprints")]

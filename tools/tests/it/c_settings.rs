@@ -126,7 +126,7 @@ fn near_has_the_values_of_the_command_that_an_index_can_store() {
                 near.threshold(),
                 "{value:?}"
             );
-            assert_eq!(c.near().within.map(u16::from), near.within(), "{value:?}");
+            assert_eq!(c.near().within, near.within(), "{value:?}");
         }
     }
     for value in ["containment:0.9", "equal"] {

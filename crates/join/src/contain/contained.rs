@@ -329,7 +329,9 @@ impl ContainmentQueries {
             watched.check()
         })?;
         if !self.gathers {
-            all.iter_mut().for_each(|answers| answers.cut(limit));
+            for answers in &mut all {
+                answers.cut(limit);
+            }
             return Ok(all);
         }
         let mut covers = Vec::with_capacity(all.len());

@@ -182,7 +182,9 @@ fn gathered_covers_equal_the_greedy_covers_of_brute_force() {
             for texts in texts.chunks(if seed % 4 < 2 { 100 } else { 1 }) {
                 let new = || ContainmentQueries::new(snapshot.params(), threshold, 1 << 24).unwrap();
                 let mut queries = new().gather();
-                texts.iter().for_each(|text| assert!(queries.push(text).unwrap().is_some()));
+                for text in texts {
+                    assert!(queries.push(text).unwrap().is_some());
+                }
                 let found = queries.answers(&snapshot, 2, usize::MAX, |_| true, &watched).unwrap();
                 assert_eq!(found, queries.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap());
                 let two = queries.answers(&snapshot, 2, 2, |_| true, &watched).unwrap();
