@@ -13,7 +13,7 @@ pub(super) const COLUMNS: usize = 64;
 /// Maximum number of 32-bit words of a code.
 pub(super) const CODE_WORDS: usize = 16;
 
-/// Up to [`COLUMNS`] codes, stored word by word.
+/// Up to 64 codes, stored word by word.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct CodeColumns {
@@ -31,7 +31,7 @@ impl Default for CodeColumns {
 }
 
 impl CodeColumns {
-    /// Replaces the columns with the first codes of `rows`, at most [`COLUMNS`].
+    /// Replaces the columns with the first codes of `rows`, at most 64.
     #[inline(always)]
     pub fn fill(&mut self, rows: CodeRows<'_>) {
         self.first = rows.first;
@@ -50,7 +50,7 @@ impl CodeColumns {
 pub struct CodeRows<'a> {
     /// The words of all codes, one code after the other.
     pub words: &'a [u32],
-    /// Number of words of a code, 1 to [`CODE_WORDS`].
+    /// Number of words of a code, 1 to 16.
     pub width: usize,
     /// The id of the first code.
     pub first: u32,
@@ -69,7 +69,7 @@ pub(super) fn near_codes<S: Simd>(
     simd.near_codes(rows, columns, (prefix, radius), found);
 }
 
-/// Calls [`near_codes`], compiled for `level`.
+/// Appends the pairs of near codes, with code compiled for `level`.
 pub fn near_codes_at(
     level: Level,
     rows: CodeRows<'_>,

@@ -236,7 +236,7 @@ pub trait Simd: Copy {
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 
     /// Appends to `found` the pairs of a row and a column that differ in at most `radius` bits of their first `prefix`
-    /// words; see [`near_codes`](super::near_codes).
+    /// words.
     fn near_codes(self, rows: CodeRows<'_>, columns: &CodeColumns, by: (usize, u32), found: &mut PairBuffer);
 }
 
