@@ -399,6 +399,7 @@ impl Writer {
     /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
     /// let mut writer = index.writer()?;
     /// writer.put("a", &sketch)?;
+    /// writer.commit()?;
     /// writer.flush()?;
     /// let (snapshot, options) = (index.snapshot(), writer.options());
     /// let look_up = || Lookahead::new(&snapshot, &sketch, options);
