@@ -97,6 +97,16 @@ impl Drop for Round {
     }
 }
 
+/// Returns what decides which of these documents lead others.
+fn marks<'a>(live: &[(&'a String, &Stored)]) -> Vec<Live<'a>> {
+    let of = |(key, stored): &(&'a String, &Stored)| Live {
+        key: Key::from(key.as_str()),
+        is_marked: stored.is_marked,
+        priority: stored.priority,
+    };
+    live.iter().map(of).collect()
+}
+
 fn bits(resemblance: f64) -> Reverse<u64> {
     Reverse(resemblance.to_bits()) // of numbers that are not negative, the order is that of their bits
 }
@@ -241,14 +251,7 @@ impl Round {
             return ("expired", None);
         }
         let live: Vec<(&String, &Stored)> = self.live.iter().collect();
-        let marks: Vec<Live<'_>> = live
-            .iter()
-            .map(|(key, stored)| Live {
-                key: Key::from(key.as_str()),
-                is_marked: stored.is_marked,
-                priority: stored.priority,
-            })
-            .collect();
+        let marks = marks(&live);
         let near = duplicated(
             &marks,
             Key::from(key),
@@ -340,14 +343,7 @@ impl Round {
     fn check_unmarked(&mut self, index: &Index) {
         let snapshot = index.snapshot();
         let live: Vec<(&String, &Stored)> = self.live.iter().collect();
-        let marks: Vec<Live<'_>> = live
-            .iter()
-            .map(|(key, stored)| Live {
-                key: Key::from(key.as_str()),
-                is_marked: stored.is_marked,
-                priority: stored.priority,
-            })
-            .collect();
+        let marks = marks(&live);
         let measures = [(self.measure, false), (self.measure_of_index(), true)];
         for (content, (measure, is_narrow)) in
             (0..self.sketches.len()).flat_map(|content| measures.map(|by| (content, by)))

@@ -358,7 +358,7 @@ impl StreamArgs {
         };
         let wide = index.params().codes.is_some();
         let wanted = SketchOptions { wide, ..self.repeated.wanted(self.work.memory / 4) };
-        let is_looked_up = !self.groups && admitting.deciding.is_by_writer();
+        let is_looked_up = !self.groups && !wide && admitting.deciding.is_by_writer();
         // If a lookup fails, `admit` repeats it and reports the error.
         let look = |sketch: &Sketch| {
             let found = is_looked_up.then(|| Lookahead::new(&index.snapshot(), sketch, options));
