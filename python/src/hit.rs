@@ -24,6 +24,8 @@ pub(crate) struct Hit {
     query_in_hit: Option<f64>,
     /// The share of this document that the query document contains; computed as `query_in_hit`.
     hit_in_query: Option<f64>,
+    /// The share of the query document that this one adds to a cover; None without `gather`.
+    unique_in_query: Option<f64>,
 }
 
 /// A key that is converted to a Python object when it is accessed.
@@ -52,7 +54,7 @@ impl<'py> IntoPyObject<'py> for &KeyObject {
 
 /// The pickled form of a hit.
 type Pickled<'py> =
-    (Bound<'py, PyAny>, (Bound<'py, PyAny>, Option<u32>, Option<f64>, Option<f64>, Option<f64>));
+    (Bound<'py, PyAny>, (Bound<'py, PyAny>, Option<u32>, Option<f64>, Option<f64>, Option<f64>, Option<f64>));
 
 #[pymethods]
 impl Hit {
@@ -68,7 +70,8 @@ impl Hit {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Pickled<'py>> {
         let key = key_object(py, &self.key.0)?;
-        let fields = (key, self.distance, self.resemblance, self.query_in_hit, self.hit_in_query);
+        let Self { distance, resemblance, query_in_hit, hit_in_query, unique_in_query, .. } = *self;
+        let fields = (key, distance, resemblance, query_in_hit, hit_in_query, unique_in_query);
         Ok((py.get_type::<Self>().getattr("_of")?, fields))
     }
 
@@ -80,8 +83,10 @@ impl Hit {
         resemblance: Option<f64>,
         query_in_hit: Option<f64>,
         hit_in_query: Option<f64>,
+        unique_in_query: Option<f64>,
     ) -> Result<Self> {
-        Ok(Self { key: KeyObject(any_key(key)?), distance, resemblance, query_in_hit, hit_in_query })
+        let key = KeyObject(any_key(key)?);
+        Ok(Self { key, distance, resemblance, query_in_hit, hit_in_query, unique_in_query })
     }
 }
 
@@ -93,29 +98,37 @@ impl From<twindex::Hit> for Hit {
             resemblance: hit.resemblance.map(|resemblance| resemblance.value()),
             query_in_hit: hit.query_in_hit.map(|share| share.value()),
             hit_in_query: hit.hit_in_query.map(|share| share.value()),
-        }
-    }
-}
-
-impl From<ContainmentHit> for Hit {
-    fn from(hit: ContainmentHit) -> Self {
-        Self {
-            distance: None,
-            resemblance: Some(hit.resemblance().value()),
-            query_in_hit: Some(hit.query_in_hit().value()),
-            hit_in_query: Some(hit.hit_in_query().value()),
-            key: KeyObject(hit.key),
+            unique_in_query: None,
         }
     }
 }
 
 impl Hit {
+    /// Creates a hit of a containment query. `gather`: of a cover.
+    pub(crate) fn contained(hit: ContainmentHit, gather: bool) -> Self {
+        Self {
+            distance: None,
+            resemblance: Some(hit.resemblance().value()),
+            query_in_hit: Some(hit.query_in_hit().value()),
+            hit_in_query: Some(hit.hit_in_query().value()),
+            unique_in_query: gather.then(|| hit.unique_in_query().value()),
+            key: KeyObject(hit.key),
+        }
+    }
+
     /// Creates a hit for a near document. If `by_containment` is true, the score is the share of the query that the hit
     /// contains.
     fn of_near(near: NearDocument, by_containment: bool) -> Self {
         let NearDocument { key, distance, share } = near;
         let (resemblance, query_in_hit) = if by_containment { (None, share) } else { (share, None) };
-        Self { key: KeyObject(key), distance, resemblance, query_in_hit, hit_in_query: None }
+        Self {
+            key: KeyObject(key),
+            distance,
+            resemblance,
+            query_in_hit,
+            hit_in_query: None,
+            unique_in_query: None,
+        }
     }
 }
 

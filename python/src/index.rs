@@ -541,8 +541,10 @@ impl Index {
     /// containment: returns instead the documents that contain at least this share of the document and are at least as
     ///     large, and the documents that are contained in it by at least this share, counted exactly. This needs an index with
     ///     sets. If it has no suffixes, it reads the sets of all documents, so query many documents at once.
+    /// gather: returns the greedy cover instead: the document that shares the most shingles with this one, then the one that
+    ///     shares the most of the others, until none adds this share of the document.
     #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false,
-        containment=None))]
+        containment=None, gather=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near(
         &self,
@@ -554,9 +556,11 @@ impl Index {
         unverified: bool,
         estimated: bool,
         containment: Option<f64>,
+        gather: bool,
     ) -> Result<Vec<Hit>> {
         let sketch = self.sketch_of(py, document)?;
-        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
+        let near =
+            NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let find = |watched: &SharedProgress| near.one(&self.inner.snapshot(), &sketch, watched);
         // A search by containment takes long, because it reads the sets of all documents. So Ctrl-C must be able to end
         // it.
@@ -569,7 +573,7 @@ impl Index {
 
     /// Returns the near documents of many texts, as `near`, on all cores.
     #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false,
-        containment=None))]
+        containment=None, gather=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near_many(
         &self,
@@ -581,9 +585,11 @@ impl Index {
         unverified: bool,
         estimated: bool,
         containment: Option<f64>,
+        gather: bool,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
-        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
+        let near =
+            NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
         watched(py, None, |watched| near.many(&snapshot, sketcher, &texts, watched))
     }
@@ -591,10 +597,10 @@ impl Index {
     /// Returns the near documents of many texts, as `near`, as columns: query, key, distance, resemblance. With
     /// `containment` there are also the columns intersection, union, query_in_hit and hit_in_query: the numbers of shingles
     /// in both and in either, and the share of the text that the document contains, and of the document that the text
-    /// contains. segment: searches only this segment. All answers are held in memory, so limit the number of texts or the
+    /// contains; with `gather`, unique and unique_in_query: what the document adds to the cover. segment: searches only this segment. All answers are held in memory, so limit the number of texts or the
     /// number of hits.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
-        unverified=false, estimated=false, containment=None))]
+        unverified=false, estimated=false, containment=None, gather=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn query(
         &self,
@@ -608,10 +614,12 @@ impl Index {
         unverified: bool,
         estimated: bool,
         containment: Option<f64>,
+        gather: bool,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
-        let near = NearOptions { within, resembling, unverified, estimated, containment, limit }.check()?;
+        let near =
+            NearOptions { within, resembling, unverified, estimated, containment, gather, limit }.check()?;
         let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
         watched(py, None, |watched| near.columns(&snapshot, sketcher, (&keys, &texts), watched))
     }

@@ -29,6 +29,8 @@ pub(crate) struct NearOptions {
     pub(crate) unverified: bool,
     pub(crate) estimated: bool,
     pub(crate) containment: Option<f64>,
+    /// Finds a cover of each text.
+    pub(crate) gather: bool,
     /// Maximum number of hits of each query.
     pub(crate) limit: Option<usize>,
 }
@@ -49,6 +51,9 @@ impl NearOptions {
                 "{name} does not go with containment, which is counted on the sets of all documents; leave it out"
             )));
         }
+        if self.gather && self.containment.is_none() {
+            return Err(Failure::invalid("gather goes with containment"));
+        }
         Ok(self)
     }
 
@@ -64,7 +69,7 @@ impl NearOptions {
         };
         sketch.check_comparable(&snapshot.params().sketch())?;
         let found = self.contained(snapshot, &[sketch.set()], share, watched)?;
-        Ok(found.into_iter().flatten().map(Hit::from).collect())
+        Ok(found.into_iter().flatten().map(|hit| Hit::contained(hit, self.gather)).collect())
     }
 
     /// Finds the documents near each text.
@@ -77,7 +82,8 @@ impl NearOptions {
     ) -> Result<Vec<Vec<Hit>>> {
         if let Some(share) = self.containment {
             let found = self.contained_many(snapshot, sketcher, texts, share, watched)?;
-            return Ok(found.into_iter().map(|hits| hits.into_iter().map(Hit::from).collect()).collect());
+            let hit = |hit| Hit::contained(hit, self.gather);
+            return Ok(found.into_iter().map(|hits| hits.into_iter().map(hit).collect()).collect());
         }
         sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| {
             Ok(self.hits(snapshot, sketch)?.into_iter().map(Hit::from).collect())
@@ -101,7 +107,7 @@ impl NearOptions {
                     columns.push_contained(keys, row, hit)?;
                 }
             }
-            return columns.finish(true);
+            return columns.finish(true, self.gather);
         }
         let found =
             sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| self.hits(snapshot, sketch))?;
@@ -110,7 +116,7 @@ impl NearOptions {
                 columns.push(keys, row, hit)?;
             }
         }
-        columns.finish(false)
+        columns.finish(false, false)
     }
 
     /// Finds the documents near a sketch by distance or resemblance.
@@ -154,15 +160,25 @@ impl NearOptions {
         share: f64,
         watched: &SharedProgress,
     ) -> Result<Vec<Vec<ContainmentHit>>> {
-        let mut queries = ContainmentQueries::new(snapshot.params(), share, QUERIES_MEMORY)?;
+        let queries = ContainmentQueries::new(snapshot.params(), share, QUERIES_MEMORY)?;
+        let mut queries = if self.gather { queries.gather() } else { queries };
         let (limit, threads) = (self.limit.unwrap_or(usize::MAX), rayon::current_num_threads());
         let (mut all, mut next) = (Vec::with_capacity(sets.len()), 0);
         while next < sets.len() {
             while next < sets.len() && queries.push(sets[next].as_ref())?.is_some() {
                 next += 1;
             }
-            let answers = queries.answers(snapshot, threads, limit, |_| true, watched)?;
-            all.extend(answers.into_iter().map(|of| of.hits));
+            queries.for_each_answer(
+                snapshot,
+                threads,
+                limit,
+                |_| true,
+                watched,
+                |found| {
+                    all.push(found.hits);
+                    twindex::Result::Ok(())
+                },
+            )?;
             queries.clear();
         }
         Ok(all)
@@ -180,6 +196,8 @@ struct HitColumns {
     unions: Int64Builder,
     query_in_hit: Float64Builder,
     hit_in_query: Float64Builder,
+    unique: Int64Builder,
+    unique_in_query: Float64Builder,
 }
 
 impl HitColumns {
@@ -194,6 +212,8 @@ impl HitColumns {
             unions: Int64Builder::new(),
             query_in_hit: Float64Builder::new(),
             hit_in_query: Float64Builder::new(),
+            unique: Int64Builder::new(),
+            unique_in_query: Float64Builder::new(),
         }
     }
 
@@ -219,10 +239,12 @@ impl HitColumns {
         }
         self.query_in_hit.append_value(hit.query_in_hit().value());
         self.hit_in_query.append_value(hit.hit_in_query().value());
+        self.unique.append_value(hit.unique.into());
+        self.unique_in_query.append_value(hit.unique_in_query().value());
         Ok(())
     }
 
-    fn finish(mut self, by_containment: bool) -> Result<PyRecordBatch> {
+    fn finish(mut self, by_containment: bool, gather: bool) -> Result<PyRecordBatch> {
         let mut columns = vec![
             ("query", self.queries.finish()),
             ("key", self.keys.finish()),
@@ -234,6 +256,10 @@ impl HitColumns {
             columns.push(("union", Arc::new(self.unions.finish()) as _));
             columns.push(("query_in_hit", Arc::new(self.query_in_hit.finish()) as _));
             columns.push(("hit_in_query", Arc::new(self.hit_in_query.finish()) as _));
+        }
+        if gather {
+            columns.push(("unique", Arc::new(self.unique.finish()) as _));
+            columns.push(("unique_in_query", Arc::new(self.unique_in_query.finish()) as _));
         }
         batch(columns)
     }

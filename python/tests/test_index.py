@@ -543,6 +543,40 @@ def test_containment_queries_find_containing_and_contained_documents(path):
             none.near(ROSE, containment=0.8)
 
 
+def cover(text, stored, share):
+    """Returns the greedy cover of a set by definition: keys, and the shares that each adds."""
+    rest, found = set(text), []
+    while rest:
+        key = min(stored, key=lambda key: (-len(rest & stored[key]), key))
+        added = len(rest & stored[key]) / len(text)
+        if added < share:
+            break
+        found.append((key, added))
+        rest -= stored[key]
+    return found
+
+
+def test_gather_returns_the_greedy_cover(path):
+    pa = pytest.importorskip("pyarrow")
+    texts = parts(5, 90)
+    stored, asked = {f"d{at:02}": set(words) for at, words in enumerate(texts[:60])}, texts[60:]
+    with create(path, words=1, minhash=(20, 6), simhash=None, sets=True) as index:
+        index.put_many(list(stored), [" ".join(words) for words in texts[:60]])
+    queries = [" ".join(words) for words in asked]
+    expected = [cover(set(words), stored, 0.1) for words in asked]
+    assert sum(len(one) > 1 for one in expected) > 5
+    found = index.near_many(queries, containment=0.1, gather=True)
+    assert [[(hit.key, hit.unique_in_query) for hit in hits] for hits in found] == expected
+    assert index.near(queries[0], containment=0.1, gather=True) == found[0]
+    assert pickle.loads(pickle.dumps(found)) == found
+    rows = pa.record_batch(index.query([b"q"] * 30, queries, containment=0.1, gather=True)).to_pylist()
+    added = [(key, share, round(share * len(set(words)))) for words, one in zip(asked, expected) for key, share in one]
+    assert [(row["key"].decode(), row["unique_in_query"], row["unique"]) for row in rows] == added
+    assert index.near(queries[0], containment=0.1)[0].unique_in_query is None
+    with pytest.raises(twindex.InvalidError, match="gather goes with containment"):
+        index.near(queries[0], gather=True)
+
+
 def test_query_by_containment_returns_the_columns_of_the_command(path, tmp_path):
     pa = pytest.importorskip("pyarrow")
     texts = [" ".join(words) for words in parts(3, 120)]

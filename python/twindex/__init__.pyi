@@ -352,6 +352,10 @@ class Hit:
     def hit_in_query(self) -> float | None:
         """The share of this document that the query document contains; computed as `query_in_hit`."""
 
+    @property
+    def unique_in_query(self) -> float | None:
+        """The share of the query document that this one adds to a cover; None without `gather`."""
+
 class Admitted:
     """The result of `admit`, which compares a document with the index and adds it."""
 
@@ -499,6 +503,7 @@ class Index:
         unverified: bool = False,
         estimated: bool = False,
         containment: float | None = None,
+        gather: bool = False,
     ) -> list[Hit]:
         """Returns the documents near this one, nearest first: `within` a Hamming radius, found exactly; `resembling` it
         by at least this value; or, without both, near by the index's parameters. If the index keeps sets,
@@ -509,7 +514,9 @@ class Index:
         containment: returns instead the documents that contain at least this share of the document and are at least
             as large, and the documents that are contained in it by at least this share, counted exactly. This needs an
             index with sets. If it has no suffixes, it reads the sets of all documents, so query many documents at
-            once."""
+            once.
+        gather: returns the greedy cover instead: the document that shares the most shingles with this one, then the
+            one that shares the most of the others, until none adds this share of the document."""
 
     def near_many(
         self,
@@ -520,6 +527,7 @@ class Index:
         unverified: bool = False,
         estimated: bool = False,
         containment: float | None = None,
+        gather: bool = False,
     ) -> list[list[Hit]]:
         """Returns the near documents of many texts, as `near`, on all cores."""
 
@@ -534,12 +542,14 @@ class Index:
         unverified: bool = False,
         estimated: bool = False,
         containment: float | None = None,
+        gather: bool = False,
     ) -> RecordBatch:
         """Returns the near documents of many texts, as `near`, as columns: query, key, distance, resemblance. With
         `containment` there are also the columns intersection, union, query_in_hit and hit_in_query: the numbers of
         shingles in both and in either, and the share of the text that the document contains, and of the document that
-        the text contains. segment: searches only this segment. All answers are held in memory, so limit the number of
-        texts or the number of hits."""
+        the text contains; with `gather`, unique and unique_in_query: what the document adds to the cover. segment:
+        searches only this segment. All answers are held in memory, so limit the number of texts or the number of
+        hits."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
         """Returns the documents that share features (bands) with this one, with the number of shared features, most

@@ -59,6 +59,12 @@ impl ContainmentHit {
         Containment::counted(self.shared as usize, self.of_text as usize)
     }
 
+    /// Returns the fraction of the text that the document adds to a cover.
+    #[must_use]
+    pub fn unique_in_query(&self) -> Containment {
+        Containment::counted(self.unique as usize, self.of_text as usize)
+    }
+
     /// Returns the fraction of the document that is contained in the text.
     #[must_use]
     pub fn hit_in_query(&self) -> Containment {
@@ -76,23 +82,32 @@ pub struct ContainmentAnswers {
 }
 
 impl ContainmentAnswers {
-    /// Adds a document. Truncates the list to `limit` documents when it has become about twice as long.
-    fn push(&mut self, hit: ContainmentHit, limit: usize) {
+    /// Adds a document. Truncates the list to `limit` documents when it has become about twice as long, and returns the
+    /// bytes of the removed ones.
+    fn push(&mut self, hit: ContainmentHit, limit: usize) -> usize {
         self.hits.push(hit);
-        if self.hits.len() >= limit.saturating_mul(2).saturating_add(HELD) {
-            self.cut(limit);
+        if self.hits.len() < limit.saturating_mul(2).saturating_add(HELD) {
+            return 0;
         }
+        let removed = self.cut(limit);
+        removed.iter().map(bytes_of).sum()
     }
 
-    /// Sorts the documents, and removes the documents beyond the limit.
-    fn cut(&mut self, limit: usize) {
+    /// Sorts the documents, and removes and returns the documents beyond the limit.
+    fn cut(&mut self, limit: usize) -> Vec<ContainmentHit> {
         let by_share = |a: &ContainmentHit, b: &ContainmentHit| {
             b.share().total_cmp(&a.share()).then_with(|| a.key.cmp(&b.key))
         };
         self.hits.sort_unstable_by(by_share);
-        self.left_out += self.hits.len().saturating_sub(limit) as u64;
-        self.hits.truncate(limit);
+        let removed = self.hits.split_off(limit.min(self.hits.len()));
+        self.left_out += removed.len() as u64;
+        removed
     }
+}
+
+/// Returns an upper bound of the bytes of a document in a list that doubles when it grows.
+fn bytes_of(hit: &ContainmentHit) -> usize {
+    2 * size_of::<ContainmentHit>() + hit.key.as_bytes().map_or(0, <[u8]>::len)
 }
 
 /// The list of documents of a text is truncated to the limit as soon as it has twice the limit plus this number.
@@ -102,7 +117,7 @@ const HELD: usize = 64;
 ///
 /// ```
 /// use twindex::{Index, Params};
-/// use twindex_join::ContainmentQueries;
+/// use twindex_join::{ContainmentQueries, SharedProgress};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(4, 3).sets().build()?)?;
@@ -114,9 +129,13 @@ const HELD: usize = 64;
 /// let mut queries = ContainmentQueries::new(&index.params(), 0.8, 1 << 20)?;
 /// assert_eq!(queries.push(sketcher.sketch("two three four five zero")?.set())?, Some(0));
 /// let mut hits = Vec::new();
-/// queries.run(&index.snapshot(), 2, |hit| Ok(hits.push((hit.key.to_string(), hit.shared, hit.of_text, hit.of_document))))?;
+/// queries.for_each_answer(&index.snapshot(), 2, usize::MAX, |_| true, &SharedProgress::default(), |found| {
+///     let found = found.hits.into_iter();
+///     hits.extend(found.map(|hit| (hit.key.to_string(), hit.shared, hit.of_text, hit.of_document)));
+///     Ok::<(), twindex::Error>(())
+/// })?;
 /// // 4 of the 5 words are in the page, and the only word of the other document is in the text.
-/// assert_eq!(hits, [("page".to_string(), 4, 5, 10), ("word".to_string(), 1, 5, 1)]);
+/// assert_eq!(hits, [("word".to_string(), 1, 5, 1), ("page".to_string(), 4, 5, 10)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -133,6 +152,8 @@ pub struct ContainmentQueries {
 
 /// Estimated bytes per text in addition to its elements: the end of its set, and one counter in each thread.
 const TEXT_BYTES: usize = 64;
+/// Documents found for one text may take this number of bytes whatever the memory.
+const LEAST_MEMORY: usize = 1 << 20;
 /// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
 /// Number of texts that a thread looks up at once.
@@ -223,11 +244,10 @@ impl ContainmentQueries {
         Ok(Self { near, gathers: false, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
     }
 
-    /// Returns a small cover of each text instead: [`answers`](Self::answers) takes the document that shares the most
-    /// elements with the text, then the document that shares the most of its other elements, and so on, until no document
-    /// has the share `threshold` of the text that no earlier one has. Of equal documents, it takes the one with the
-    /// smallest key. This is the greedy cover, at most ln n + 1 times as large as the smallest one of n elements.
-    /// [`run`](Self::run) then passes all documents that contain at least the share `threshold` of the text.
+    /// Finds a small cover of each text instead: [`for_each_answer`](Self::for_each_answer) takes the document that shares
+    /// the most elements with the text, then the document that shares the most of its other elements, and so on, until no
+    /// document has the share `threshold` of the text that no earlier one has. Of equal documents, it takes the one with
+    /// the smallest key. This is the greedy cover, at most ln n + 1 times as large as the smallest one of n elements.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -243,9 +263,12 @@ impl ContainmentQueries {
     ///
     /// let mut queries = ContainmentQueries::new(&index.params(), 0.2, 1 << 20)?.gather();
     /// queries.push(sketcher.sketch("one two three four five six")?.set())?;
-    /// let answers = queries.answers(&index.snapshot(), 2, usize::MAX, |_| true, &SharedProgress::default())?;
-    /// let cover = answers[0].hits.iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique));
-    /// assert_eq!(cover.collect::<Vec<_>>(), [("a".to_string(), 4, 4), ("c".to_string(), 2, 2)]);
+    /// let mut cover = Vec::new();
+    /// queries.for_each_answer(&index.snapshot(), 2, usize::MAX, |_| true, &SharedProgress::default(), |found| {
+    ///     cover.extend(found.hits.into_iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique)));
+    ///     Ok::<(), twindex::Error>(())
+    /// })?;
+    /// assert_eq!(cover, [("a".to_string(), 4, 4), ("c".to_string(), 2, 2)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -255,8 +278,8 @@ impl ContainmentQueries {
     }
 
     /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not
-    /// fit in memory. The caller must then call [`run`](Self::run) and [`clear`](Self::clear), and add the set again.
-    /// The first text of a batch always fits.
+    /// fit in memory. The caller must then call [`for_each_answer`](Self::for_each_answer) and [`clear`](Self::clear), and add
+    /// the set again. The first text of a batch always fits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 or more hashes.
@@ -306,44 +329,87 @@ impl ContainmentQueries {
         &self.elements[start..self.ends[text]]
     }
 
-    /// Like [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted`
-    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares. Another thread
-    /// can read the progress from `watched`, and stop the work with it.
+    /// Compares the texts with all live documents, also those marked as duplicates, on `threads` threads. Passes the documents
+    /// found for each text to `each`, in the order of the texts: documents whose larger set contains at least the minimum
+    /// share of the smaller set. Skips documents whose key `is_wanted` rejects, and finds at most `limit` documents per
+    /// text: the documents with the greatest shares. The documents do not depend on the number of threads or on memory: if
+    /// those of all texts do not fit, fewer texts are compared at once. Another thread can read the progress from `watched`,
+    /// and stop the work with it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or the error of [`SharedProgress::check`].
-    pub fn answers(
+    /// [`Error::Limit`] if the documents found for one text do not fit in memory; [`Error::Corrupt`], the error of `each`,
+    /// or that of [`SharedProgress::check`].
+    pub fn for_each_answer<E: From<Error> + Send>(
         &self,
         snapshot: &Snapshot,
         threads: usize,
         limit: usize,
         is_wanted: impl Fn(&KeyBuf) -> bool + Sync,
         watched: &SharedProgress,
-    ) -> Result<Vec<ContainmentAnswers>> {
-        let mut all = vec![ContainmentAnswers::default(); self.len()];
-        let held = if self.gathers { usize::MAX } else { limit };
-        self.for_each_piece(snapshot, threads, |hits| {
-            for hit in hits.into_iter().filter(|hit| is_wanted(&hit.key)) {
-                all[hit.text as usize].push(hit, held);
+        mut each: impl FnMut(ContainmentAnswers) -> std::result::Result<(), E> + Send,
+    ) -> std::result::Result<(), E> {
+        let mut waiting = Vec::new();
+        waiting.extend((!self.is_empty()).then(|| 0..self.len() as u32));
+        while let Some(texts) = waiting.pop() {
+            let Some(mut all) = self.found((snapshot, threads), texts.clone(), limit, &is_wanted, watched)?
+            else {
+                let middle = texts.start + texts.len() as u32 / 2;
+                waiting.extend([middle..texts.end, texts.start..middle]);
+                continue;
+            };
+            if !self.gathers {
+                for answers in &mut all {
+                    answers.cut(limit);
+                }
+                all.into_iter().try_for_each(&mut each)?;
+                continue;
             }
-            watched.check()
-        })?;
-        if !self.gathers {
-            for answers in &mut all {
-                answers.cut(limit);
-            }
-            return Ok(all);
+            let cover =
+                |(): &mut (), found: ContainmentAnswers| self.cover(snapshot, &found.hits).map_err(E::from);
+            let take = |mut hits: Vec<ContainmentHit>| {
+                let left_out = hits.len().saturating_sub(limit) as u64;
+                hits.truncate(limit);
+                each(ContainmentAnswers { hits, left_out })?;
+                watched.check()?;
+                Ok(ControlFlow::Continue(()))
+            };
+            in_order(&mut vec![(); threads.max(1)], all, AHEAD, cover, take).map(drop)?;
         }
-        let mut covers = Vec::with_capacity(all.len());
-        let cover = |(): &mut (), found: ContainmentAnswers| self.cover(snapshot, &found.hits);
-        let take = |mut hits: Vec<ContainmentHit>| {
-            let left_out = hits.len().saturating_sub(limit) as u64;
-            hits.truncate(limit);
-            covers.push(ContainmentAnswers { hits, left_out });
-            watched.check().map(|()| ControlFlow::Continue(()))
-        };
-        in_order(&mut vec![(); threads.max(1)], all, AHEAD, cover, take).map(drop)?;
-        Ok(covers)
+        Ok(())
+    }
+
+    /// Returns the documents found for a range of texts, if they fit in memory.
+    ///
+    /// # Errors
+    /// As [`for_each_answer`](Self::for_each_answer) returns them.
+    fn found(
+        &self,
+        (snapshot, threads): (&Snapshot, usize),
+        texts: Range<u32>,
+        limit: usize,
+        is_wanted: impl Fn(&KeyBuf) -> bool + Sync,
+        watched: &SharedProgress,
+    ) -> Result<Option<Vec<ContainmentAnswers>>> {
+        let limit = if self.gathers { usize::MAX } else { limit };
+        let (memory, mut held) = (self.memory.max(LEAST_MEMORY), 0);
+        let mut all = vec![ContainmentAnswers::default(); texts.len()];
+        // The documents of a piece are not counted before it is complete.
+        let ahead = threads.max(1) * AHEAD * 2 * size_of::<ContainmentHit>();
+        let most = if texts.len() == 1 { usize::MAX } else { memory / ahead };
+        let fits = self.for_each_piece((snapshot, threads), texts.clone(), most, |hits| {
+            for hit in hits.into_iter().filter(|hit| is_wanted(&hit.key)) {
+                held += bytes_of(&hit);
+                held -= all[(hit.text - texts.start) as usize].push(hit, limit);
+            }
+            watched.check()?;
+            Ok(if held > memory { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        if fits.is_break() && texts.len() == 1 {
+            let what =
+                "bytes of the documents found for one text: use a limit, a greater share or more memory";
+            return Err(Error::Limit { what, limit: memory as u64, found: held as u64 });
+        }
+        Ok(fits.is_continue().then_some(all))
     }
 
     /// Returns the [cover](Self::gather) of a text by the documents of `hits`, all of this text.
@@ -374,51 +440,35 @@ impl ContainmentQueries {
         Ok(cover)
     }
 
-    /// Compares the texts with all live documents on `threads` threads. Passes each pair of a text and a document to
-    /// `each` if the larger set contains at least the minimum share of the smaller set. The pairs and their order do not
-    /// depend on the number of threads. They include documents that are marked as duplicates.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`], or the error of `each`.
-    pub fn run(
-        &self,
-        snapshot: &Snapshot,
-        threads: usize,
-        mut each: impl FnMut(ContainmentHit) -> Result<()> + Send,
-    ) -> Result<()> {
-        self.for_each_piece(snapshot, threads, |hits| hits.into_iter().try_for_each(&mut each))
-    }
-
-    /// Returns whether looking up each text takes less time than reading all sets.
-    fn looks_up(&self, snapshot: &Snapshot) -> bool {
+    /// Returns whether looking up each of these texts takes less time than reading all sets.
+    fn looks_up(&self, snapshot: &Snapshot, texts: Range<u32>) -> bool {
         let mut entries = 0;
         for (segment, _) in snapshot.segments() {
             let Some(of_segment) = segment.containment_entries() else { return false };
             entries += of_segment;
         }
-        self.elements.len() as u64 * READS_A_LOOKUP <= entries
+        let elements: usize = texts.map(|text| self.set(text).len()).sum();
+        elements as u64 * READS_A_LOOKUP <= entries
     }
 
-    /// Passes the pairs of [`run`](Self::run) to `take`, one piece of the documents or of the texts at a time. For a piece
-    /// without pairs, passes an empty list.
+    /// Compares a range of the texts with all live documents. Passes the documents found to `take`, one piece of the
+    /// documents or of the texts at a time; for a piece without any, passes an empty list. Ends if a piece has more than
+    /// `most` documents.
     fn for_each_piece(
         &self,
-        snapshot: &Snapshot,
-        threads: usize,
-        mut take: impl FnMut(Vec<ContainmentHit>) -> Result<()> + Send,
-    ) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
+        (snapshot, threads): (&Snapshot, usize),
+        texts: Range<u32>,
+        most: usize,
+        mut take: impl FnMut(Vec<ContainmentHit>) -> Result<ControlFlow<()>> + Send,
+    ) -> Result<ControlFlow<()>> {
         let segments: Vec<_> = snapshot.segments().collect();
-        let looks_up = self.looks_up(snapshot);
+        let looks_up = self.looks_up(snapshot, texts.clone());
         let piece = if looks_up { TEXTS } else { PIECE };
-        let pieces = |(at, rows): (usize, u32)| {
-            (0..rows)
-                .step_by(piece as usize)
-                .map(move |start| (at, start..rows.min(start.saturating_add(piece))))
+        let pieces = |(at, rows): (usize, Range<u32>)| {
+            let end = rows.end;
+            rows.step_by(piece as usize).map(move |start| (at, start..end.min(start.saturating_add(piece))))
         };
-        let rows = |segment: &Segment| if looks_up { self.len() as u32 } else { segment.documents() as u32 };
+        let rows = |segment: &Segment| if looks_up { texts.clone() } else { 0..segment.documents() as u32 };
         let rows = segments.iter().map(|(segment, _)| rows(segment));
         let pieces: Vec<(usize, Range<u32>)> = rows.enumerate().flat_map(pieces).collect();
         let mut workers: Vec<Worker> = (0..threads.max(1))
@@ -428,20 +478,21 @@ impl ContainmentQueries {
             let (segment, deleted) = segments[*at];
             let mut hits = Vec::new();
             for row in rows.clone() {
+                if hits.len() > most {
+                    break;
+                }
                 if looks_up {
                     self.look_up(worker, (segment, deleted), row, &mut hits)?;
                 } else if !deleted.contains(row) {
-                    self.count(worker, segment, row, &mut hits)?;
+                    self.count(worker, segment, row, &texts, &mut hits)?;
                 }
             }
             segment.check_map()?;
             Ok(hits)
         };
-        in_order(&mut workers, &pieces, AHEAD, work, |hits: Vec<ContainmentHit>| {
-            take(hits)?;
-            Ok(ControlFlow::Continue(()))
+        in_order(&mut workers, &pieces, AHEAD, work, |hits| {
+            if hits.len() > most { Ok(ControlFlow::Break(())) } else { take(hits) }
         })
-        .map(drop)
     }
 
     /// Adds all documents of the segment that contain the text or are contained in it to `hits`.
@@ -462,12 +513,13 @@ impl ContainmentQueries {
         for_each_sharing((segment, deleted), set, self.near, self.gathers, &mut worker.set, each)
     }
 
-    /// Adds all texts that contain the document or are contained in it to `hits`.
+    /// Adds those of the texts that contain the document or are contained in it to `hits`.
     fn count(
         &self,
         worker: &mut Worker,
         segment: &Segment,
         ordinal: u32,
+        texts: &Range<u32>,
         hits: &mut Vec<ContainmentHit>,
     ) -> Result<()> {
         let Worker { set, counts, found } = worker;
@@ -494,6 +546,9 @@ impl ContainmentQueries {
         for text in found.drain(..) {
             // This number may be too high, because elements are compared by 32 bits of their hashes only.
             let at_most = std::mem::take(&mut counts[text as usize]) as usize;
+            if !texts.contains(&text) {
+                continue;
+            }
             let of_text = self.set(text);
             let min = least_shared(self.near, self.gathers, of_text.len(), set.len());
             let Some(min) = min.filter(|&min| min <= at_most) else { continue };

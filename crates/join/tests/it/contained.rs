@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use twindex::sketch::Nearness;
-use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher, WriterOptions};
-use twindex_join::{ContainmentHit, ContainmentQueries, SharedProgress};
+use twindex::{
+    Document, Durability, Error, Index, KeyBuf, Params, Sketch, Sketcher, Snapshot, WriterOptions,
+};
+use twindex_join::{ContainmentAnswers, ContainmentHit, ContainmentQueries, SharedProgress};
 use twindex_kernel::splitmix::SplitMix;
 
 use crate::nested_sets::sets;
@@ -80,18 +82,20 @@ fn containment_queries_find_the_pairs_of_brute_force() {
                     while next < texts.len() && queries.push(&texts[next]).unwrap().is_some() {
                         next += 1;
                     }
-                    let take = |hit: ContainmentHit| {
+                    let all = answers(&queries, &snapshot, threads, usize::MAX);
+                    for hit in all.iter().flat_map(|all| &all.hits) {
                         let text = &texts[first + hit.text as usize];
                         assert_eq!(hit.of_text as usize, text.len());
                         assert_eq!(hit.of_document as usize, there[&hit.key.to_string()].len());
                         found.push((first as u32 + hit.text, hit.key.to_string(), hit.shared));
-                        Ok(())
+                    }
+                    let mut some = Vec::new();
+                    let is_wanted = |key: &KeyBuf| key.to_string().as_str() > "d1";
+                    let take = |found| {
+                        some.push(found);
+                        Ok::<_, Error>(())
                     };
-                    queries.run(&snapshot, threads, take).unwrap();
-                    let all = queries.answers(&snapshot, threads, usize::MAX, |_| true, &watched).unwrap();
-                    let some = queries
-                        .answers(&snapshot, threads, 2, |key| key.to_string().as_str() > "d1", &watched)
-                        .unwrap();
+                    queries.for_each_answer(&snapshot, threads, 2, is_wanted, &watched, take).unwrap();
                     for (all, some) in all.iter().zip(&some) {
                         let later: Vec<&ContainmentHit> =
                             all.hits.iter().filter(|hit| hit.key.to_string().as_str() > "d1").collect();
@@ -111,6 +115,56 @@ fn containment_queries_find_the_pairs_of_brute_force() {
     assert!(over > 1000 && under > 1000 && batches > 500, "a test of something: {over} {under} {batches}");
 }
 
+/// Returns the documents found for each text.
+fn answers(
+    queries: &ContainmentQueries,
+    snapshot: &Snapshot,
+    threads: usize,
+    limit: usize,
+) -> Vec<ContainmentAnswers> {
+    let (mut all, watched) = (Vec::new(), SharedProgress::default());
+    let take = |found| {
+        all.push(found);
+        Ok::<_, Error>(())
+    };
+    queries.for_each_answer(snapshot, threads, limit, |_| true, &watched, take).unwrap();
+    all
+}
+
+#[test]
+fn batches_whose_answers_exceed_memory_are_split_and_one_text_is_refused() {
+    // Each of the texts is contained in each of the documents, and each answer takes over 100 bytes.
+    for (has_suffixes, gathers) in [(false, false), (true, false), (false, true), (true, true)] {
+        let documents = |count| (0..count).map(|at| vec![1, 2, 3, 1000 + at]).collect::<Vec<_>>();
+        let dir = tempfile::tempdir().unwrap();
+        let (few, there) = index(&dir.path().join("x"), &documents(2_000), has_suffixes);
+        let snapshot = few.snapshot();
+        let of_memory = |memory, texts| {
+            let mut queries = ContainmentQueries::new(snapshot.params(), 0.5, memory).unwrap();
+            for text in 0..texts {
+                assert_eq!(queries.push(&[1, 2, 3]).unwrap(), Some(text));
+            }
+            if gathers { queries.gather() } else { queries }
+        };
+        let all = answers(&of_memory(1 << 28, 40), &snapshot, 2, usize::MAX);
+        assert_eq!((all.len(), all[39].hits.len()), (40, if gathers { 1 } else { there.len() }));
+        for threads in [1, 3] {
+            assert_eq!(answers(&of_memory(1 << 20, 40), &snapshot, threads, usize::MAX), all);
+        }
+        if !has_suffixes {
+            continue; // these indexes take seconds to make
+        }
+        let (many, _) = index(&dir.path().join("y"), &documents(16_000), has_suffixes);
+        let (one, watched) = (of_memory(1 << 20, 1), SharedProgress::default());
+        let find = |limit| {
+            one.for_each_answer(&many.snapshot(), 2, limit, |_| true, &watched, |_| Ok::<_, Error>(()))
+        };
+        let error = find(usize::MAX).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("use a limit"), "{error}");
+        assert_eq!(find(10).is_ok(), !gathers, "without a cover, a limit bounds what is held");
+    }
+}
+
 #[test]
 fn ten_thousand_looked_up_texts_find_what_reading_all_sets_finds() {
     let all = sets(&mut SplitMix(7), 10_800);
@@ -121,19 +175,21 @@ fn ten_thousand_looked_up_texts_find_what_reading_all_sets_finds() {
     let entries: u64 = snapshot.segments().filter_map(|(segment, _)| segment.containment_entries()).sum();
     let looked_up = texts.iter().filter(|text| 64 * text.len() as u64 <= entries).count();
     assert!(looked_up > 9_900 && snapshot.segments().len() > 3, "a test of something: {looked_up}");
-    let watched = SharedProgress::default();
     let (mut found, mut empty) = (0, 0);
     for (texts, threshold) in texts.chunks(2_000).zip([0.5, 0.75, 0.8, 0.9, 1.0]) {
         let mut scan = ContainmentQueries::new(snapshot.params(), threshold, 1 << 26).unwrap();
         for (number, text) in (0..).zip(texts) {
             assert_eq!(scan.push(text).unwrap(), Some(number), "one batch reads all sets");
         }
-        let expected = scan.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap();
+        let expected = answers(&scan, &snapshot, 1, usize::MAX);
         for (text, expected) in texts.iter().zip(expected) {
             let mut one = ContainmentQueries::new(snapshot.params(), threshold, 1 << 26).unwrap();
             one.push(text).unwrap();
-            let mut answers = one.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap();
-            let hits = answers.remove(0).hits.into_iter().map(|hit| ContainmentHit { text: 0, ..hit });
+            let hits = answers(&one, &snapshot, 1, usize::MAX)
+                .remove(0)
+                .hits
+                .into_iter()
+                .map(|hit| ContainmentHit { text: 0, ..hit });
             let expected = expected.hits.into_iter().map(|hit| ContainmentHit { text: 0, ..hit });
             let (hits, expected) = (hits.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
             assert_eq!(hits, expected, "{threshold} {text:?}");
@@ -178,7 +234,6 @@ fn gathered_covers_equal_the_greedy_covers_of_brute_force() {
         let (index, there) = index(&dir.path().join("x"), of_documents, has_suffixes);
         let snapshot = index.snapshot();
         assert!(snapshot.segments().len() > 2, "a test of something");
-        let watched = SharedProgress::default();
         for (texts, threshold) in texts.chunks(100).zip([0.01, 0.125, 0.25, 0.5]) {
             // A batch of few texts looks them up if the index has suffixes; another batch reads all sets.
             for texts in texts.chunks(if seed % 4 < 2 { 100 } else { 1 }) {
@@ -187,9 +242,9 @@ fn gathered_covers_equal_the_greedy_covers_of_brute_force() {
                 for text in texts {
                     assert!(queries.push(text).unwrap().is_some());
                 }
-                let found = queries.answers(&snapshot, 2, usize::MAX, |_| true, &watched).unwrap();
-                assert_eq!(found, queries.answers(&snapshot, 1, usize::MAX, |_| true, &watched).unwrap());
-                let two = queries.answers(&snapshot, 2, 2, |_| true, &watched).unwrap();
+                let found = answers(&queries, &snapshot, 2, usize::MAX);
+                assert_eq!(found, answers(&queries, &snapshot, 1, usize::MAX));
+                let two = answers(&queries, &snapshot, 2, 2);
                 assert_eq!(found.len(), texts.len());
                 for ((text, found), two) in texts.iter().zip(&found).zip(&two) {
                     let cover = found.hits.iter().map(|hit| (hit.key.to_string(), hit.shared, hit.unique));
@@ -240,11 +295,13 @@ fn stopped_containment_query_returns_an_error() {
     queries.push(&[u64::MAX]).unwrap();
     let watched = SharedProgress::default();
     for threads in [1, 3] {
-        assert!(queries.answers(&snapshot, threads, 9, |_| true, &watched).unwrap()[0].hits.is_empty());
+        assert!(answers(&queries, &snapshot, threads, 9)[0].hits.is_empty());
     }
     watched.stop();
     for threads in [1, 3] {
-        let error = queries.answers(&snapshot, threads, 9, |_| true, &watched).unwrap_err();
+        let error = queries
+            .for_each_answer(&snapshot, threads, 9, |_| true, &watched, |_| Ok::<_, Error>(()))
+            .unwrap_err();
         assert!(matches!(error, Error::Cancelled), "{error}");
     }
 }

@@ -74,22 +74,31 @@ impl Asking<'_> {
         let Self { query, snapshot, queries, keys, totals } = self;
         let (limit, shard) = (query.limit.unwrap_or(usize::MAX), query.shard);
         let threads = rayon::current_num_threads();
-        let found =
-            queries.answers(snapshot, threads, limit, |key| shard.has(key), &SharedProgress::default())?;
-        for (key, answers) in keys.iter().zip(&found) {
-            let number = totals.queries;
-            totals.queries += 1;
-            totals.limited += u64::from(answers.left_out > 0);
-            for hit in &answers.hits {
-                totals.hits += 1;
-                totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
-                totals.query_in_hit.add(Some(hit.query_in_hit()));
-                totals.hit_in_query.add(Some(hit.hit_in_query()));
-                if query.prints() {
-                    write_hit(out, key, hit, query.gather).context(CANNOT_WRITE)?;
+        let mut keys_left = keys.iter();
+        let watched = SharedProgress::default();
+        queries.for_each_answer(
+            snapshot,
+            threads,
+            limit,
+            |key| shard.has(key),
+            &watched,
+            |answers| {
+                let key = keys_left.next().expect("a key for each text");
+                let number = totals.queries;
+                totals.queries += 1;
+                totals.limited += u64::from(answers.left_out > 0);
+                for hit in &answers.hits {
+                    totals.hits += 1;
+                    totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
+                    totals.query_in_hit.add(Some(hit.query_in_hit()));
+                    totals.hit_in_query.add(Some(hit.hit_in_query()));
+                    if query.prints() {
+                        write_hit(out, key, hit, query.gather).context(CANNOT_WRITE)?;
+                    }
                 }
-            }
-        }
+                anyhow::Ok(())
+            },
+        )?;
         queries.clear();
         keys.clear();
         Ok(())
@@ -113,7 +122,7 @@ fn write_hit(
     }
     write!(out, "\t{:.4}\t{:.4}", hit.query_in_hit().value(), hit.hit_in_query().value())?;
     if gathered {
-        write!(out, "\t{}\t{:.4}", hit.unique, f64::from(hit.unique) / f64::from(hit.of_text))?;
+        write!(out, "\t{}\t{:.4}", hit.unique, hit.unique_in_query().value())?;
     }
     writeln!(out)
 }
