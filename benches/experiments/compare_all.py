@@ -5,7 +5,7 @@
   scripts/experiment compare_all --prepare       only installs and builds the other tools, and makes the corpora
   scripts/experiment compare_all --render FILE   only writes tables and charts again, from the results of an earlier run
 
-Jobs: search (queries of fingerprints), near (all pairs of fingerprints), texts (JSONL to near-duplicates), sketch
+Jobs: search (queries of fingerprints), codes (the same of 256 bits), near (all pairs of fingerprints), texts (JSONL to near-duplicates), sketch
 (signatures alone), add (durable additions to an index), latency (additions and queries at the same time). --quick runs
 small sizes, to check that each driver works; its figures mean nothing. Each FILE.jsonl has the fields id and text, and is
 measured after the corpora.
@@ -63,6 +63,7 @@ THRESHOLD = 0.8
 # The jobs, with the headings of their tables.
 JOBS = {
     "search": "Fingerprints within 3 bits",
+    "codes": "Fingerprints of 256 bits",
     "near": "All pairs within 3 bits",
     "texts": "JSONL to near-duplicates at 0.8",
     "sketch": "Signatures alone",
@@ -271,27 +272,51 @@ def search(session):
                     truths[line["first"]] = line
                 elif system == "textbook" and "way" in line:
                     truths[line["queries"]] = line
-        for system, ran in runs:
-            row = {"load": ran["load"], "kind": "approximate" if system in ("faiss-ivf", "usearch") else "exact"}
-            if "reason" in ran:
-                session.add("search", case, system, **row, reason=ran["reason"])
+        add_searches(session, "search", case, count, runs, truths, session.facts["index"][str(count)])
+
+
+def add_searches(session, job, case, count, runs, truths, made):
+    """Adds a row for each system. `truths` has the answers for each number of queries, and `made` describes how the index was
+    built."""
+    for system, ran in runs:
+        row = {"load": ran["load"], "kind": "approximate" if system in ("faiss-ivf", "usearch") else "exact"}
+        if "reason" in ran:
+            session.add(job, case, system, **row, reason=ran["reason"])
+            continue
+        last = ran["lines"][-1]
+        row.update(resident=last["resident"], peak=last["peak"], disk=last["disk"], built=last["built"], count=count)
+        if system.startswith("twindex"):
+            row.update(built=made["built"], built_peak=made["peak"], opened=last["built"])
+        for line in ran["lines"]:
+            if "way" not in line:
                 continue
-            last = ran["lines"][-1]
-            row.update(resident=last["resident"], peak=last["peak"], disk=last["disk"], built=last["built"], count=count)
-            if system.startswith("twindex"):
-                made = session.facts["index"][str(count)]
-                row.update(built=made["built"], built_peak=made["peak"], opened=last["built"])
-            for line in ran["lines"]:
-                if "way" not in line:
-                    continue
-                each = 1e6 / line["queries"]
-                row[f"{line['way']}, {line['threads']}"] = {"wall": line["wall"] * each, "cpu": line["cpu"] * each}
-                truth = truths.get(line["queries"])
-                if truth and truth["answers"]:
-                    row["recall"] = line["answers"] / truth["answers"]
-                    if row["kind"] == "exact" and (line["answers"], line["sum"]) != (truth["answers"], truth["sum"]):
-                        row["kind"] = "misses some"
-            session.add("search", case, system, **row)
+            each = 1e6 / line["queries"]
+            row[f"{line['way']}, {line['threads']}"] = {"wall": line["wall"] * each, "cpu": line["cpu"] * each}
+            truth = truths.get(line["queries"])
+            if truth and truth["answers"]:
+                row["recall"] = line["answers"] / truth["answers"]
+                if row["kind"] == "exact" and (line["answers"], line["sum"]) != (truth["answers"], truth["sum"]):
+                    row["kind"] = "misses some"
+        session.add(job, case, system, **row)
+
+
+def codes(session):
+    """Queries of fingerprints of 256 bits, such as PDQ hashes of images."""
+    for count in (20_000,) if session.given.quick else (1_000_000, 10_000_000):
+        folder = session.work / f"codes-{count}"
+        folder.mkdir()
+        data, queries, index = folder / "data.u256", folder / "queries.u256", folder / "index.twx"
+        session.run([peer("codes"), "make", count, data, queries, 1_000], quiet=True)
+        made = session.run([peer("codes"), "index", data, index], 1)["lines"][0]
+        for within in (15, 31, 52):
+            runs = [("twindex-front", session.run([peer("codes"), "search", index, queries, within]))]
+            truths = {line["first"]: line for line in runs[0][1].get("lines", []) if "first" in line}
+            for system in ("faiss-flat", "faiss-multihash", "hammingbird"):
+                some = 1_000 if count <= 1_000_000 and system == "faiss-multihash" else 100
+                tool_of = [python("peers"), TOOLS, "search", system, data, queries, some, 256, within]
+                runs.append((system, session.run(tool_of)))
+            add_searches(session, "codes", f"{size_name(count)} within {within}", count, runs, truths, made)
+        shutil.rmtree(folder)
 
 
 def near(session):
@@ -699,8 +724,14 @@ def tables(results):
                    "which costs some of their time there. Seconds to build are by the clock / of CPU time. The index of twindex "
                    "has keys of 8 bytes and is committed durably; the others have positions, in memory, and disk is the size that "
                    "they serialize to.\n")
-    for case, systems in of("search").items():
-        out.append(f"### {case} fingerprints\n")
+    cases = [("search", f"{case} fingerprints", systems) for case, systems in of("search").items()]
+    cases += [("codes", case, systems) for case, systems in of("codes").items()]
+    for at, (job, case, systems) in enumerate(cases):
+        if job == "codes" and (at == 0 or cases[at - 1][0] != job):
+            out.append(f"## {JOBS[job]}\n\nAs fingerprints within 3 bits. Three in ten fingerprints are copies of others with up to 60 "
+                       "bits flipped, and half of the queries are stored fingerprints with up to 60 bits flipped. FAISS flips as "
+                       "many bits of its keys of 16 bits as the radius needs.\n")
+        out.append(f"### {case}\n")
         columns = ["system", "answers", "one at a time", "the same, 2 threads", "together", "the same, 2 threads", "build, s",
                    "resident, MB", "peak of the build, MB", "disk, bytes each", "recall", "load"]
         lines = []
@@ -877,6 +908,7 @@ MEASURES = {
                 ("s to fill", lambda row: row["filled"]), ("ms to open again", lambda row: row["reopened"] * 1000),
                 ("MB of memory", lambda row: row["peak"] / 1e6), ("MB on disk", lambda row: row["disk"] / 1e6)],
 }
+MEASURES["codes"] = MEASURES["search"]
 
 
 def losses(results):
@@ -884,7 +916,7 @@ def losses(results):
     twindex, with both values."""
     found = []
     for job, measures in MEASURES.items():
-        names = {"search": NAMES, "near": NEAR_NAMES, "sketch": SKETCH_NAMES, "latency": STORE_NAMES}.get(job, {})
+        names = {"search": NAMES, "codes": NAMES, "near": NEAR_NAMES, "sketch": SKETCH_NAMES, "latency": STORE_NAMES}.get(job, {})
         cases = dict.fromkeys(row["case"] for row in results["rows"] if row["job"] == job)
         for case in cases:
             rows = [row for row in results["rows"] if row["job"] == job and row["case"] == case and "reason" not in row]
@@ -1020,7 +1052,7 @@ def main():
             describe(session, name, file)
         session.twindex = tool()
         work = {"search": lambda: search(session), "near": lambda: near(session), "texts": lambda: texts(session, files),
-                "sketch": lambda: sketch(session, files), "add": lambda: add(session, files), "latency": lambda: latency(session)}
+                "codes": lambda: codes(session), "sketch": lambda: sketch(session, files), "add": lambda: add(session, files), "latency": lambda: latency(session)}
         for job in jobs:
             begun = time.monotonic()
             print(f"{job}: {JOBS[job]}", flush=True)

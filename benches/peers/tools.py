@@ -3,8 +3,9 @@
     tools.py pairs datasketch|rensa|lance IN.jsonl OUT.tsv WORK      writes pairs whose resemblance is estimated at 0.8 or more
     tools.py removed datatrove|text-dedup IN.jsonl OUT.tsv WORK      writes the numbers of the documents that the tool removes
     tools.py sketch datasketch|rensa|rensa-rho IN.jsonl PAIRS.tsv ROUNDS     times signatures without an index
-    tools.py search SYSTEM DATA QUERIES LIMIT       times LIMIT queries within 3 bits; SYSTEM is faiss-flat, faiss-multihash,
-                                                    faiss-ivf, usearch or hammingbird
+    tools.py search SYSTEM DATA QUERIES LIMIT [BITS WITHIN]
+                                                    times LIMIT queries, within 3 of 64 bits; SYSTEM is faiss-flat,
+                                                    faiss-multihash, faiss-ivf, usearch or hammingbird
     tools.py near faiss-multihash|hammingbird DATA  times all pairs of fingerprints within 3 bits
     tools.py latency lance DIR TEXTS SECONDS        creates a dataset of texts, then adds texts while a thread queries it
 
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 
-WIDTH, MINIMA, BANDS, THRESHOLD, WITHIN = 5, 128, 16, 0.8, 3
+WIDTH, MINIMA, BANDS, THRESHOLD, WITHIN, BITS = 5, 128, 16, 0.8, 3, 64
 THREADS = int(os.environ.get("THREADS", "1"))
 
 
@@ -267,7 +268,7 @@ class Answers:
 def fingerprints_of(path):
     import numpy
 
-    return numpy.fromfile(path, numpy.uint8).reshape(-1, 8)
+    return numpy.fromfile(path, numpy.uint8).reshape(-1, BITS // 8)
 
 
 def faiss_index(system, data):
@@ -275,9 +276,11 @@ def faiss_index(system, data):
 
     faiss.omp_set_num_threads(1)
     if system == "faiss-flat":
-        index = faiss.IndexBinaryFlat(64)
+        index = faiss.IndexBinaryFlat(BITS)
     elif system == "faiss-multihash":
-        index = faiss.IndexBinaryMultiHash(64, 4, 16)  # four tables of 16 bits: exact within 3
+        # Tables of 16 bits. It is exact if one of the tables must differ in `nflip` bits at most.
+        index = faiss.IndexBinaryMultiHash(BITS, BITS // 16, 16)
+        index.nflip = WITHIN // (BITS // 16)
     else:
         # A list for every 1,000 fingerprints; a query reads 16 of them.
         lists = max(16, len(data) // 1000)
@@ -327,7 +330,7 @@ def search(system, path, queries, limit):
     else:
         from hammingbird import Index
 
-        index = Index(8, WITHIN)
+        index = Index(BITS // 8, WITHIN)
         index.add_batch(data)
 
         def together(threads):
@@ -483,6 +486,8 @@ def main():
     elif verb == "sketch":
         sketch(system, rest[0], rest[1], int(rest[2]))
     elif verb == "search":
+        global BITS, WITHIN
+        BITS, WITHIN = map(int, rest[3:] or (BITS, WITHIN))
         search(system, rest[0], rest[1], int(rest[2]))
     elif verb == "near":
         near(system, rest[0])
