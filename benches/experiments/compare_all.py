@@ -736,7 +736,7 @@ def tables(results):
                    "resident, MB", "peak of the build, MB", "disk, bytes each", "recall", "load"]
         lines = []
         for row in systems:
-            name = NAMES[row["system"]]
+            name = NAMES[row["system"]].replace("4x16", "16x16" if job == "codes" else "4x16")
             if "reason" in row:
                 lines.append([name, row["reason"]])
                 continue
